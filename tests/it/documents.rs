@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const FOLDERS: [&str; 7] =
     [".", "docs", "docs/adr", "docs/runbook", "bench", "proto", "examples/kubernetes"];
 /// Words in backticks that begin with one of these are paths from the root.
-const PATHS: [&str; 8] =
-    ["bench/", "deploy/", "docker/", "docs/", "examples/", "proto/", "src/", "tests/"];
+const PATHS: [&str; 9] =
+    ["bench/", "deploy/", "docker/", "docs/", "examples/", "proto/", "release/", "src/", "tests/"];
 /// The keywords before a name in its definition.
 const DEFINITIONS: [&str; 7] =
     ["fn ", "struct ", "enum ", "trait ", "type ", "const ", "macro_rules! "];

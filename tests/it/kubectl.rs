@@ -1,6 +1,7 @@
 //! `kubectl stayput` as people and scripts use it: what it prints, its exit codes, what it writes.
 
 mod actions;
+mod complete;
 mod diff;
 mod doctor;
 mod fixture;

@@ -20,6 +20,7 @@ mod monitoring;
 mod packaging;
 mod process;
 mod reconciler;
+mod release;
 mod runbook;
 mod specification;
 mod standin;

@@ -30,6 +30,15 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
+# Sets $work: a new directory beside what is to be installed, so that a rename completes it. It is removed
+# at the end, and so is what a run left that was killed. Only with the lock of this part.
+work_directory() { # FOLDER NAME
+    mkdir -p "$1"
+    rm -rf --one-file-system "$1/.$2-"??????
+    work=$(mktemp -d "$1/.$2-XXXXXX")
+    trap 'rm -rf --one-file-system "$work"' EXIT
+}
+
 missing_packages() {
     local package
     for package; do
@@ -66,18 +75,16 @@ need_packages() {
 # Unpacks Debian packages into the cache, as NAME: for programs whose packages would start a
 # service, or remove another vendor's programs. Returns 1 if it was there.
 debian_files() { # NAME PACKAGE…
-    local name=$1 work root="$STAYPUT_CACHE/debian/$1"
+    local name=$1 root="$STAYPUT_CACHE/debian/$1"
     shift
     [ ! -d "$root" ] || return 1
     command -v apt-get >/dev/null || die "not a Debian system: $* cannot be had"
-    mkdir -p "${root%/*}"
-    work=$(mktemp -d "${root%/*}/.$name-XXXXXX")
+    work_directory "${root%/*}" "$name"
     # If there are no lists of packages, or old ones, they are updated and the download is repeated.
     if ! { cd "$work" && apt-get -q download "$@"; } >"$work/log" 2>&1; then
         as_root apt-get -q -o DPkg::Lock::Timeout=600 update >>"$work/log" 2>&1 || true
         apt-get -q download "$@" >>"$work/log" 2>&1 || {
             tail -n 20 "$work/log" >&2
-            rm -rf "$work"
             die "apt-get could not download $*"
         }
     fi
@@ -85,7 +92,6 @@ debian_files() { # NAME PACKAGE…
     for package in "$work"/*.deb; do dpkg-deb -x "$package" "$work/root"; done
     cd /
     mv -T "$work/root" "$root"
-    rm -rf "$work"
 }
 
 # Prints the home of a JDK 17, with which the engines of the tests run.

@@ -29,11 +29,8 @@ install_engine() { # NAME GROUP:ARTIFACT VERSION
     command -v mvn >/dev/null || need_packages maven >/dev/null
     jdk17_home >/dev/null || need_packages openjdk-17-jre-headless >/dev/null
 
-    local work unpacked
-    mkdir -p "$STAYPUT_CACHE/engines"
-    work=$(mktemp -d "$STAYPUT_CACHE/engines/.$name-XXXXXX")
-    # shellcheck disable=SC2064 # expand now: $work is local
-    trap "rm -rf '$work'" EXIT
+    local unpacked
+    work_directory "$STAYPUT_CACHE/engines" "$name"
     from_maven "$work/log" get -Dtransitive=false -Dartifact="$coordinates:$version:zip"
     from_maven "$work/log" copy -Dartifact="$coordinates:$version:zip" \
         -DoutputDirectory="$work" -Dmdep.overWriteReleases=true

@@ -1,10 +1,14 @@
 //! The real Kubernetes of the tests works as other tests expect.
 
 mod apiserver;
+mod cert_manager;
 mod cluster;
+mod completion;
 mod crd;
 mod doctor;
+mod helm;
 mod init;
 mod install;
 mod killed;
+mod plain_set;
 mod template;

@@ -1,7 +1,8 @@
 //! Calls to the apiserver: bounded in time, with errors that say what to do.
 
+mod kind;
 mod objects;
-mod read;
+mod server;
 
 use std::fmt;
 use std::time::Duration;
@@ -21,8 +22,9 @@ use super::format::root_cause;
 use super::session::Session;
 use crate::cluster::SearchCluster;
 
-pub(super) use objects::{Kind, change, create, document, find, pods_by_labels};
-pub(super) use read::{Asked, definition, find_namespace, review, time};
+pub(super) use kind::Kind;
+pub(super) use objects::Asked;
+pub(super) use server::{definition, document, find_namespace, review, time};
 
 const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Our name in `metadata.managedFields`.
@@ -74,8 +76,8 @@ pub(super) enum ApiError {
     Timeout { operation: Operation },
     #[error("the spec of SearchCluster {cluster} is invalid: {}", faults.join("; "))]
     InvalidSpec { cluster: String, faults: Vec<String> },
-    #[error("the apiserver's answer has no date that can be read: {0}")]
-    NoDate(String),
+    #[error("the apiserver's answer has no date that can be read")]
+    NoDate,
     #[error("the patch cannot be encoded: {0}")]
     Patch(#[from] serde_json::Error),
 }
@@ -89,7 +91,7 @@ impl ApiError {
         match self {
             Self::Call { source, .. } if matches!(**source, kube::Error::Api(_)) => Exit::Failed,
             Self::Call { .. } | Self::Timeout { .. } => Exit::NotReachable,
-            Self::InvalidSpec { .. } | Self::NoDate(_) | Self::Patch(_) => Exit::Failed,
+            Self::InvalidSpec { .. } | Self::NoDate | Self::Patch(_) => Exit::Failed,
         }
     }
 

@@ -221,13 +221,15 @@ pub(super) struct InitArgs {
     /// the cluster selects, or those that ECK and the OpenSearch operator set]
     #[arg(short = 'l', long, value_name = "LABELS")]
     pub(super) selector: Option<String>,
-    /// Secret with ca.crt, the CA of the engine's certificates. Needed if the engine has TLS
+    /// Secret with ca.crt, the CA of the engine's certificates. Needed if the engine has TLS [default:
+    /// that of ECK or the OpenSearch operator]
     #[arg(long, value_name = "SECRET")]
     pub(super) engine_ca: Option<String>,
     /// The engine has no TLS [default: as far as the pods say so]
     #[arg(long, conflicts_with = "engine_ca")]
     pub(super) engine_http: bool,
-    /// Secret with the engine's credentials for the reconciler
+    /// Secret with the engine's credentials for the reconciler [default: that of ECK or the OpenSearch
+    /// operator]
     #[arg(long, value_name = "SECRET")]
     pub(super) credentials: Option<String>,
     /// Have cert-manager make and renew the managers' certificate: the name of an Issuer with a CA of

@@ -13,6 +13,7 @@ mod apiserver;
 mod args;
 mod clock;
 mod cluster_view;
+mod complete;
 mod config_from;
 mod detach;
 mod diff;

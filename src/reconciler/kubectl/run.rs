@@ -26,7 +26,7 @@ use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, detach, diff, forecast, init, inject, pages, runbook, selection, ui};
+use super::{actions, complete, detach, diff, forecast, init, inject, pages, runbook, selection, ui};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -35,6 +35,12 @@ use stayput_restart::{Outcome, Saved};
 /// Exit codes: 0 done; 1 refused or failed, or the restart that was waited for did not end as done, or
 /// `doctor` has found errors; 2 apiserver or reconciler not reachable; 64 wrong usage; 124 not done in time.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if complete::is_asked(args.first()) {
+        // Nobody reads an error of this.
+        let _ = write(&complete::answer(definition(), args));
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {

@@ -96,16 +96,27 @@ pub(super) async fn view_with_nodes(
     nodes: &[String],
 ) -> Result<ClusterView, SelectionError> {
     let clusters = clusters(session).await?;
-    let mut views = Vec::new();
     if name.is_some() || clusters.len() == 1 {
         let chosen = choose(clusters, name, &session.namespace)?;
-        views.push(with_pods(session, &chosen).await?);
-    } else {
-        for cluster in &clusters {
-            views.push(with_pods(session, cluster).await?);
-        }
+        return choose_with_nodes(vec![with_pods(session, &chosen).await?], nodes);
     }
-    choose_with_nodes(views, nodes)
+    choose_with_nodes(all_with_pods(session, &clusters).await?, nodes)
+}
+
+/// All SearchClusters of the namespace, with their pods.
+pub(super) async fn views(session: &Session) -> Result<Vec<ClusterView>, SelectionError> {
+    all_with_pods(session, &apiserver::clusters(session).await?).await
+}
+
+async fn all_with_pods(
+    session: &Session,
+    clusters: &[SearchCluster],
+) -> Result<Vec<ClusterView>, SelectionError> {
+    let mut views = Vec::new();
+    for cluster in clusters {
+        views.push(with_pods(session, cluster).await?);
+    }
+    Ok(views)
 }
 
 /// The SearchClusters of the namespace: at least one.

@@ -1,5 +1,7 @@
 //! An apiserver with a SearchCluster whose status the test writes.
 
+use std::path::PathBuf;
+
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -111,8 +113,12 @@ impl Fixture {
         tokio::task::spawn_blocking(move || finish(&mut command)).await.unwrap()
     }
 
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig")
+    }
+
     pub(super) fn command(&self, line: &str) -> std::process::Command {
-        kubectl_stayput(&self.directory.path().join("kubeconfig"), line.split_whitespace())
+        kubectl_stayput(&self.kubeconfig(), line.split_whitespace())
     }
 
     /// The same; it must succeed. Returns its output.

@@ -34,6 +34,19 @@ impl Fixture {
         sets.create(&PostParams::default(), &set).await.unwrap();
     }
 
+    /// A pod as an operator labels it; whether its engine has TLS is not to be seen.
+    async fn pod_of_operator(&self, label: &str) {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "logs-0", "labels": {label: "logs"}},
+            "spec": {"containers": [{
+                "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
+            }]},
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.client.clone(), "default")
     }
@@ -182,4 +195,52 @@ async fn without_pods_or_without_the_reconciler_it_says_what_to_do() {
     bare.stateful_set(without_tls()).await;
     let error = bare.fails("init logs", 1).await;
     assert!(error.contains("install the reconciler first"), "{error}");
+}
+
+/// What ECK and the OpenSearch operator keep is found by their names for it; docs/operators.md.
+#[tokio::test]
+async fn credentials_and_ca_of_an_operator_are_found() {
+    for (label, credentials, authority, server_name) in [
+        (
+            "elasticsearch.k8s.elastic.co/cluster-name",
+            "logs-es-elastic-user",
+            "logs-es-http-certs-public",
+            "logs-es-http",
+        ),
+        ("opensearch.org/opensearch-cluster", "logs-admin-password", "logs-ca", "logs"),
+        ("opster.io/opensearch-cluster", "logs-admin-password", "logs-ca", "logs"),
+    ] {
+        let fixture = Fixture::empty().await;
+        fixture.pod_of_operator(label).await;
+        let error = fixture.fails("init logs", 1).await;
+        assert!(error.contains("--engine-ca"), "{label}: {error}");
+        for name in [credentials, authority] {
+            let secret = Secret {
+                metadata: kube::api::ObjectMeta { name: Some(name.into()), ..Default::default() },
+                ..Secret::default()
+            };
+            fixture.secrets().create(&PostParams::default(), &secret).await.unwrap();
+        }
+        let made = fixture.init("").await;
+        let next = made["next"][0].as_str().unwrap();
+        let annotate = format!("annotate secret {credentials} stayput.dev/allow=logs");
+        assert!(next.ends_with(&annotate), "{next}");
+        let spec = fixture.clusters().get("logs").await.unwrap().spec;
+        let selector = spec.pods.selector.match_labels.unwrap();
+        assert_eq!(selector.get(label).map(String::as_str), Some("logs"));
+        assert_eq!(spec.engine.credentials_secret.as_deref(), Some(credentials));
+        assert_eq!(spec.engine.ca_secret.as_deref(), Some(authority));
+        assert_eq!(spec.engine.server_name.as_deref(), Some(server_name));
+    }
+}
+
+/// What is given on the command line counts.
+#[tokio::test]
+async fn options_count_before_what_an_operator_keeps() {
+    let fixture = Fixture::empty().await;
+    fixture.pod_of_operator("opensearch.org/opensearch-cluster").await;
+    fixture.init("--engine-http --credentials mine").await;
+    let engine = fixture.clusters().get("logs").await.unwrap().spec.engine;
+    assert_eq!(engine.credentials_secret.as_deref(), Some("mine"));
+    assert_eq!((engine.ca_secret, engine.server_name), (None, None));
 }

@@ -2,16 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stayput_certificates::issue::{Pair, authority, read_authorities, read_serving, serving};
 use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_reconciler::controller::{Election, Settings};
 use stayput_standin::apiserver::ApiServer;
 
 use super::fixture::Reconciler;
@@ -158,6 +160,33 @@ async fn a_certificate_near_its_end_is_renewed_and_then_nothing_is_written() {
     eventually("it has looked", async || (requests() >= before + 3).then_some(())).await;
     reconciler.end().await;
     assert_eq!(world.versions().await, versions);
+}
+
+/// A replica that does not lead sees the same certificate, and writes nothing until it leads.
+#[tokio::test]
+async fn only_the_leader_renews() {
+    let world = World::new().await;
+    world.made(300, ours()).await;
+    let versions = world.versions().await;
+    let held = json!({"holderIdentity": "another", "leaseDurationSeconds": 3600});
+    world.create::<Lease>(json!({"metadata": {"name": "leader"}, "spec": held})).await;
+    let election = Election { namespace: NAMESPACE.into(), name: "leader".into() };
+    let settings =
+        Settings { name: "test".into(), election: Some(election), ..Settings::default() };
+    let reconciler = Reconciler::start_with(world.client.clone(), settings);
+    let asked = |resource: &str| {
+        let counts = world.server.counts();
+        counts.matching(|asked| asked.verb == "get" && asked.resource == resource)
+    };
+    eventually("it wants to lead again and again", async || (asked("leases") >= 2).then_some(()))
+        .await;
+    assert_eq!(world.versions().await, versions);
+    let free = Patch::Merge(json!({"spec": {"holderIdentity": null}}));
+    let leases = world.api::<Lease>();
+    leases.patch("leader", &PatchParams::default(), &free).await.expect("it is released");
+    world.until_event("CertificateRenewed", "Secret logs-manager-tls: a new certificate").await;
+    assert_ne!(world.versions().await, versions);
+    reconciler.end().await;
 }
 
 #[tokio::test]

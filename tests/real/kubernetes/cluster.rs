@@ -65,6 +65,9 @@ fn a_pod_of_the_manager() {
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!((&status["state"], &status["manager"]["pid"]), (&json!("running"), &json!(1)));
     a_secret_changes_at_once_with_a_patch_of_the_pod(&kubectl);
+    if let Err(why) = super::helm::installed_and_removed(&cluster) {
+        skip("kubernetes::helm::installed_and_removed", &why);
+    }
 }
 
 /// kubectl in the pods' namespace.

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use stayput_certificates::issue::{Pair, serving};
 use stayput_reconciler::controller::{Settings, run};
 
+use super::plain_set::plain_set;
+use super::{cert_manager, completion};
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip::skip;
@@ -18,6 +20,7 @@ use crate::support::wait::eventually;
 
 const ACCOUNT: &str = "system:serviceaccount:stayput:stayput-reconciler";
 const DAY: u64 = 24 * 3600;
+const OPTIONS: [&str; 2] = ["--namespace", "search"];
 
 #[test]
 fn made_by_a_person_and_renewed_by_the_reconciler() {
@@ -32,46 +35,31 @@ fn made_by_a_person_and_renewed_by_the_reconciler() {
     let name = "customresourcedefinition/searchclusters.stayput.dev";
     admin.run(&["wait", "--for=condition=Established", "--timeout=60s", name]);
     admin.run(&["create", "namespace", "search"]);
-    admin.apply(&stateful_set());
+    admin.apply(&plain_set("search"));
     let user = ["--user=alice", "--clusterrole=cluster-admin", "--namespace=search"];
     admin.run(&[&["create", "rolebinding", "alice"][..], &user].concat());
     let discovery = "--clusterrole=system:service-account-issuer-discovery";
     admin.run(&["create", "clusterrolebinding", "alice", "--user=alice", discovery]);
 
     let alice = server.user("alice", "people");
-    let made = eventually("the bindings count", || init(&alice).ok());
+    let made = eventually("the bindings count", || init(&alice, &OPTIONS).ok());
     assert!(all_are(&made, "made"), "{made:#}");
-    let again = init(&alice).expect("it succeeds");
+    let again = init(&alice, &OPTIONS).expect("it succeeds");
     assert!(all_are(&again, "unchanged"), "{again:#}");
     let keys = admin.json(&["get", "configmap", "cluster-jwks", "--namespace", "search"]);
     assert_eq!(keys["data"]["issuer"], server.url());
     assert!(keys["data"]["jwks.json"].as_str().is_some_and(|keys| keys.contains("RS256")));
     verified(&server);
     rights(admin);
+    completion::completed(&server);
+    cert_manager::ordered(admin, |options| init(admin, options).expect("it succeeds"));
     renewed(&server);
 }
 
-fn stateful_set() -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet",
-        "metadata": {"name": "logs", "namespace": "search"},
-        "spec": {
-            "serviceName": "logs",
-            "selector": {"matchLabels": {"app": "logs"}},
-            "template": {
-                "metadata": {"labels": {"app": "logs"}},
-                "spec": {"containers": [{
-                    "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
-                    "env": [{"name": "DISABLE_SECURITY_PLUGIN", "value": "true"}],
-                }]},
-            },
-        },
-    })
-}
-
-fn init(person: &Kubectl) -> Result<Value, String> {
+fn init(person: &Kubectl, options: &[&str]) -> Result<Value, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
-        .args(["--namespace", "search", "init", "logs", "--output", "json"])
+        .args(["init", "logs", "--output", "json"])
+        .args(options)
         .env("KUBECONFIG", person.kubeconfig())
         .output()
         .expect("kubectl-stayput can be executed");
@@ -164,6 +152,9 @@ fn renewed(server: &ApiServer) {
     verified(server);
     let valid = "--for=condition=CertificatesValid";
     admin.run(&["wait", "searchcluster/logs", "--namespace=search", valid, "--timeout=60s"]);
+    // The one of cert-manager is watched, and no part of it is missed.
+    let namespace = format!("--namespace={}", cert_manager::NAMESPACE);
+    admin.run(&["wait", "searchcluster/logs", &namespace, valid, "--timeout=60s"]);
     drop(stop);
     reconciler.join().expect("no panic").expect("no error");
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use stayput_restart::annotation;
 
+use super::plain_set::plain_set;
 use crate::support::kubernetes::apiserver::{ApiServer, part};
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip::skip;
@@ -315,34 +316,7 @@ fn the_example(admin: &Kubectl) {
 /// `examples/kubernetes/patch.yaml` on a StatefulSet with its own config and with probes that call
 /// the engine.
 fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
-    let probe = json!({"tcpSocket": {"port": 9200}});
-    let before = json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": "logs", "namespace": "search"},
-        "spec": {
-            "serviceName": "logs",
-            "selector": {"matchLabels": {"app": "logs"}},
-            "template": {
-                "metadata": {"labels": {"app": "logs"}},
-                "spec": {
-                    "containers": [{
-                        "name": "opensearch",
-                        "image": "engine",
-                        "livenessProbe": probe, "readinessProbe": probe, "startupProbe": probe,
-                        "env": [{"name": "ITS_OWN", "value": "1"}],
-                        "volumeMounts": [{
-                            "name": "config",
-                            "mountPath": "/usr/share/opensearch/config/opensearch.yml",
-                            "subPath": "opensearch.yml",
-                        }],
-                    }],
-                    "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
-                },
-            },
-        },
-    });
-    admin.apply(&before);
+    admin.apply(&plain_set("search"));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes/patch.yaml");
     let file = file.to_str().expect("a path in UTF-8");
     let patch = ["patch", "statefulset", "logs", "--namespace", "search", "--patch-file", file];
@@ -358,7 +332,9 @@ fn the_patch_fits_a_stateful_set(admin: &Kubectl) {
     let has = |list: &Value, name: &str| {
         list.as_array().is_some_and(|items| items.iter().any(|item| item["name"] == name))
     };
-    assert!(has(&engine["env"], "ITS_OWN") && has(&engine["env"], "STAYPUT_LISTEN"));
+    assert!(
+        has(&engine["env"], "DISABLE_SECURITY_PLUGIN") && has(&engine["env"], "STAYPUT_LISTEN")
+    );
     assert!(has(&pod["volumes"], "config") && has(&pod["volumes"], "stayput-state"));
     assert!(
         has(&engine["volumeMounts"], "stayput-config") && has(&pod["initContainers"], "stayput")

@@ -4,7 +4,6 @@
 //! Only what `kubectl stayput init` made is changed, each write on the version that was read. The
 //! reconciler has no right to create: what is absent is reported.
 
-mod clock;
 mod report;
 
 use std::time::Duration;
@@ -112,7 +111,7 @@ async fn keep_certificates(
         // Apiserver: its clock. A certificate with a wrong date would keep us from every manager.
         if clock.is_none() {
             let date = cx.api.document("/version").await?.date;
-            clock = Some(date.and_then(|date| clock::differs(&date, now)).unwrap_or(0));
+            clock = Some(date.map_or(0, |date| date.abs_diff(now)));
             continue;
         }
 
@@ -125,7 +124,7 @@ async fn keep_certificates(
         let there = secrets.of(&step);
         let Some(found) = &*there else { return Ok(()) };
         let patch = change.patch(found);
-        *there = Some(cx.api.patch_secret(&namespace, &change.name, &patch).await?);
+        *there = Some(cx.api.renew(&namespace, &change.name, &patch).await?);
         let message = format!("Secret {}: {}", change.name, done(&step));
         send(cx, cluster, Reason::CertificateRenewed, message);
     }
@@ -169,7 +168,7 @@ async fn keep_keys(
         return Err(Failure::LeaseLost);
     }
     let patch = key_set_object(&set, Some(&there));
-    cx.api.patch_config_map(&namespace, KEY_SET, &patch).await?;
+    cx.api.renew::<ConfigMap>(&namespace, KEY_SET, &patch).await?;
     let message = format!("ConfigMap {KEY_SET}: the apiserver publishes other keys");
     send(cx, cluster, Reason::KeysRenewed, message);
     Ok(())

@@ -1,127 +1,109 @@
-//! Calls for the objects that `init` makes.
+//! Calls for objects of any kind in a namespace, by name.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
-use kube::Api;
-use kube::api::{
-    ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-};
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ApiError, CLUSTERS, FIELD_MANAGER, Operation, PODS, call};
-use crate::cluster::SearchCluster;
+use super::{ApiError, FIELD_MANAGER, Kind, Operation, call};
 use crate::kubectl::session::Session;
 
-/// What is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kubectl) enum Kind {
-    Secret,
-    ConfigMap,
-    Role,
-    RoleBinding,
-    /// Of cert-manager.
-    Certificate,
-    SearchCluster,
+/// Whom to ask, and about which namespace.
+pub(in crate::kubectl) struct Asked<'a> {
+    pub(in crate::kubectl) client: &'a Client,
+    pub(in crate::kubectl) namespace: &'a str,
 }
 
-impl Kind {
-    pub(in crate::kubectl) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Secret => "Secret",
-            Self::ConfigMap => "ConfigMap",
-            Self::Role => "Role",
-            Self::RoleBinding => "RoleBinding",
-            Self::Certificate => "Certificate",
-            Self::SearchCluster => "SearchCluster",
-        }
+impl<'a> Asked<'a> {
+    /// About the namespace of the command.
+    pub(in crate::kubectl) fn of(session: &'a Session) -> Self {
+        Self { client: &session.client, namespace: &session.namespace }
     }
 
-    /// As RBAC rules name it.
-    const fn resource(self) -> &'static str {
-        match self {
-            Self::Secret => "secrets",
-            Self::ConfigMap => "configmaps",
-            Self::Role => "roles.rbac.authorization.k8s.io",
-            Self::RoleBinding => "rolebindings.rbac.authorization.k8s.io",
-            Self::Certificate => "certificates.cert-manager.io",
-            Self::SearchCluster => CLUSTERS,
-        }
+    /// One object; none if it is not there. `resource` is its name in RBAC rules.
+    pub(in crate::kubectl) async fn find<K>(
+        &self,
+        resource: &'static str,
+        name: &str,
+    ) -> Result<Option<K>, ApiError>
+    where
+        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K::DynamicType: Default,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.namespace);
+        call(&Operation::new("get", resource, self.namespace), api.get_opt(name)).await
     }
 
-    fn api(self, session: &Session) -> Api<DynamicObject> {
-        let resource = match self {
-            Self::Secret => ApiResource::erase::<Secret>(&()),
-            Self::ConfigMap => ApiResource::erase::<ConfigMap>(&()),
-            Self::Role => ApiResource::erase::<Role>(&()),
-            Self::RoleBinding => ApiResource::erase::<RoleBinding>(&()),
-            Self::SearchCluster => ApiResource::erase::<SearchCluster>(&()),
-            Self::Certificate => ApiResource::from_gvk(&GroupVersionKind::gvk(
-                "cert-manager.io",
-                "v1",
-                "Certificate",
-            )),
+    /// One object of a kind that only its name is known of. `resource` is its name in RBAC rules.
+    pub(in crate::kubectl) async fn find_dynamic(
+        &self,
+        kind: &ApiResource,
+        resource: &'static str,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, ApiError> {
+        let operation = Operation::new("get", resource, self.namespace);
+        call(&operation, self.dynamic(kind).get_opt(name)).await
+    }
+
+    /// One object of a kind that `init` makes.
+    pub(in crate::kubectl) async fn find_kind(
+        &self,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, ApiError> {
+        self.find_dynamic(&kind.api_resource(), kind.resource(), name).await
+    }
+
+    /// Makes an object; with `dry_run`, the apiserver says what it would make.
+    pub(in crate::kubectl) async fn create(
+        &self,
+        kind: Kind,
+        object: &Value,
+        dry_run: bool,
+    ) -> Result<DynamicObject, ApiError> {
+        let operation = Operation::new("create", kind.resource(), self.namespace);
+        let params = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.into()) };
+        let object: DynamicObject = serde_json::from_value(object.clone())?;
+        call(&operation, self.dynamic(&kind.api_resource()).create(&params, &object)).await
+    }
+
+    /// Changes an object by a merge patch.
+    pub(in crate::kubectl) async fn change(
+        &self,
+        kind: Kind,
+        name: &str,
+        patch: &Value,
+        dry_run: bool,
+    ) -> Result<DynamicObject, ApiError> {
+        let operation = Operation::new("patch", kind.resource(), self.namespace);
+        let params = PatchParams {
+            dry_run,
+            field_manager: Some(FIELD_MANAGER.into()),
+            ..PatchParams::default()
         };
-        Api::namespaced_with(session.client.clone(), &session.namespace, &resource)
+        let api = self.dynamic(&kind.api_resource());
+        call(&operation, api.patch(name, &params, &Patch::Merge(patch))).await
     }
-}
 
-/// The object; none if it is absent.
-pub(in crate::kubectl) async fn find(
-    session: &Session,
-    kind: Kind,
-    name: &str,
-) -> Result<Option<DynamicObject>, ApiError> {
-    let operation = Operation::new("get", kind.resource(), &session.namespace);
-    call(&operation, kind.api(session).get_opt(name)).await
-}
+    fn dynamic(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), self.namespace, kind)
+    }
 
-/// Makes an object; with `dry_run`, the apiserver says what it would make.
-pub(in crate::kubectl) async fn create(
-    session: &Session,
-    kind: Kind,
-    object: &Value,
-    dry_run: bool,
-) -> Result<DynamicObject, ApiError> {
-    let operation = Operation::new("create", kind.resource(), &session.namespace);
-    let params = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.into()) };
-    let object: DynamicObject = serde_json::from_value(object.clone())?;
-    call(&operation, kind.api(session).create(&params, &object)).await
-}
-
-/// Changes an object by a merge patch.
-pub(in crate::kubectl) async fn change(
-    session: &Session,
-    kind: Kind,
-    name: &str,
-    patch: &Value,
-    dry_run: bool,
-) -> Result<DynamicObject, ApiError> {
-    let operation = Operation::new("patch", kind.resource(), &session.namespace);
-    let params = PatchParams {
-        dry_run,
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PatchParams::default()
-    };
-    call(&operation, kind.api(session).patch(name, &params, &Patch::Merge(patch))).await
-}
-
-/// The pods with these labels, such as `app=logs`.
-pub(in crate::kubectl) async fn pods_by_labels(
-    session: &Session,
-    labels: &str,
-) -> Result<Vec<Pod>, ApiError> {
-    let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("list", PODS, &session.namespace);
-    Ok(call(&operation, api.list(&ListParams::default().labels(labels))).await?.items)
-}
-
-/// What the apiserver answers at a path that is not about objects.
-pub(in crate::kubectl) async fn document(
-    session: &Session,
-    path: &'static str,
-) -> Result<String, ApiError> {
-    let operation = Operation::new("get", path, &session.namespace);
-    let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
-    let request = request.map_err(|error| ApiError::call(&operation, error))?;
-    call(&operation, session.client.request_text(request)).await
+    pub(in crate::kubectl) async fn list<K>(
+        &self,
+        resource: &'static str,
+        params: &ListParams,
+    ) -> Result<Vec<K>, ApiError>
+    where
+        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K::DynamicType: Default,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), self.namespace);
+        let operation = Operation::new("list", resource, self.namespace);
+        Ok(call(&operation, api.list(params)).await?.items)
+    }
 }

@@ -49,7 +49,7 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> Strin
     let auth = &spec.manager.auth;
     let named =
         [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
-    let asked = Asked { client: &session.client, namespace: &session.namespace };
+    let asked = Asked::of(session);
     let mut said = String::new();
     for name in named.into_iter().flatten() {
         let taken = async {

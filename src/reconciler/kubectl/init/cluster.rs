@@ -2,28 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 
 use super::InitError;
 use super::made::Made;
-use super::skeleton::{Pods, labels, search_cluster};
+use super::operators::{OPERATORS, Operator};
+use super::skeleton::{Pods, Wanted, labels, search_cluster};
 use crate::cluster::allows;
-use crate::kubectl::apiserver::{Kind, pods_by_labels, stateful_set};
+use crate::kubectl::apiserver::{ApiError, Asked, Kind, stateful_set};
 use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
 use stayput_certificates::names::Names;
-
-/// Labels with the name of their cluster, of the pods that ECK and the OpenSearch operator make.
-const OPERATORS: [&str; 2] =
-    ["elasticsearch.k8s.elastic.co/cluster-name", "opster.io/opensearch-cluster"];
 
 /// What was found.
 struct Found {
     labels: BTreeMap<String, String>,
     /// The `spec` of a pod, or of a template.
     spec: Value,
+    by: By,
+}
+
+/// By what it was found.
+#[derive(Debug, PartialEq, Eq)]
+enum By {
+    Selector,
     /// It is of the StatefulSet with the cluster's name.
-    is_set: bool,
+    StatefulSet,
+    Operator(&'static Operator),
 }
 
 /// Makes it unless it `is_there`. What to type next.
@@ -35,14 +42,15 @@ pub(super) async fn make(
 ) -> Result<Vec<String>, InitError> {
     let (kind, name) = (Kind::SearchCluster, names.cluster.as_str());
     let found = find(made, args).await?;
+    let wanted = wanted(made, args, found.as_ref()).await?;
     if is_there {
         made.note(kind, name, InitResult::Unchanged, "");
     } else {
         let engine = found.as_ref().and_then(|found| stayput_inject::engine(&found.spec));
-        let wanted = match (&found, engine) {
+        let object = match (&found, engine) {
             (Some(found), Some(engine)) => {
                 let pods = Pods { labels: found.labels.clone(), reached: engine.reached };
-                search_cluster(names, &pods, args)
+                search_cluster(names, &pods, &wanted)
             }
             (Some(_), None) => {
                 Err("its pods have no container of Elasticsearch or OpenSearch: choose \
@@ -50,7 +58,7 @@ pub(super) async fn make(
             }
             (None, _) => Err("no pods are found: say which with --selector, for example app=logs"),
         };
-        match wanted {
+        match object {
             Ok(object) => {
                 made.create(kind, &object).await?;
                 made.note(kind, name, InitResult::Made, &found_by(&object));
@@ -58,7 +66,33 @@ pub(super) async fn make(
             Err(why) => made.note(kind, name, InitResult::Missing, why),
         }
     }
-    next(made, names, args, found.as_ref()).await
+    next(made, names, &wanted, found.as_ref()).await
+}
+
+/// What is given counts; else what the operator keeps, as far as it is there.
+async fn wanted(
+    made: &Made<'_>,
+    args: &InitArgs,
+    found: Option<&Found>,
+) -> Result<Wanted, ApiError> {
+    let mut wanted = Wanted {
+        engine_http: args.engine_http,
+        engine_ca: args.engine_ca.clone(),
+        server_name: None,
+        credentials: args.credentials.clone(),
+        is_cert_managers: args.cert_manager.is_some(),
+    };
+    let Some(Found { by: By::Operator(operator), .. }) = found else { return Ok(wanted) };
+    let there =
+        async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
+    if wanted.credentials.is_none() {
+        wanted.credentials = there(operator.credentials(&args.cluster)).await?;
+    }
+    if wanted.engine_ca.is_none() && !wanted.engine_http {
+        wanted.engine_ca = there(operator.authority(&args.cluster)).await?;
+        wanted.server_name = wanted.engine_ca.as_ref().map(|_| operator.server(&args.cluster));
+    }
+    Ok(wanted)
 }
 
 fn found_by(object: &Value) -> String {
@@ -72,37 +106,43 @@ fn found_by(object: &Value) -> String {
 }
 
 async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitError> {
-    let session = made.session;
+    let (session, asked) = (made.session, Asked::of(made.session));
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
-        let pods = pods_by_labels(session, selector).await?;
-        return Ok(pods.first().map(|pod| Found { labels, spec: json!(pod.spec), is_set: false }));
+        let pod = pod_with(&asked, selector).await?;
+        return Ok(pod.map(|pod| Found { labels, spec: json!(pod.spec), by: By::Selector }));
     }
     if let Some(set) = stateful_set(session, &args.cluster).await?
         && let Some(spec) = set.spec
     {
         let labels = spec.selector.match_labels.unwrap_or_default();
-        return Ok(Some(Found { labels, spec: json!(spec.template.spec), is_set: true }));
+        return Ok(Some(Found { labels, spec: json!(spec.template.spec), by: By::StatefulSet }));
     }
-    for label in OPERATORS {
-        let pods = pods_by_labels(session, &format!("{label}={}", args.cluster)).await?;
-        if let Some(pod) = pods.first() {
+    for operator in &OPERATORS {
+        let label = operator.label;
+        let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
+        if let Some(pod) = pod {
             let labels = BTreeMap::from([(label.to_owned(), args.cluster.clone())]);
-            return Ok(Some(Found { labels, spec: json!(pod.spec), is_set: false }));
+            let by = By::Operator(operator);
+            return Ok(Some(Found { labels, spec: json!(pod.spec), by }));
         }
     }
     Ok(None)
 }
 
+async fn pod_with(asked: &Asked<'_>, labels: &str) -> Result<Option<Pod>, ApiError> {
+    Ok(asked.list("pods", &ListParams::default().labels(labels)).await?.into_iter().next())
+}
+
 async fn next(
     made: &Made<'_>,
     names: &Names,
-    args: &InitArgs,
+    wanted: &Wanted,
     found: Option<&Found>,
 ) -> Result<Vec<String>, InitError> {
     let (namespace, name) = (&made.session.namespace, &names.cluster);
     let mut next = Vec::new();
-    if let Some(credentials) = &args.credentials {
+    if let Some(credentials) = &wanted.credentials {
         let there = made.find(Kind::Secret, credentials).await?;
         let annotations = there.and_then(|there| there.metadata.annotations).unwrap_or_default();
         if allows(credentials, &annotations, name).is_err() {
@@ -113,7 +153,7 @@ async fn next(
     }
     let engine = found.and_then(|found| stayput_inject::engine(&found.spec));
     let has_manager = engine.is_none_or(|engine| engine.has_manager);
-    next.push(match found.is_some_and(|found| found.is_set) && !has_manager {
+    next.push(match found.is_some_and(|found| found.by == By::StatefulSet) && !has_manager {
         true => format!(
             "kubectl --namespace {namespace} get statefulset {name} --output yaml | kubectl stayput \
              inject | kubectl replace --filename -"

@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::certificates::{is_ours, precondition};
-use crate::kubectl::apiserver::{ApiError, Kind, change, create, find};
+use crate::kubectl::apiserver::{ApiError, Asked, Kind};
 use crate::kubectl::json::{InitObject, InitResult};
 use crate::kubectl::session::Session;
 
@@ -37,7 +37,7 @@ impl<'a> Made<'a> {
         kind: Kind,
         name: &str,
     ) -> Result<Option<DynamicObject>, ApiError> {
-        find(self.session, kind, name).await
+        Asked::of(self.session).find_kind(kind, name).await
     }
 
     pub(super) async fn create(
@@ -45,7 +45,7 @@ impl<'a> Made<'a> {
         kind: Kind,
         object: &Value,
     ) -> Result<DynamicObject, ApiError> {
-        create(self.session, kind, object, self.dry_run).await
+        Asked::of(self.session).create(kind, object, self.dry_run).await
     }
 
     pub(super) async fn change(
@@ -54,7 +54,7 @@ impl<'a> Made<'a> {
         name: &str,
         patch: &Value,
     ) -> Result<DynamicObject, ApiError> {
-        change(self.session, kind, name, patch, self.dry_run).await
+        Asked::of(self.session).change(kind, name, patch, self.dry_run).await
     }
 
     /// Makes the object, or brings one of ours up to date. `use_of` says what it is for.

@@ -6,9 +6,10 @@ mod certificates;
 mod cluster;
 mod keys;
 mod made;
+mod operators;
 mod skeleton;
 
-use super::apiserver::{ApiError, Kind, find};
+use super::apiserver::{ApiError, Kind};
 use super::args::InitArgs;
 use super::clock::now;
 use super::exit::Exit;
@@ -46,7 +47,7 @@ impl InitError {
 pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
     let names = Names::of(&args.cluster);
     let mut made = Made::new(session, args.dry_run);
-    let there = find(session, Kind::SearchCluster, &args.cluster).await?;
+    let there = made.find(Kind::SearchCluster, &args.cluster).await?;
     let there: Option<SearchCluster> =
         there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
     let spec = there.as_ref().map(|there| there.completed_spec().into_owned());

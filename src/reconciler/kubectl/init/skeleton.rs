@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::kubectl::args::InitArgs;
 use stayput_certificates::names::Names;
 use stayput_inject::Reached;
 
@@ -15,14 +14,25 @@ pub(super) struct Pods {
     pub(super) reached: Reached,
 }
 
+/// What the SearchCluster says of the engine, and who makes the managers' certificate: from the command
+/// line, or found.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) engine_http: bool,
+    pub(super) engine_ca: Option<String>,
+    pub(super) server_name: Option<String>,
+    pub(super) credentials: Option<String>,
+    pub(super) is_cert_managers: bool,
+}
+
 /// The SearchCluster, or what is not known and how to say it. The config's sources are found in the
 /// pods by the reconciler itself.
 pub(super) fn search_cluster(
     names: &Names,
     pods: &Pods,
-    args: &InitArgs,
+    wanted: &Wanted,
 ) -> Result<Value, &'static str> {
-    let mut engine = match (&args.engine_ca, args.engine_http, pods.reached.has_tls) {
+    let mut engine = match (&wanted.engine_ca, wanted.engine_http, pods.reached.has_tls) {
         (Some(ca), _, _) => json!({ "scheme": "https", "caSecret": ca }),
         (None, true, _) | (None, false, Some(false)) => json!({ "scheme": "http" }),
         (None, false, Some(true)) => {
@@ -41,11 +51,14 @@ pub(super) fn search_cluster(
     if pods.reached.port != 9200 {
         engine["port"] = json!(pods.reached.port);
     }
-    if let Some(credentials) = &args.credentials {
+    if let Some(name) = &wanted.server_name {
+        engine["serverName"] = json!(name);
+    }
+    if let Some(credentials) = &wanted.credentials {
         engine["credentialsSecret"] = json!(credentials);
     }
     // cert-manager writes the CA beside the certificate.
-    let ca = if args.cert_manager.is_some() { &names.serving } else { &names.trusted };
+    let ca = if wanted.is_cert_managers { &names.serving } else { &names.trusted };
     Ok(json!({
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
         "metadata": { "name": names.cluster },

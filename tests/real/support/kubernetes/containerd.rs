@@ -117,7 +117,7 @@ state = "/run/containerd"
     #[track_caller]
     pub(crate) fn load(&self, image: &Image<'_>) {
         let tar = image.write(&self.directory);
-        self.import(Stdio::from(fs::File::open(&tar).expect("the image")));
+        self.import(&tar);
         fs::remove_file(tar).expect("it is ours");
     }
 
@@ -134,12 +134,14 @@ state = "/run/containerd"
     pub(crate) fn load_from_docker(&self, name: &str) {
         let saved = self.directory.join("docker.tar");
         super::super::container::docker(&["save", "--output", text(&saved), name]);
-        self.import(Stdio::from(fs::File::open(&saved).expect("the image")));
+        self.import(&saved);
         fs::remove_file(saved).expect("it is ours");
     }
 
+    /// Imports an image that is a file, under the name that is in it.
     #[track_caller]
-    fn import(&self, tar: Stdio) {
+    pub(crate) fn import(&self, tar: &Path) {
+        let tar = Stdio::from(fs::File::open(tar).expect("the image"));
         let output = self.ctr().args(["images", "import", "-"]).stdin(tar).output();
         let output = output.expect("ctr can be executed");
         assert!(output.status.success(), "ctr: {}", String::from_utf8_lossy(&output.stderr));

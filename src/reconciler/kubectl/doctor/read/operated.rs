@@ -29,7 +29,10 @@ pub(super) async fn read(
             &GroupVersionKind::gvk(group, version, &owner.kind),
             &plural(&owner.kind),
         );
-        found.insert(key, known(ask.find_dynamic(&resource, &owner.name).await));
+        found.insert(
+            key,
+            known(ask.find_dynamic(&resource, "objects of the operator", &owner.name).await),
+        );
     }
     found
 }

@@ -1,0 +1,64 @@
+//! What the apiserver says of itself, and of the whole cluster.
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PostParams;
+use kube::client::Body;
+use kube::{Api, Client};
+
+use super::{ApiError, Operation, call};
+use crate::http_date;
+use crate::kubectl::session::Session;
+use stayput_restart::Time;
+
+/// A namespace; none if it is not there.
+pub(in crate::kubectl) async fn find_namespace(
+    client: &Client,
+    name: &str,
+) -> Result<Option<Namespace>, ApiError> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    call(&Operation::new("get", "namespaces", name), api.get_opt(name)).await
+}
+
+/// The definition of the SearchCluster, as it is there.
+pub(in crate::kubectl) async fn definition(
+    client: &Client,
+) -> Result<Option<CustomResourceDefinition>, ApiError> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let resource = "customresourcedefinitions.apiextensions.k8s.io";
+    call(&Operation::new("get", resource, "(all)"), api.get_opt("searchclusters.stayput.dev")).await
+}
+
+/// Whether somebody may do something.
+pub(in crate::kubectl) async fn review(
+    client: &Client,
+    review: SubjectAccessReview,
+) -> Result<bool, ApiError> {
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let operation = Operation::new("create", "subjectaccessreviews.authorization.k8s.io", "(all)");
+    let answer = call(&operation, api.create(&PostParams::default(), &review)).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// The apiserver's clock, by the date in its answer.
+pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> {
+    let operation = Operation::new("get", "/version", "(all)");
+    let request = http::Request::get("/version").body(Body::empty());
+    let request = request.map_err(kube::Error::HttpError);
+    let request = request.map_err(|error| ApiError::call(&operation, error))?;
+    let answer = call(&operation, client.send(request)).await?;
+    let seconds = http_date::seconds(answer.headers()).ok_or(ApiError::NoDate)?;
+    Ok(Time(seconds * 1000))
+}
+
+/// What the apiserver answers at a path that is not about objects.
+pub(in crate::kubectl) async fn document(
+    session: &Session,
+    path: &'static str,
+) -> Result<String, ApiError> {
+    let operation = Operation::new("get", path, &session.namespace);
+    let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
+    let request = request.map_err(|error| ApiError::call(&operation, error))?;
+    call(&operation, session.client.request_text(request)).await
+}

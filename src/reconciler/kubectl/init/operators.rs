@@ -1,0 +1,69 @@
+//! Where ECK and the OpenSearch operator keep what a SearchCluster names: docs/operators.md. The names
+//! begin with that of their cluster.
+
+/// One operator, in one of its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operator {
+    /// The label of its pods that has the name of their cluster.
+    pub(super) label: &'static str,
+    credentials: &'static str,
+    authority: &'static str,
+    server: &'static str,
+}
+
+const OPENSEARCH: Operator = Operator {
+    label: "opensearch.org/opensearch-cluster",
+    credentials: "-admin-password",
+    authority: "-ca",
+    server: "",
+};
+
+pub(super) const OPERATORS: [Operator; 3] = [
+    Operator {
+        label: "elasticsearch.k8s.elastic.co/cluster-name",
+        credentials: "-es-elastic-user",
+        authority: "-es-http-certs-public",
+        server: "-es-http",
+    },
+    OPENSEARCH,
+    // Before 3.0.
+    Operator { label: "opster.io/opensearch-cluster", ..OPENSEARCH },
+];
+
+impl Operator {
+    /// The Secret with the credentials of the user that may do everything.
+    pub(super) fn credentials(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.credentials)
+    }
+
+    /// The Secret with the CA of the engine's certificates.
+    pub(super) fn authority(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.authority)
+    }
+
+    /// The name in the engine's certificates.
+    pub(super) fn server(&self, cluster: &str) -> String {
+        format!("{cluster}{}", self.server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names stand in the document, for a cluster of the name `logs`.
+    #[test]
+    fn names_are_those_in_the_document() {
+        let document = include_str!("../../../../docs/operators.md");
+        for operator in OPERATORS {
+            for name in [
+                format!("`{}: logs`", operator.label),
+                format!("`{}`", operator.credentials("logs")),
+                format!("`{}`", operator.authority("logs")),
+                format!("`{}`", operator.server("logs")),
+            ] {
+                assert!(document.contains(&name), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Image and chart of a release, installed by Helm: the reconciler's pods run and work; then more rights,
+//! then it is gone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::support::kubernetes::apiserver::part;
+use crate::support::kubernetes::cluster::Cluster;
+use crate::support::wait::eventually;
+
+/// What `release/pack` makes of this reconciler; the other programs are empty files.
+fn release(reconciler: &Path) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let work = directory.path().join("work");
+    for arch in ["amd64", "arm64"] {
+        fs::create_dir_all(work.join(arch)).expect("a directory");
+        for program in ["stayput", "stayput-reconciler", "kubectl-stayput"] {
+            fs::write(work.join(arch).join(program), "").expect("a file");
+            fs::write(work.join(arch).join(format!("{program}.cdx.json")), "{}").expect("a file");
+        }
+    }
+    fs::copy(reconciler, work.join("amd64/stayput-reconciler")).expect("a copy");
+    fs::create_dir(work.join("completion")).expect("a directory");
+    fs::create_dir(work.join("man")).expect("a directory");
+    for page in ["stayput.1", "stayput-reconciler.1", "kubectl-stayput.1"] {
+        fs::write(work.join("man").join(page), "").expect("a file");
+    }
+    fs::write(work.join("tools"), "").expect("a file");
+    let built = Path::new(env!("CARGO_BIN_EXE_stayput")).parent().expect("a directory");
+    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("release/pack"))
+        .args([&work, &directory.path().join("release")])
+        .args(["https://example.org", env!("CARGO_PKG_VERSION"), "0"])
+        .arg(built)
+        .env("SOURCE_DATE_EPOCH", "1790000000")
+        .output()
+        .expect("it can be executed");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    directory
+}
+
+/// The nodes have the image by its tag and, as if they had pulled it, by its digest.
+fn load(cluster: &Cluster, release: &Path) {
+    let tar = concat!("reconciler-", env!("CARGO_PKG_VERSION"), ".oci.tar");
+    cluster.images.import(&release.join(tar));
+    let images = fs::read_to_string(release.join("images.txt")).expect("a file");
+    let line = images.lines().find(|line| line.starts_with("stayput/reconciler:"));
+    let (name, digest) = line.and_then(|line| line.split_once('@')).expect("a digest");
+    let (repository, _) = name.split_once(':').expect("a tag");
+    let name = format!("docker.io/{name}");
+    cluster.images.tag(&name, &format!("docker.io/{repository}@{digest}"));
+}
+
+struct Helm<'a> {
+    program: PathBuf,
+    cluster: &'a Cluster,
+}
+
+impl Helm<'_> {
+    #[track_caller]
+    fn run(&self, command: &str, options: &[&str]) {
+        let home = self.cluster.api.directory();
+        let output = Command::new(&self.program)
+            .args([command, "stayput", "--namespace", "stayput", "--wait", "--timeout", "2m"])
+            .args(options)
+            .env_clear()
+            .env("HOME", home)
+            .env("KUBECONFIG", self.cluster.api.admin().kubeconfig())
+            .output()
+            .expect("Helm can be executed");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "{command}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+    }
+}
+
+/// `Err` names what is missing here.
+pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
+    let helm = Helm { program: part("STAYPUT_HELM")?, cluster };
+    let program = part("STAYPUT_STATIC_RECONCILER_BIN")?;
+    let began = Instant::now();
+    let directory = release(&program);
+    let release = directory.path().join("release");
+    load(cluster, &release);
+    let chart = concat!("stayput-reconciler-chart-", env!("CARGO_PKG_VERSION"), ".tgz");
+    let chart = release.join(chart);
+    let chart = chart.to_str().expect("UTF-8");
+    let never = ["--set", "image.pullPolicy=Never"];
+    let admin = cluster.api.admin();
+
+    // It waits until both pods are ready.
+    helm.run("install", &[&[chart, "--create-namespace"][..], &never].concat());
+    let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
+    let holder = eventually("one of them works", || {
+        let holder =
+            admin.attempt(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat(), "");
+        holder.ok().filter(|holder| !holder.is_empty())
+    });
+    assert!(holder.starts_with("stayput-reconciler-"), "{holder}");
+    let may = |verb: &str, what: &str| {
+        let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
+        admin.attempt(&["auth", "can-i", verb, what, "--namespace", "search", account], "").is_ok()
+    };
+    assert!(may("get", "secrets") && !may("create", "statefulsets.apps"));
+
+    let more = ["--set", "declared=true", "--set", "replicas=1"];
+    helm.run("upgrade", &[&[chart][..], &never, &more].concat());
+    eventually("the rights count", || may("patch", "statefulsets.apps").then_some(()));
+
+    helm.run("uninstall", &[]);
+    let left = ["get", "deployments,serviceaccounts", "--namespace", "stayput", "--output=name"];
+    assert_eq!(admin.run(&left), "serviceaccount/default");
+    eventually("the rights are gone", || (!may("get", "secrets")).then_some(()));
+    // Helm keeps definitions: with them all SearchClusters would be gone.
+    admin.run(&["get", "customresourcedefinition/searchclusters.stayput.dev"]);
+    println!("Helm installed, upgraded and removed it in {} ms", began.elapsed().as_millis());
+    Ok(())
+}
