@@ -43,8 +43,6 @@ pub enum Code {
     Resizing,
     /// Labels and annotations of the pod are being changed.
     Relabelling,
-    /// The engine still lists the stopped node.
-    StillListed,
     /// The engine was started and has not joined the cluster yet.
     Joining,
     /// It has joined and is not ready yet.
@@ -142,7 +140,6 @@ impl Code {
             Self::NewContainer => "new_container",
             Self::Resizing => "resizing",
             Self::Relabelling => "relabelling",
-            Self::StillListed => "still_listed",
             Self::Joining => "joining",
             Self::NotReady => "not_ready",
             Self::RestoringAllocation => "restoring_allocation",
@@ -233,7 +230,6 @@ impl Code {
             | Self::NewContainer
             | Self::Resizing
             | Self::Relabelling
-            | Self::StillListed
             | Self::Joining
             | Self::NotReady
             | Self::RestoringAllocation

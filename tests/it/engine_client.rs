@@ -62,6 +62,23 @@ fn what_cannot_be_sent_goes_to_the_next_endpoint() {
 }
 
 #[test]
+fn green_is_waited_for_by_the_engine() {
+    let mut yellow = health();
+    (yellow["status"], yellow["timed_out"]) = (json!("yellow"), json!(true));
+    // Older engines answer 408 when the time is over, newer ones 200.
+    for code in [200, 408] {
+        let (fake, port) = answering(code, &yellow);
+        let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+        let health = wait(client.health_once_green()).expect("health");
+        assert_eq!((health.status, health.timed_out), (Color::Yellow, true));
+        assert_eq!(
+            fake.seen()[0].line,
+            "GET /_cluster/health?wait_for_status=green&timeout=1s&master_timeout=22500ms"
+        );
+    }
+}
+
+#[test]
 fn writes_go_on_as_well_as_long_as_nothing_was_sent() {
     let (fake, port) = answering(200, json!({ "acknowledged": true }));
     let client = client(&[dead(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);

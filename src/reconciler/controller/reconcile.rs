@@ -262,8 +262,11 @@ async fn act(
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let (stops, others): (Vec<&Action>, Vec<&Action>) =
         plan.actions.iter().partition(|action| stops::need_live_reads(action));
-    let (flushes, others): (Vec<&Action>, Vec<&Action>) =
-        others.into_iter().partition(|action| matches!(action, Action::Flush { .. }));
+    // Last beside stops: a flush may take so long that a stop after it would be decided on an old
+    // observation.
+    let (flushes, others): (Vec<&Action>, Vec<&Action>) = others
+        .into_iter()
+        .partition(|action| !stops.is_empty() && matches!(action, Action::Flush { .. }));
     let others = cx.new_phases.hold_back(others, Instant::now());
     let mut outcome = execute(cx, &others, cluster, spec).await;
     if !stops.is_empty() {
@@ -273,7 +276,6 @@ async fn act(
         }
         outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     }
-    // Last: a flush may take so long that a stop after it would be decided on an old observation.
     Step::Done(both(outcome, execute(cx, &flushes, cluster, spec).await))
 }
 

@@ -52,6 +52,8 @@ pub(super) struct Requeue {
     repeats: u32,
     /// Reconciles in a row without an action.
     idle: u32,
+    /// The last plan did something that the one before had not done.
+    acted_anew: bool,
     last: Option<Outline>,
 }
 
@@ -63,6 +65,7 @@ impl Requeue {
     pub(super) fn after_failure(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.idle = self.idle.saturating_add(1);
+        self.acted_anew = false;
         backoff::pause(self.failures)
     }
 
@@ -87,6 +90,7 @@ impl Requeue {
         self.repeats = if same { self.repeats.saturating_add(1) } else { 0 };
         self.last = Some(now);
         self.idle = if acted { 0 } else { self.idle.saturating_add(1) };
+        self.acted_anew = acted && !same;
         let planned = Duration::from_millis(plan.requeue_after);
         if acted {
             // The next observation shows the effect. If it does not, the same is done again: slower.
@@ -113,12 +117,13 @@ impl Requeue {
 
     /// The least time until the next reconcile, whatever changes before: as long as the engine took
     /// for its last answers, so that a large cluster is not busy with ours, and after reconciles that
-    /// led to nothing a second.
+    /// led to nothing a second. None after a new action: these are few, and a node waits for the next.
     pub(super) fn least_pause(&self, is_under_way: bool, reading: Duration) -> Duration {
         let idle = match is_under_way || self.idle <= IDLE_BURST {
             true => Duration::ZERO,
             false => IDLE_INTERVAL,
         };
+        let reading = if self.acted_anew { Duration::ZERO } else { reading };
         idle.max(reading.min(MAX_READING_PAUSE))
     }
 }
@@ -165,10 +170,15 @@ mod tests {
 
     #[test]
     fn an_engine_that_needs_long_for_its_answers_is_asked_less_often() {
-        let requeue = Requeue::default();
+        let (mut requeue, plan) = (Requeue::default(), Plan::default());
         let reading = Duration::from_millis(700);
         assert_eq!(requeue.least_pause(true, reading), reading);
         assert_eq!(requeue.least_pause(true, Duration::from_secs(60)), MAX_READING_PAUSE);
+        // Except for the look at what was done, which is not repeated at once.
+        requeue.after_plan(&plan, true);
+        assert_eq!(requeue.least_pause(true, reading), Duration::ZERO);
+        requeue.after_plan(&plan, true);
+        assert_eq!(requeue.least_pause(true, reading), reading);
     }
 
     #[test]

@@ -62,6 +62,19 @@ impl EngineClient {
     pub async fn health(&self) -> Result<Health, EngineError> {
         parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
     }
+
+    /// The cluster's health once it is green, or after a second. [`Health::timed_out`] says that it was
+    /// not.
+    ///
+    /// # Errors
+    /// As of [`Self::health`].
+    pub async fn health_once_green(&self) -> Result<Health, EngineError> {
+        parse(&self.transport.send(&green_call(&self.transport.master_timeout())).await?)
+    }
+}
+
+pub(super) fn green_call(timeout: &str) -> Call {
+    Call::get(format!("/_cluster/health?wait_for_status=green&timeout=1s&master_timeout={timeout}"))
 }
 
 /// With a timeout of 0 s, engines sometimes answer 408 although they are idle.

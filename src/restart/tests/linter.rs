@@ -12,7 +12,7 @@ use crate::tests::lint::lint;
 use crate::{Action, Plan, Policy, ShardCopy, Snapshot, Sources, Step, Unknown, Voting, plan};
 
 /// The moment of a rolling restart in which the plan matches.
-fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
+pub(super) fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
     moment_of(&nodes, "request rolling r1", is_it)
 }
@@ -44,7 +44,7 @@ fn play_to(driver: &mut Driver, is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Sn
     panic!("the moment never came");
 }
 
-fn has(made: &Plan, what: fn(&Action) -> bool) -> bool {
+pub(super) fn has(made: &Plan, what: fn(&Action) -> bool) -> bool {
     made.actions.iter().any(what)
 }
 
@@ -52,7 +52,7 @@ fn is_stop(action: &Action) -> bool {
     matches!(action, Action::Stop { .. })
 }
 
-fn is_start(action: &Action) -> bool {
+pub(super) fn is_start(action: &Action) -> bool {
     matches!(action, Action::Start { .. })
 }
 

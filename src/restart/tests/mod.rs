@@ -1,6 +1,7 @@
 //! Tests of whole restarts in a simulated cluster: scenarios as pages of text, laws for whole runs,
 //! properties under faults; and tests of the formats.
 
+mod at_once;
 pub(crate) mod driver;
 mod failed_sets;
 mod first_status;

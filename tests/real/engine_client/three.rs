@@ -45,6 +45,8 @@ fn story(flavor: Flavor, name: &str) {
 
     let health = wait(client.health()).expect("health");
     assert_eq!((health.status, health.timed_out), (Color::Green, false), "{health:?}");
+    let once_green = wait(client.health_once_green()).expect("health");
+    assert_eq!((once_green.status, once_green.timed_out), (Color::Green, false), "{once_green:?}");
     assert_eq!((health.number_of_nodes, health.number_of_data_nodes), (3, 3));
     assert_eq!(health.cluster_name, engine.cluster_name);
     assert_eq!((health.initializing_shards, health.relocating_shards), (0, 0));
@@ -234,6 +236,8 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     let health = wait(client.health()).expect("health");
     assert_eq!((health.number_of_nodes, health.timed_out), (2, false));
     assert!(health.status > Color::Green && health.unassigned_shards > 0, "{health:?}");
+    let not_green = wait(client.health_once_green()).expect("health");
+    assert!(not_green.status > Color::Green && not_green.timed_out, "{not_green:?}");
     assert!(matches!(wait(client.identify()), Ok(found) if found.node_name != "logs-0"));
 
     api.start(&json!({}));

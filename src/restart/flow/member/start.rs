@@ -12,13 +12,15 @@ use crate::flow::answers::{
 };
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
-use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
+use crate::flow::observed::{has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod};
 use stayput_api::{ConfigChoice, State};
 
-/// The stop was accepted: waits until the engine is stopped, and sends the start.
+/// The stop was accepted: waits until the engine is stopped, and sends the start. The cluster may still
+/// list the old process then: it has removed it before a JVM has booted, and a new process counts as
+/// back only by an id of its own.
 pub(super) fn start(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -60,9 +62,6 @@ pub(super) fn start(
         let drain = describe(context, pod, manager);
         let state = || format!("its engine is {}", manager.state.as_str());
         return wait(Code::Stopping, drain.unwrap_or_else(state));
-    }
-    if lists_old_process(context, member) {
-        return wait(Code::StillListed, "stopped, but the cluster still lists its old process");
     }
     if let Some(reason) = why_not_started(context, ledger, member, pod) {
         return Turn::Abort(reason);
@@ -118,10 +117,15 @@ pub(super) fn prove(
         Ok(false) => return wait(Code::Joining, "started; the cluster does not list it yet"),
         Ok(true) => {}
     }
+    let is_carried_out = update::is_carried_out(member, pod);
+    // Its shards come back while its engine becomes ready.
+    if is_carried_out && let Err(turn) = clean_up(context, ledger, member) {
+        return turn;
+    }
     if manager.state != State::Running || manager.ready == Some(false) {
         return wait(Code::NotReady, "it has joined and is not ready yet");
     }
-    if !update::is_carried_out(member, pod) {
+    if !is_carried_out {
         return wait(Code::NewContainer, "it is back, and its pod is not as it was changed");
     }
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
@@ -130,10 +134,7 @@ pub(super) fn prove(
     {
         return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
     }
-    match clean_up(context, ledger, member) {
-        Err(turn) => turn,
-        Ok(()) => Turn::finish(Ending::done()),
-    }
+    Turn::finish(Ending::done())
 }
 
 /// Whether a member whose pod has changed is back, proven: then there is no way back any more.

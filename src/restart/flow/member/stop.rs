@@ -82,12 +82,30 @@ fn prepare_stop(
     hand_over(context, ledger, member)?;
     // Nothing is limited in vain.
     rules_allow()?;
-    prepare(context, ledger, restart, member)?;
-    if !context.snapshot.flushed.contains(&member.node) && context.index.engine().is_ok() {
-        let flush = Action::Flush { node: member.node.clone() };
-        return Err(Turn::act_and_wait(flush, Code::Preparing, "flushing"));
-    }
+    prepare_and_flush(context, ledger, restart, member)?;
     Ok(may_stop(context, ledger, restart, pod)?)
+}
+
+/// Passes once the engine is prepared and flushed. Both are asked for at once: neither needs the other.
+fn prepare_and_flush(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Result<(), Turn> {
+    let prepared = prepare(context, ledger, restart, member);
+    if context.snapshot.flushed.contains(&member.node) || context.index.engine().is_err() {
+        return prepared;
+    }
+    let flush = Action::Flush { node: member.node.clone() };
+    Err(match prepared {
+        Ok(()) => Turn::act_and_wait(flush, Code::Preparing, "flushing"),
+        Err(Turn::Act(mut changes, blocker)) if !changes.actions.is_empty() => {
+            changes.actions.push(flush);
+            Turn::Act(changes, blocker)
+        }
+        Err(turn) => turn,
+    })
 }
 
 /// As [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if

@@ -74,8 +74,8 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
             && member.step == Step::Restarting
     };
     for member in restart.members.iter().filter(held) {
-        if facts.may_be_stopped(member) && !facts.is_back(member) {
-            wrong.push(format!("S7: allocation is restored before {} is back", member.node));
+        if facts.may_be_stopped(member) && !facts.has_joined(member) {
+            wrong.push(format!("S7: allocation is restored before {} has joined", member.node));
         }
     }
 }
@@ -141,8 +141,9 @@ pub(super) fn delete_record(facts: &Facts, node_id: &str, wrong: &mut Vec<String
     };
     for member in &restart.members {
         let its = member.node_id.as_deref() == Some(node_id) && member.step == Step::Restarting;
-        if its && facts.may_be_stopped(member) && !facts.is_back(member) {
-            wrong.push(format!("S7: the record of {} is deleted before it is back", member.node));
+        if its && facts.may_be_stopped(member) && !facts.has_joined(member) {
+            wrong
+                .push(format!("S7: the record of {} is deleted before it has joined", member.node));
         }
     }
 }

@@ -153,9 +153,17 @@ impl<'a> Facts<'a> {
         self.snapshot.pods.iter().find(in_its_place).filter(|_| gone)
     }
 
-    /// A new process of the member is proven: it is listed with a new ephemeral id, and its manager
-    /// reports that it runs after our start or in a new pod.
+    /// A new process of the member is proven, and ready: it has joined, and its manager reports that it
+    /// runs.
     pub(super) fn is_back(&self, member: &Member) -> bool {
+        let uid = self.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
+        let runs = |manager: &Manager| manager.state == State::Running;
+        self.has_joined(member) && self.manager(uid).is_some_and(runs)
+    }
+
+    /// A new process of the member is proven: it is listed with a new ephemeral id, and its manager
+    /// reports that it was begun after our start or in a new pod.
+    pub(super) fn has_joined(&self, member: &Member) -> bool {
         let listed = self
             .node(&member.node)
             .is_some_and(|node| Some(&node.ephemeral_id) != member.ephemeral_id.as_ref());
@@ -163,8 +171,10 @@ impl<'a> Facts<'a> {
             Some(pod) => (&pod.uid, 0),
             None => (&member.pod_uid, member.start_sequence),
         };
-        let runs = |manager: &Manager| manager.state == State::Running && manager.sequence >= least;
-        listed && self.manager(uid).is_some_and(runs)
+        let was_begun = |manager: &Manager| {
+            matches!(manager.state, State::Starting | State::Running) && manager.sequence >= least
+        };
+        listed && self.manager(uid).is_some_and(was_begun)
     }
 
     /// Checks that the member is in the state that `done` means.

@@ -88,8 +88,8 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
     let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
     for member in members.iter().filter(|member| member.step == Step::Restarting) {
         let its = debt(facts).is_some_and(|debt| debt.pod_uid == member.pod_uid);
-        if its && !facts.is_back(member) {
-            wrong.push(format!("S7: {} may vote again before it is back", member.node));
+        if its && !facts.has_joined(member) {
+            wrong.push(format!("S7: {} may vote again before it has joined", member.node));
         }
     }
 }

@@ -1,0 +1,70 @@
+//! What a node's turn does not wait for.
+
+use super::lint::{faultless_plan, lint};
+use super::linter::{has, is_start, moment};
+use crate::{Action, Plan, Policy, Snapshot};
+use stayput_api::State;
+
+fn is_restored(action: &Action) -> bool {
+    matches!(action, Action::RestoreAllocation { .. })
+}
+
+/// The moment in which a node has just joined, and its engine is not ready yet.
+fn joined() -> Snapshot {
+    let (mut snapshot, _) = moment(|made, _| has(made, is_restored));
+    let under_way = snapshot.ledger.under_way().next().expect("a member").pod_uid.clone();
+    let pod = snapshot.pods.iter_mut().find(|pod| pod.uid == under_way).expect("its pod");
+    let manager = pod.manager.as_mut().expect("it answers");
+    (manager.state, manager.ready) = (State::Starting, Some(false));
+    snapshot
+}
+
+#[test]
+fn shards_come_back_while_the_engine_becomes_ready() {
+    let mut snapshot = joined();
+    let policy = Policy::default();
+    let made = faultless_plan(&snapshot, &policy);
+    assert!(has(&made, is_restored), "{made:#?}");
+    // Once they may: it still holds its slot.
+    let engine = snapshot.engine.as_mut().expect("it answers");
+    let allocation = engine.allocation.as_mut().expect("known");
+    let before = allocation.marker.take().expect("ours").before;
+    allocation.setting = before;
+    let made = faultless_plan(&snapshot, &policy);
+    let waits = |made: &Plan| made.waiting.iter().any(|wait| wait.code.as_str() == "not_ready");
+    assert!(waits(&made) && !has(&made, |action| matches!(action, Action::WriteLedger(_))));
+}
+
+#[test]
+fn they_do_not_before_it_has_joined() {
+    let (mut snapshot, made) = moment(|made, _| has(made, is_restored));
+    let node = snapshot.ledger.under_way().next().expect("a member").node.clone();
+    let engine = snapshot.engine.as_mut().expect("it answers");
+    engine.nodes.retain(|listed| listed.name != node);
+    let again = faultless_plan(&snapshot, &Policy::default());
+    assert!(!has(&again, is_restored), "{again:#?}");
+    // The linter finds it.
+    let found = lint(&snapshot, &Policy::default(), &made);
+    assert!(found.iter().any(|line| line.contains("S7: allocation is restored")), "{found:#?}");
+}
+
+#[test]
+fn a_start_does_not_wait_until_the_old_process_is_off_the_list() {
+    let (mut snapshot, _) = moment(|made, _| has(made, is_start));
+    let member = snapshot.ledger.under_way().next().expect("a member").clone();
+    let engine = snapshot.engine.as_mut().expect("it answers");
+    let mut old = engine.nodes[0].clone();
+    old.name = member.node.clone();
+    old.id = member.node_id.expect("it was listed");
+    old.ephemeral_id = member.ephemeral_id.expect("it was listed");
+    engine.nodes.push(old);
+    let made = faultless_plan(&snapshot, &Policy::default());
+    assert!(has(&made, is_start), "{made:#?}");
+}
+
+#[test]
+fn allocation_is_limited_and_indices_flushed_at_once() {
+    let is_tightened = |action: &Action| matches!(action, Action::TightenAllocation { .. });
+    let (_, made) = moment(|made, _| has(made, is_tightened));
+    assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");
+}
