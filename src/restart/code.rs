@@ -62,7 +62,9 @@ pub enum Code {
     // Rules.
     /// `spec.paused`.
     Paused,
-    /// One of the ten predicates, under its published name.
+    /// A gate on the SearchCluster is closed for this restart.
+    GateClosed,
+    /// One of the predicates, under its name.
     Predicate(Predicate),
     /// Another node is under way.
     AnotherInProgress,
@@ -155,6 +157,7 @@ impl Code {
             Self::Barrier => "barrier",
             Self::Recording => "recording",
             Self::Paused => "paused",
+            Self::GateClosed => "gate_closed",
             Self::Predicate(predicate) => predicate.name(),
             Self::AnotherInProgress => "another_in_progress",
             Self::Debts => "debts",
@@ -250,6 +253,7 @@ impl Code {
             | Self::Recording
             | Self::AnotherInProgress => false,
             Self::Paused
+            | Self::GateClosed
             | Self::Predicate(_)
             | Self::Debts
             | Self::Quorum

@@ -3,9 +3,11 @@
 mod actions;
 mod diff;
 mod doctor;
+mod everywhere;
 mod fixture;
 mod forecast;
 mod init;
 mod inject;
 mod pages;
+mod port_forward;
 mod watch;

@@ -22,7 +22,7 @@ pub(super) use init::{InitObject, InitOutput, InitResult};
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
-pub(super) use status::{HistoryOutput, StatusOutput};
+pub(super) use status::{AllOutput, HistoryOutput, StatusOutput};
 
 /// The JSON schema of everything that `--output json` prints.
 pub fn schema() -> Value {
@@ -34,6 +34,8 @@ pub fn schema() -> Value {
         ("diff", generator.subschema_for::<DiffOutput>()),
         ("doctor", generator.subschema_for::<DoctorOutput<'_>>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
+        ("status -A", generator.subschema_for::<AllOutput<StatusOutput>>()),
+        ("history -A", generator.subschema_for::<AllOutput<HistoryOutput>>()),
         ("init", generator.subschema_for::<InitOutput>()),
         (
             "restart, cancel, pause, resume, stop, start, detach",
