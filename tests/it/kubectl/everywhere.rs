@@ -10,6 +10,7 @@ use stayput_standin::apiserver::{Fault, How};
 
 /// Another SearchCluster, in another namespace.
 async fn declare_elsewhere(fixture: &Fixture, namespace: &str, status: Option<Value>) {
+    fixture.namespace(namespace).await;
     let mut cluster = fixture.clusters().get("logs").await.unwrap();
     cluster.metadata =
         serde_json::from_value(json!({"name": "traces", "namespace": namespace})).unwrap();
@@ -49,7 +50,7 @@ async fn every_cluster_has_its_line() {
     let names: Vec<&Value> =
         all["clusters"].as_array().unwrap().iter().map(|one| &one["cluster"]).collect();
     assert_eq!(names, ["traces", "logs", "traces"]);
-    assert_eq!(all["clusters"][1]["restart"]["id"], "b");
+    assert_eq!(all["clusters"][1]["restart"]["request"]["id"], "b");
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ fn stand_in(script: &str) -> TempDir {
 
 /// The Lease of the leader `stayput-reconciler-0`, renewed now.
 async fn led(fixture: &Fixture) {
+    fixture.namespace("stayput").await;
     let now = humantime::format_rfc3339_micros(std::time::SystemTime::now()).to_string();
     let lease = serde_json::from_value(json!({
         "metadata": {"name": "stayput-reconciler"},
