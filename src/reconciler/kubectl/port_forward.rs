@@ -1,6 +1,11 @@
 //! A port that kubectl forwards to the reconciler's leader, as long as it is needed. kubectl is there, since
 //! this is its plugin, and it finds credentials and proxies as the user has set them up.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "a program of its own, which waits for no child but this one"
+)]
+
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
