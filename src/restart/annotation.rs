@@ -19,8 +19,16 @@ pub const REQUEST: &str = "stayput.dev/restart-request";
 pub const CANCEL: &str = "stayput.dev/restart-cancel";
 /// On the SearchCluster: names of disabled predicates, separated by commas, or `*`. The key is ECK's.
 pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
+/// On the SearchCluster: begins the key of a gate, `gate.stayput.dev/<name>`. It is open for the restart
+/// whose id is its value, and closed for every other.
+pub const GATE: &str = "gate.stayput.dev/";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
-/// Every key that a snapshot contains.
+/// Every key that a snapshot contains, beside those of gates.
 pub const ALL: [&str; 9] =
     [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, CONTENT, REQUEST, CANCEL, DISABLE];
+
+/// Whether decisions depend on this key of a SearchCluster.
+pub fn is_read(key: &str) -> bool {
+    ALL.contains(&key) || key.starts_with(GATE)
+}

@@ -60,7 +60,9 @@ pub enum Code {
     // Rules.
     /// `spec.paused`.
     Paused,
-    /// One of the ten predicates, under its published name.
+    /// A gate on the SearchCluster is closed for this restart.
+    GateClosed,
+    /// One of the predicates, under its name.
     Predicate(Predicate),
     /// Another node is under way.
     AnotherInProgress,
@@ -148,6 +150,7 @@ impl Code {
             Self::Barrier => "barrier",
             Self::Recording => "recording",
             Self::Paused => "paused",
+            Self::GateClosed => "gate_closed",
             Self::Predicate(predicate) => predicate.name(),
             Self::AnotherInProgress => "another_in_progress",
             Self::Debts => "debts",
@@ -239,6 +242,7 @@ impl Code {
             | Self::Recording
             | Self::AnotherInProgress => false,
             Self::Paused
+            | Self::GateClosed
             | Self::Predicate(_)
             | Self::Debts
             | Self::Quorum

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, Predicate, annotation};
+use super::{Code, Predicate, Restart, annotation};
 
 /// The most unknown names in a message.
 const NAMED: usize = 3;
@@ -23,6 +23,7 @@ pub struct Disabled {
 enum Place {
     Field,
     Annotation,
+    Request,
 }
 
 /// The names at one place.
@@ -45,10 +46,17 @@ impl Disabled {
         self.with(Place::Annotation, names.split(','))
     }
 
+    /// Adds those that the request under way skips: only as long as it is under way.
+    #[must_use]
+    pub fn with_restart(self, restart: Option<&Restart>) -> Self {
+        let skipped = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
+        self.with(Place::Request, skipped.map(String::as_str))
+    }
+
     fn with<'a>(mut self, place: Place, names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut found = Names::default();
         for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
-            let predicate = Predicate::ALL.into_iter().find(|predicate| predicate.name() == name);
+            let predicate = Predicate::named(name);
             match (name, predicate) {
                 ("*", _) => found.predicates.extend(Predicate::ALL),
                 (_, Some(predicate)) => _ = found.predicates.insert(predicate),
@@ -83,6 +91,7 @@ impl Disabled {
                 "kubectl annotate searchcluster {name} --namespace {namespace} {}-",
                 annotation::DISABLE
             ),
+            Place::Request => format!("kubectl stayput --namespace {namespace} cancel {name}"),
         });
         undo.collect()
     }
@@ -122,27 +131,54 @@ impl Place {
         match self {
             Self::Field => "spec.restart.disabledPredicates",
             Self::Annotation => annotation::DISABLE,
+            Self::Request => "the request's skipRules",
         }
     }
 
     /// The message about an unknown name.
     fn unknown_name(self, name: &str) -> String {
         let place = self.as_str();
-        if [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == name) {
-            return format!(
-                "{name:?} in {place} cannot be disabled: only spec.restart.allowOutage: true allows a \
-                 stop that costs the quorum or the only copy of a shard"
-            );
+        if protects_data(name) {
+            return format!("{name:?} in {place} cannot be disabled: {ONLY_BY_OUTAGE}");
         }
-        let nearest = Predicate::ALL
-            .into_iter()
-            .map(Predicate::name)
-            .min_by_key(|known| edits(&name.to_lowercase(), &known.to_lowercase()));
         format!(
             "{name:?} in {place} is not a predicate and disables nothing: the nearest name is {}",
-            nearest.unwrap_or_default()
+            nearest(name)
         )
     }
+}
+
+const ONLY_BY_OUTAGE: &str = "only spec.restart.allowOutage: true allows a stop that costs the \
+                              quorum or the only copy of a shard";
+
+/// Whether it is a rule that is always evaluated.
+fn protects_data(name: &str) -> bool {
+    [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == name)
+}
+
+/// Why a request cannot skip a rule of this name, and what to write; none if it can.
+pub(super) fn why_not_skipped(name: &str) -> Option<String> {
+    if Predicate::named(name).is_some() {
+        return None;
+    }
+    if name == Code::UnreplicatedIndex.as_str() {
+        return Some(
+            "cannot be skipped: it protects the only copy of a shard; allowUnreplicated \
+             (--allow-unreplicated) names the indices that may be unavailable"
+                .to_owned(),
+        );
+    }
+    if protects_data(name) {
+        return Some(format!("cannot be skipped: {ONLY_BY_OUTAGE}"));
+    }
+    let names = Predicate::ALL.map(Predicate::name).join(", ");
+    Some(format!("is not a rule: the nearest name is {}; the names are {names}", nearest(name)))
+}
+
+/// The predicate whose name is most like this one.
+fn nearest(name: &str) -> &'static str {
+    let names = Predicate::ALL.into_iter().map(Predicate::name);
+    names.min_by_key(|known| edits(&name.to_lowercase(), &known.to_lowercase())).unwrap_or_default()
 }
 
 /// The number of characters to insert, remove or replace to turn one text into the other.

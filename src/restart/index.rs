@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use super::blocker::Blocker;
 use super::lookup::Lookup;
-use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot};
+use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
 use stayput_api::State;
 
 /// Finds things in one snapshot.
 pub(super) struct Index<'a> {
+    now: Time,
     /// By uid, in its order.
     pods: Vec<&'a Pod>,
     by_uid: Lookup<'a, &'a Pod>,
@@ -44,7 +45,20 @@ impl<'a> Index<'a> {
         let by_uid = pods.iter().map(|pod| (pod.uid.as_str(), *pod)).collect();
         let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
         let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
-        Self { pods, by_uid, by_name: OnceCell::new(), nodes, remembered, engine }
+        Self {
+            now: snapshot.now,
+            pods,
+            by_uid,
+            by_name: OnceCell::new(),
+            nodes,
+            remembered,
+            engine,
+        }
+    }
+
+    /// When the snapshot was read.
+    pub(super) const fn now(&self) -> Time {
+        self.now
     }
 
     /// The pod with this uid.

@@ -62,7 +62,8 @@ pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,
     LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
-    ResizeState, Run, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown,
+    Voting,
 };
 pub use snapshot::{are_master_eligible, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;

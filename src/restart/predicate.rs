@@ -1,7 +1,7 @@
-//! The names of the ten predicates.
+//! The names of the predicates.
 
-/// A rule of nodes-orchestration.md: a node is restarted only if it passes all of them. Each is one
-/// file in `rules/predicates` with the published name.
+/// A node is restarted only if it passes all of them. Each is one file in `rules/predicates` with its
+/// name. Ten are those of nodes-orchestration.md, with the published names; the last is our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predicate {
     /// `data_tier_with_higher_priority_must_be_upgraded_first`
@@ -24,11 +24,13 @@ pub enum Predicate {
     SameShards,
     /// `do_not_delete_all_members_of_a_tier`
     WholeTier,
+    /// `do_not_interrupt_running_snapshot`
+    RunningSnapshot,
 }
 
 impl Predicate {
     /// All predicates, in the order in which they are evaluated.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::DataTier,
         Self::MaxUnavailable,
         Self::Terminating,
@@ -39,9 +41,15 @@ impl Predicate {
         Self::LastMaster,
         Self::SameShards,
         Self::WholeTier,
+        Self::RunningSnapshot,
     ];
 
-    /// The published name, in `status.nodes[].blockedBy`, in metrics and for disabling it.
+    /// The predicate of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|predicate| predicate.name() == name)
+    }
+
+    /// Its name, in `status.nodes[].blockedBy`, in metrics and for disabling it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DataTier => "data_tier_with_higher_priority_must_be_upgraded_first",
@@ -56,6 +64,7 @@ impl Predicate {
             }
             Self::SameShards => "do_not_delete_pods_with_same_shards",
             Self::WholeTier => "do_not_delete_all_members_of_a_tier",
+            Self::RunningSnapshot => "do_not_interrupt_running_snapshot",
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Time;
+use super::disabled::why_not_skipped;
 use stayput_api::Span;
 
 /// How a cluster is restarted.
@@ -94,6 +95,9 @@ pub struct Request {
     /// Nodes may be stopped outside of the maintenance windows, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_windows: bool,
+    /// Predicates that are not evaluated for this restart, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_rules: Vec<String>,
     /// Who made the request, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -131,6 +135,8 @@ struct WrittenRequest {
     allow_unreplicated: Vec<String>,
     #[serde(default)]
     outside_windows: bool,
+    #[serde(default)]
+    skip_rules: Vec<String>,
     by: Option<String>,
 }
 
@@ -144,11 +150,22 @@ impl From<WrittenRequest> for Request {
             deadline,
             allow_unreplicated,
             outside_windows,
+            skip_rules,
             by,
         } = written;
         let WrittenTarget { nodes, role, zone } = target;
         let target = Target { nodes, role, zone };
-        Self { id, strategy, target, not_before, deadline, allow_unreplicated, outside_windows, by }
+        Self {
+            id,
+            strategy,
+            target,
+            not_before,
+            deadline,
+            allow_unreplicated,
+            outside_windows,
+            skip_rules,
+            by,
+        }
     }
 }
 
@@ -180,6 +197,11 @@ impl Request {
             }
             Pattern::new(pattern).map_err(|error| invalid(Some(error)))?;
         }
+        for name in &request.skip_rules {
+            if let Some(why) = why_not_skipped(name) {
+                return Err(InvalidRequest::Rule { name: name.clone(), why });
+            }
+        }
         Ok(request)
     }
 }
@@ -207,5 +229,13 @@ pub enum InvalidRequest {
         /// What is wrong with it; none if it is empty.
         #[source]
         why: Option<glob::PatternError>,
+    },
+    /// A rule that does not exist, or that protects data.
+    #[error("{name:?} in skipRules {why}")]
+    Rule {
+        /// As it is written.
+        name: String,
+        /// Why it is not skipped, and what to write.
+        why: String,
     },
 }

@@ -215,7 +215,8 @@ fn no_metadata_is_asked_for_and_what_has_not_changed_is_not_read_again() {
         let paths: Vec<String> = fake.seen().iter().map(|seen| path(&seen.line)).collect();
         (topology, paths)
     };
-    let nodes = "GET /_cluster/state/version,master_node,nodes,metadata,blocks/stayput-no-index";
+    let nodes =
+        "GET /_cluster/state/version,master_node,nodes,metadata,blocks,customs/stayput-no-index";
     let (copies, details) = ("GET /_cluster/state/routing_table", "GET /_nodes/_all/jvm");
     let (first, mut asked) = look(7, None);
     asked[1..].sort();

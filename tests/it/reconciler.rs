@@ -9,6 +9,7 @@ mod disabled;
 mod faults;
 mod fixture;
 mod found_sources;
+mod gates;
 mod ignored;
 mod leaving;
 mod leftovers;

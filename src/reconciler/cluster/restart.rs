@@ -22,7 +22,7 @@ pub struct RestartSpec {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shares")]
     pub max_unavailable_of_role: BTreeMap<String, IntOrString>,
-    /// Predicates that are not evaluated, by their published names, or "*" for all ten. The annotation
+    /// Predicates that are not evaluated, by their published names, or "*" for all. The annotation
     /// eck.k8s.elastic.co/disable-upgrade-predicates does the same. Empty it after use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(

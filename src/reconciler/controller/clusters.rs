@@ -104,14 +104,15 @@ pub(super) fn asks_for_the_same(one: &SearchCluster, other: &SearchCluster) -> b
     let (a, b) = (&one.metadata, &other.metadata);
     let ledger =
         |cluster: &SearchCluster| cluster.status.as_ref().map(|status| status.ledger.clone());
-    let ours = |metadata: &ObjectMeta| {
-        let all = metadata.annotations.as_ref();
-        annotation::ALL.map(|key| all.and_then(|all| all.get(key)).cloned())
-    };
     a.uid == b.uid
         && a.generation == b.generation
-        && ours(a) == ours(b)
+        && annotations_read(a).eq(annotations_read(b))
         && a.finalizers == b.finalizers
         && a.deletion_timestamp == b.deletion_timestamp
         && ledger(one) == ledger(other)
+}
+
+fn annotations_read(metadata: &ObjectMeta) -> impl Iterator<Item = (&String, &String)> {
+    let all = metadata.annotations.iter().flatten();
+    all.filter(|(key, _)| annotation::is_read(key))
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::details::Details;
+use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::transport::Call;
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
@@ -53,6 +54,8 @@ pub struct Node {
     /// When its JVM was started, in milliseconds since the epoch, by that machine's clock; for
     /// people. None if the node did not answer in time.
     pub jvm_start_ms: Option<u64>,
+    /// The snapshot that is being taken of its shards; of several the latest.
+    pub snapshot: Option<RunningSnapshot>,
 }
 
 /// The votes that elect a master.
@@ -165,11 +168,12 @@ const NO_INDEX: &str = "stayput-no-index";
 /// Without shard copies: the engine would list those of the same indices only.
 pub(super) fn state_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes,metadata,blocks/{NO_INDEX}\
+        "/_cluster/state/version,master_node,nodes,metadata,blocks,customs/{NO_INDEX}\
          ?master_timeout={timeout}\
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
-         metadata.cluster_coordination,blocks.global"
+         metadata.cluster_coordination,blocks.global,{}",
+        super::running_snapshots::FIELDS
     ))
     .large()
 }
@@ -210,6 +214,8 @@ struct State {
     metadata: Metadata,
     #[serde(default)]
     blocks: Blocks,
+    #[serde(default)]
+    snapshots: Snapshots,
 }
 
 /// What the cluster refuses at present, by number.
@@ -268,13 +274,16 @@ impl From<Coordination> for Voting {
 
 /// Nodes and votes: neither shard copies nor what the nodes report of themselves.
 pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
-    let State { cluster_uuid, version, master_node, nodes, metadata, blocks } = answer.read()?;
+    let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } =
+        answer.read()?;
     let voting = match (metadata.cluster_coordination, minimum) {
         (_, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
         (Some(coordination), None) => coordination.into(),
         (None, None) => return Err(answer.unexpected("it has no voting configuration")),
     };
+    let mut running = by_node(snapshots);
     let node = |(id, listed): (String, Listed)| Node {
+        snapshot: running.remove(&id),
         id,
         name: listed.name,
         ephemeral_id: listed.ephemeral_id,

@@ -90,8 +90,8 @@ pub(super) enum ManifestsCommand {
 pub(super) enum Command {
     /// Make certificates, keys and the SearchCluster of a cluster; the reconciler keeps them valid
     Init(InitArgs),
-    /// Show the state of a cluster, the restart under way and what blocks it
-    Status(ClusterArg),
+    /// Show the state of a cluster, or of all, the restart under way and what blocks it
+    Status(ClustersArg),
     /// Show a dry run: the steps of a restart, and which rule blocks which node
     Plan(Box<PlanArgs>),
     /// Show what one node waits for, and how its last restart ended
@@ -119,7 +119,7 @@ pub(super) enum Command {
     /// Find what is wrong with a cluster and around it, and show the commands that mend it
     Doctor(DoctorArgs),
     /// Show the restarts that have ended
-    History(ClusterArg),
+    History(ClustersArg),
     /// Request a restart
     Restart(Box<RestartArgs>),
     /// Cancel a restart: no further node is stopped, nodes already stopped are started
@@ -248,6 +248,16 @@ pub(super) struct ClusterArg {
     pub(super) name: Option<String>,
 }
 
+/// One SearchCluster, or all.
+#[derive(Debug, Args)]
+pub(super) struct ClustersArg {
+    #[command(flatten)]
+    pub(super) cluster: ClusterArg,
+    /// All SearchClusters of all namespaces
+    #[arg(short = 'A', long, conflicts_with = "cluster")]
+    pub(super) all_namespaces: bool,
+}
+
 /// The SearchCluster, for commands whose arguments are nodes.
 #[derive(Debug, Args)]
 pub(super) struct ClusterOption {
@@ -270,7 +280,7 @@ pub(super) struct NodesArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ReconcilerArg {
-    /// Address of the reconciler's snapshots [default: http://127.0.0.1:9198]
+    /// Address of the reconciler's snapshots [default: kubectl forwards the leader's port]
     #[arg(id = "reconciler", long = "reconciler", value_name = "URL", env = "STAYPUT_RECONCILER")]
     pub(super) address: Option<String>,
 }
@@ -290,10 +300,7 @@ pub(super) struct DetachArgs {
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
     #[command(flatten)]
-    pub(super) cluster: ClusterArg,
-    /// All SearchClusters of all namespaces
-    #[arg(short = 'A', long, conflicts_with = "cluster")]
-    pub(super) all_namespaces: bool,
+    pub(super) clusters: ClustersArg,
     #[command(flatten)]
     pub(super) reconciler: ReconcilerArg,
 }
@@ -364,6 +371,10 @@ pub(super) struct RestartArgs {
     /// Do not wait for a maintenance window (spec.restart.windows)
     #[arg(long)]
     outside_windows: bool,
+    /// Do not evaluate this predicate for this restart, by its name in docs/rules.md; may be given
+    /// several times
+    #[arg(long = "skip-rule", value_name = "NAME")]
+    skip_rules: Vec<String>,
     /// Id of the request; a second request with the same id has no effect [default: a random one]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -400,6 +411,7 @@ impl RestartArgs {
             deadline: self.deadline,
             allow_unreplicated: self.allow_unreplicated.clone(),
             outside_windows: self.outside_windows,
+            skip_rules: self.skip_rules.clone(),
             by,
         }
     }

@@ -3,6 +3,7 @@
 use super::args::{PlanArgs, ReconcilerArg, ScopeArgs};
 use super::cluster_view::ClusterView;
 use super::reconciler_client::{self, SnapshotError};
+use super::session::Session;
 use stayput_restart::{Forecast, Request, Saved, Time, forecast};
 
 /// A dry run, and when its cluster was observed.
@@ -22,10 +23,12 @@ impl DatedForecast {
 
 /// What `plan` shows of a SearchCluster, computed from a snapshot taken now.
 pub(super) async fn live(
+    session: &Session,
     view: &ClusterView,
     args: &PlanArgs,
 ) -> Result<DatedForecast, SnapshotError> {
-    let saved = reconciler_client::snapshot(args.reconciler.address.as_deref(), view).await?;
+    let address = args.reconciler.address.as_deref();
+    let saved = reconciler_client::snapshot(session, address, view).await?;
     Ok(from_saved(&saved, &args.scope))
 }
 
@@ -36,11 +39,13 @@ pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
 
 /// What a request would do; none if the reconciler gives no snapshot.
 pub(super) async fn of_request(
+    session: &Session,
     view: &ClusterView,
     reconciler: &ReconcilerArg,
     request: &Request,
 ) -> Option<DatedForecast> {
-    let saved = reconciler_client::snapshot(reconciler.address.as_deref(), view).await.ok()?;
+    let address = reconciler.address.as_deref();
+    let saved = reconciler_client::snapshot(session, address, view).await.ok()?;
     Some(DatedForecast::new(&saved, Some(request)))
 }
 

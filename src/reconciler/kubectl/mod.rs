@@ -29,6 +29,7 @@ mod leader;
 mod page;
 mod pages;
 mod pod_view;
+mod port_forward;
 mod printer;
 mod progress;
 mod reconciler_client;

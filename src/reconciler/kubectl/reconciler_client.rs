@@ -1,6 +1,6 @@
 //! Reads snapshots: from the reconciler, or from a file.
 //!
-//! The reconciler serves them on its loopback interface only. So a user has to forward the port, and
+//! The reconciler serves them on its loopback interface only. So its port has to be forwarded, and
 //! Kubernetes decides who may do that.
 
 use std::path::{Path, PathBuf};
@@ -15,22 +15,21 @@ use tokio::time::timeout;
 use super::cluster_view::ClusterView;
 use super::exit::Exit;
 use super::format::root_cause;
+use super::port_forward::{ForwardError, PortForward};
+use super::session::Session;
 use stayput_restart::Saved;
 
-/// Where a forwarded port is.
-const DEFAULT_ADDRESS: &str = "http://127.0.0.1:9198";
 /// The reconciler finishes its current reconcile first, and then observes the whole cluster.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(90);
-/// How to make the reconciler reachable.
-const REMEDY: &str = "forward its port (you need get on leases and create on pods/portforward in its \
-                      namespace) and try again: kubectl -n stayput port-forward \"pod/$(kubectl -n \
-                      stayput get lease stayput-reconciler -o jsonpath={.spec.holderIdentity})\" \
-                      9198; or give its address with --reconciler URL";
-
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SnapshotError {
-    #[error("{address:?} is not an address of the reconciler: write for example {DEFAULT_ADDRESS}")]
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    #[error(
+        "{address:?} is not an address of the reconciler: write for example \
+         http://127.0.0.1:9198"
+    )]
     InvalidAddress { address: String },
     #[error(
         "the reconciler at {address} did not answer within {} s: try again, or see its log",
@@ -38,7 +37,7 @@ pub(super) enum SnapshotError {
     )]
     Timeout { address: String },
     #[error(
-        "cannot reach the reconciler at {address}: {}; {REMEDY}",
+        "cannot reach the reconciler at {address}: {}; without --reconciler its port is forwarded",
         root_cause(&**source)
     )]
     Unreachable { address: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -58,8 +57,9 @@ pub(super) enum SnapshotError {
 }
 
 impl SnapshotError {
-    pub(super) const fn exit(&self) -> Exit {
+    pub(super) fn exit(&self) -> Exit {
         match self {
+            Self::Forward(error) => error.exit(),
             Self::InvalidAddress { .. } | Self::File { .. } | Self::InvalidFile { .. } => {
                 Exit::Usage
             }
@@ -71,12 +71,23 @@ impl SnapshotError {
     }
 }
 
-/// A snapshot of this SearchCluster, taken now by the reconciler at `address`.
+/// A snapshot of this SearchCluster, taken now by the reconciler at `address`; without an address, by the
+/// leader, whose port is forwarded meanwhile.
 pub(super) async fn snapshot(
+    session: &Session,
     address: Option<&str>,
     view: &ClusterView,
 ) -> Result<Saved, SnapshotError> {
-    let address = address.unwrap_or(DEFAULT_ADDRESS).to_owned();
+    match address {
+        Some(address) => snapshot_from(address.to_owned(), view).await,
+        None => {
+            let forward = PortForward::open(session).await?;
+            snapshot_from(forward.address(), view).await
+        }
+    }
+}
+
+async fn snapshot_from(address: String, view: &ClusterView) -> Result<Saved, SnapshotError> {
     let uri: Option<Uri> = address.parse().ok();
     let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else {
         return Err(SnapshotError::InvalidAddress { address });

@@ -11,8 +11,8 @@ use clap_complete::Shell;
 use tokio::time::timeout;
 
 use super::args::{
-    AnyCommand, Cli, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand, RestartArgs,
-    ScopeArgs,
+    AnyCommand, Cli, ClustersArg, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand,
+    RestartArgs, ScopeArgs,
 };
 use super::clock::now;
 use super::cluster_view::ClusterView;
@@ -20,13 +20,17 @@ use super::doctor::{self, Verdict};
 use super::error::Error;
 use super::exit::Exit;
 use super::forecast::DatedForecast;
-use super::json::{DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use super::json::{
+    AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput,
+};
 use super::printer::{Printer, write};
 use super::progress::Line;
 use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
-use super::{actions, complete, detach, diff, forecast, init, inject, pages, runbook, selection, ui};
+use super::{
+    actions, complete, detach, diff, forecast, init, inject, pages, runbook, selection, ui,
+};
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -104,7 +108,12 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             printer.page(&pages::init(&report), &report)?;
             report.problem().map_or(Ok(()), |problem| Err(Error::Incomplete(problem)))
         }
-        Command::Status(cluster) => {
+        Command::Status(args) if args.all_namespaces => {
+            let views = selection::views_everywhere(session).await?;
+            let page = pages::status_of_all(&views);
+            Ok(printer.page(&page, &AllOutput::new(&views, StatusOutput::new))?)
+        }
+        Command::Status(ClustersArg { cluster, .. }) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             let page = pages::status(&view, now(), printer.paint);
             Ok(printer.page(&page, &StatusOutput::new(&view))?)
@@ -113,7 +122,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         Command::Snapshot { cluster, file, reconciler } => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             let address = reconciler.address.as_deref();
-            let saved = reconciler_client::snapshot(address, &view).await?;
+            let saved = reconciler_client::snapshot(session, address, &view).await?;
             save(&saved, file.as_deref())
         }
         Command::Diff(cluster) => {
@@ -130,7 +139,12 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
                 Verdict::Unknown => Err(Error::NotExamined),
             }
         }
-        Command::History(cluster) => {
+        Command::History(args) if args.all_namespaces => {
+            let views = selection::views_everywhere(session).await?;
+            let page = pages::history_of_all(&views);
+            Ok(printer.page(&page, &AllOutput::new(&views, HistoryOutput::new))?)
+        }
+        Command::History(ClustersArg { cluster, .. }) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
             Ok(printer.page(&pages::history(&view), &HistoryOutput::new(&view))?)
         }
@@ -173,7 +187,7 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
     let view = selection::view(session, args.cluster.name.as_deref()).await?;
     // To a user who gives an address or a scope, the status alone is no answer.
     let needs_forecast = args.reconciler.address.is_some() || args.scope.is_given();
-    match forecast::live(&view, args).await {
+    match forecast::live(session, &view, args).await {
         Ok(forecast) => print_forecast(&view, &forecast, printer),
         Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {

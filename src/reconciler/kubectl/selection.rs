@@ -80,6 +80,19 @@ pub(super) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, 
     if clusters.is_empty() { Err(SelectionError::NoClusterAnywhere) } else { Ok(clusters) }
 }
 
+/// The same, as views without their pods: the status has what is shown of many.
+pub(super) async fn views_everywhere(
+    session: &Session,
+) -> Result<Vec<ClusterView>, SelectionError> {
+    let mut views: Vec<ClusterView> = everywhere(session)
+        .await?
+        .iter()
+        .map(|cluster| ClusterView::from_objects(cluster, []))
+        .collect();
+    views.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    Ok(views)
+}
+
 /// One SearchCluster, with its pods.
 pub(super) async fn view(
     session: &Session,

@@ -1,5 +1,6 @@
 //! The connection to the apiserver, with kubeconfig, context and namespace as kubectl finds them.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -16,6 +17,8 @@ pub(super) struct Session {
     pub(super) namespace: String,
     /// The user's name in the kubeconfig. It is shown with a request and proves nothing.
     pub(super) user: Option<String>,
+    /// The options with which kubectl finds the same apiserver and user.
+    kubectl_options: Vec<OsString>,
 }
 
 /// Why there is no session.
@@ -65,8 +68,18 @@ impl Session {
         let namespace = config.default_namespace.clone();
         let client =
             Client::try_from(config).map_err(|error| SessionError::Credentials(Box::new(error)))?;
-        Ok(Self { client, namespace, user })
+        Ok(Self { client, namespace, user, kubectl_options: kubectl_options(common) })
     }
+
+    pub(super) fn kubectl_options(&self) -> &[OsString] {
+        &self.kubectl_options
+    }
+}
+
+fn kubectl_options(common: &CommonArgs) -> Vec<OsString> {
+    let file = common.kubeconfig.as_ref().map(|file| ["--kubeconfig".into(), file.into()]);
+    let context = common.context.as_ref().map(|name| ["--context".into(), name.into()]);
+    file.into_iter().chain(context).flatten().collect()
 }
 
 fn kubeconfig(file: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {

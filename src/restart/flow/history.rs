@@ -43,6 +43,7 @@ pub(super) fn record_end(
         seconds,
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         steps: steps(restart),
+        skipped_rules: restart.request.skip_rules.clone(),
     }));
     changes
 }
@@ -105,5 +106,6 @@ pub(super) fn record_unbegun(
         seconds: 0,
         nodes: 0,
         steps: BTreeMap::new(),
+        skipped_rules: request.skip_rules.clone(),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources};
+use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, annotation};
 use stayput_api::Desired;
 
 /// Whether the time of so many phases has passed since the member took its slot. A phase that ends
@@ -63,14 +63,40 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
     Ok(())
 }
 
-/// Passes unless people want that no node is stopped now for this request: by a pause, or by
-/// maintenance windows.
+/// Passes unless people want that no node is stopped now for this request: by a pause, by a gate, or
+/// by maintenance windows.
 pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
+    is_gate_open(context, request)?;
     match request.outside_windows {
         true => Ok(()),
         false => is_window_open(context),
     }
+}
+
+/// The longest text of a gate in a message.
+const LONGEST_TEXT: usize = 100;
+
+/// Passes if every gate is open for this request.
+fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
+    let cluster = &context.snapshot.cluster;
+    let mut closed = cluster.closed_gates(&request.id);
+    let Some((gate, text)) = closed.next() else { return Ok(()) };
+    let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect();
+    let more = match closed.count() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let (namespace, name) = cluster.name.split_once('/').unwrap_or(("default", &cluster.name));
+    refuse(
+        Code::GateClosed,
+        format!(
+            "the gate {gate} is closed ({text}){more}; to open it for this restart: kubectl annotate \
+             searchcluster {name} --namespace {namespace} --overwrite {}{gate}={}",
+            annotation::GATE,
+            request.id
+        ),
+    )
 }
 
 /// Passes while a maintenance window is open, or if there are none.

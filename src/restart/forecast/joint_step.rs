@@ -6,7 +6,7 @@ use super::working_copy::WorkingCopy;
 use super::{
     ForecastStep, ForecastStepKind, ForecastTime, ledger_after, plan_without_patches, step_of, uids,
 };
-use crate::{Member, Policy, Restart, Step, Strategy, Waiting};
+use crate::{Member, Policy, Restart, Step, Strategy, Waiting, annotation};
 
 /// Adds the steps, and returns the nodes that are never restarted.
 pub(super) fn add_joint_step(
@@ -44,6 +44,7 @@ fn remove_cluster_blockers(working_copy: &mut WorkingCopy) {
     let cluster = &mut working_copy.snapshot.cluster;
     cluster.paused = false;
     cluster.closed_until = None;
+    cluster.annotations.retain(|key, _| !key.starts_with(annotation::GATE));
     cluster.overlaps.clear();
     if let Some(restart) = &mut working_copy.snapshot.ledger.restart {
         restart.request.not_before = None;

@@ -8,7 +8,7 @@ use crate::{Code, Member, Pod, Snapshot, Waiting};
 use stayput_api::{Desired, State};
 
 /// Splits the nodes that are `blocked` into those that are not blocked any more once every node that
-/// is starting serves and every copy that has a node is complete, and the others: `still_blocked`
+/// is starting serves, every copy that has a node is complete and every snapshot has ended, and the others: `still_blocked`
 /// returns them. While the engine does not answer because nodes are being restarted, no node can be
 /// judged.
 pub(super) fn split(
@@ -26,9 +26,16 @@ pub(super) fn split(
         return blocked.into_iter().partition(|one| returns && one.code == Code::EngineUnreachable);
     }
     bring_back(&mut copy.snapshot, &starting);
+    end_snapshots(&mut copy.snapshot);
     let never: BTreeSet<Option<String>> =
         still_blocked(copy).into_iter().map(|one| one.pod).collect();
     blocked.into_iter().partition(|one| !never.contains(&one.pod))
+}
+
+/// Assumes that the engine takes no snapshot any more.
+fn end_snapshots(snapshot: &mut Snapshot) {
+    let nodes = snapshot.engine.iter_mut().flat_map(|engine| &mut engine.nodes);
+    nodes.for_each(|node| node.snapshot = None);
 }
 
 /// The nodes that are starting: as members of the restart, so that what the ledger remembers of them

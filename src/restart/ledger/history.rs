@@ -67,6 +67,9 @@ pub struct HistoryEntry {
     /// How many of them by each step: `{"container": 3}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<String, u32>,
+    /// Predicates that were not evaluated for it because its request said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_rules: Vec<String>,
 }
 
 /// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.

@@ -52,7 +52,10 @@ pub(super) fn conditions(
         in_progress(ledger),
         blocked,
         degraded,
-        disabled(&policy.disabled, &snapshot.cluster.name),
+        disabled(
+            &policy.disabled.clone().with_restart(ledger.restart.as_ref()),
+            &snapshot.cluster.name,
+        ),
     ];
     let needs_a_person = blocker.is_some_and(|waiting| waiting.code.needs_a_person());
     all(values, ledger, needs_a_person, snapshot.now)
@@ -188,7 +191,7 @@ fn disabled(disabled: &Disabled, cluster: &str) -> Value {
             return value(Status::No, "UnknownNames", unknown);
         }
         1 => format!("{} is not evaluated", names[0]),
-        all if all == Predicate::ALL.len() => "none of the ten predicates is evaluated".into(),
+        all if all == Predicate::ALL.len() => "no predicate is evaluated".into(),
         _ => format!("{} are not evaluated", names.join(", ")),
     };
     let undo = disabled.undo(cluster).join(" and ");

@@ -24,8 +24,8 @@ impl Evaluation<'_> {
         fit
     }
 
-    /// Passes if the pod may take a slot: first the quorum, whose loss would be worst; then the ten
-    /// predicates in their published order; then indices without replicas.
+    /// Passes if the pod may take a slot: first the quorum, whose loss would be worst; then the
+    /// predicates in their order; then indices without replicas.
     pub(crate) fn check_rules(&self, pod: &Pod, strategy: Strategy) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         roles_known(candidate)?;
@@ -49,6 +49,9 @@ impl Evaluation<'_> {
         roles_known(candidate)?;
         self.check_state(candidate, request.strategy, request.is_at_once())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
+        if request.strategy == Strategy::Rolling {
+            predicates::check(Predicate::RunningSnapshot, self, candidate)?;
+        }
         self.quorum_now(candidate)?;
         unreplicated_index::check(self, candidate)
     }
@@ -78,7 +81,7 @@ impl Evaluation<'_> {
         if strategy != Strategy::Rolling {
             return Ok(());
         }
-        let disabled = |predicate| self.policy.disabled.contains(predicate);
+        let disabled = |predicate| self.disabled.contains(predicate);
         let settled_again = "waits until it is settled again";
         let health = match &self.engine.health {
             Ok(health) => health,
@@ -108,7 +111,7 @@ impl Evaluation<'_> {
         let counts = candidate.has_failed() && !self.is_kept_stopped(candidate.pod);
         let foreign = self.counts.failed - usize::from(counts);
         let down = if serves { ours + foreign } else { ours };
-        if down < self.budget() || self.policy.disabled.contains(Predicate::MaxUnavailable) {
+        if down < self.budget() || self.disabled.contains(Predicate::MaxUnavailable) {
             return Ok(());
         }
         predicates::block(
@@ -145,6 +148,7 @@ const fn applies_to_immediate(predicate: Predicate) -> bool {
         | Predicate::OneMaster
         | Predicate::LastMaster
         | Predicate::SameShards
-        | Predicate::WholeTier => false,
+        | Predicate::WholeTier
+        | Predicate::RunningSnapshot => false,
     }
 }

@@ -15,13 +15,16 @@ use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names};
 use crate::snapshot::hold_data;
-use crate::{Code, Engine, Ledger, Pod, Policy, Step};
+use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Time};
 
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'a> {
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
+    /// Those of the policy, and those that the request under way skips.
+    pub(super) disabled: Disabled,
+    pub(super) now: Time,
     pub(super) settled: SettledYellow,
     pub(super) counts: NodeCounts<'a>,
     master_voters: MasterVoters<'a>,
@@ -107,6 +110,8 @@ impl<'a> Evaluation<'a> {
         Ok(Self {
             engine,
             policy,
+            disabled: policy.disabled.clone().with_restart(ledger.restart.as_ref()),
+            now: view.now(),
             settled: SettledYellow::of(engine, &kept_stopped, expected_data),
             counts,
             master_voters: MasterVoters::of(engine),

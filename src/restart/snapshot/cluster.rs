@@ -41,6 +41,14 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// The gates that are closed for this restart, by name, and what people wrote into them.
+    pub(crate) fn closed_gates(&self, restart: &str) -> impl Iterator<Item = (&str, &str)> {
+        let gates = self.annotations.iter();
+        gates
+            .filter_map(|(key, value)| Some((key.strip_prefix(annotation::GATE)?, value.as_str())))
+            .filter(move |(_, value)| *value != restart)
+    }
+
     /// Whether the spec or an annotation requests that the node of this pod is kept stopped.
     pub(crate) fn keeps_stopped(&self, pod: &Pod) -> bool {
         let annotation = pod.annotations.get(annotation::STOPPED);

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Known, ShardCopies, known};
-use crate::AllocationBefore;
+use crate::{AllocationBefore, Time};
 
 /// What the engine reports about its cluster.
 #[derive(
@@ -71,6 +71,24 @@ pub struct Node {
     pub zone: Option<String>,
     /// Its version.
     pub version: String,
+    /// The snapshot that is being taken of its shards; of several the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<RunningSnapshot>,
+}
+
+/// A snapshot of the engine that is being taken of shards on a node.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningSnapshot {
+    /// `repository:snapshot`, for people.
+    pub name: String,
+    /// When it began, by the clock of the elected master.
+    #[schemars(with = "String")]
+    pub since: Time,
+    /// How many shards on the node are not read yet.
+    pub shards: u32,
 }
 
 impl Node {

@@ -21,7 +21,9 @@ use super::{KnownConfigs, Ledger, Time};
 
 pub use cluster::Cluster;
 pub(crate) use engine::hold_data;
-pub use engine::{Allocation, Color, Engine, Health, Marker, Node, Record, Voting};
+pub use engine::{
+    Allocation, Color, Engine, Health, Marker, Node, Record, RunningSnapshot, Voting,
+};
 pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources};

@@ -244,3 +244,18 @@ fn a_rolling_restart_to_a_config_that_needs_all_at_once_is_refused_and_a_coordin
     // All are stopped; then the masters are started, and then the others.
     assert_eq!(seen.steps.len(), 3, "{:?}", summary(&seen));
 }
+
+#[test]
+fn a_snapshot_blocks_not_yet_and_a_gate_is_named_before_the_steps_that_follow() {
+    let mut driver = pools();
+    play_line(&mut driver, "a snapshot is taken of logs-hot-0");
+    play_line(&mut driver, "gate backup closed");
+    let rolling = asked(Strategy::Rolling, Target::default());
+    let seen = forecast_of(&mut driver, Some(&rolling));
+    let lines = summary(&seen);
+    assert_eq!(lines[0], "blocked by gate_closed");
+    let waits = "not yet logs-hot-0 do_not_interrupt_running_snapshot".to_owned();
+    assert!(lines.contains(&waits), "{lines:?}");
+    assert!(lines.iter().any(|line| line == "Later Restart logs-hot-1"), "{lines:?}");
+    assert!(seen.never.is_empty(), "{lines:?}");
+}

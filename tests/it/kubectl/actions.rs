@@ -37,7 +37,8 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
 async fn every_option_is_in_the_request() {
     let fixture = Fixture::with(idle()).await;
     let line = "restart logs --coordinated --yes --node logs-1 --node logs-0 --node logs-1 --role \
-                data --zone z1 --not-before 2026-11-21T03:00:00Z --deadline 1h --id c";
+                data --zone z1 --not-before 2026-11-21T03:00:00Z --deadline 1h --id c --skip-rule \
+                one_master_at_a_time --allow-unreplicated scratch-* --outside-windows";
     let output = fixture.json(line).await;
     assert_eq!(
         output,
@@ -53,8 +54,22 @@ async fn every_option_is_in_the_request() {
             "id": "c", "strategy": "coordinated", "by": "anybody", "deadline": "1h",
             "notBefore": "2026-11-21T03:00:00.000Z",
             "target": {"nodes": ["logs-0", "logs-1"], "role": "data", "zone": "z1"},
+            "skipRules": ["one_master_at_a_time"], "allowUnreplicated": ["scratch-*"],
+            "outsideWindows": true,
         })
     );
+}
+
+#[tokio::test]
+async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_with_the_list() {
+    let fixture = Fixture::with(idle()).await;
+    let error = fixture.fails("restart --skip-rule quorum", 64).await;
+    assert!(error.contains("cannot be skipped: only spec.restart.allowOutage: true"), "{error}");
+    let error = fixture.fails("restart --skip-rule unreplicated_index", 64).await;
+    assert!(error.contains("--allow-unreplicated"), "{error}");
+    let error = fixture.fails("restart --skip-rule one_master", 64).await;
+    assert!(error.contains("the names are data_tier_with_higher_priority"), "{error}");
+    assert_eq!(request(&fixture).await, None);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -46,6 +46,12 @@ impl Fixture {
         }
         fixture.status(status).await;
         fixture
+    }
+
+    pub(super) async fn namespace(&self, name: &str) {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        let all: Api<Namespace> = Api::all(self.client.clone());
+        all.create(&PostParams::default(), &namespace).await.unwrap();
     }
 
     pub(super) fn clusters(&self) -> Api<SearchCluster> {

@@ -38,7 +38,7 @@ pub(super) async fn reconciler(status: &'static str, body: String) -> String {
 }
 
 /// The sample, with the pod of the fixture.
-async fn seen(fixture: &Fixture) -> String {
+pub(super) async fn seen(fixture: &Fixture) -> String {
     let mut saved = sample();
     saved["snapshot"]["cluster"]["name"] = "default/logs".into();
     let uid = fixture.pods().get("logs-0").await.unwrap().metadata.uid.unwrap();
@@ -103,7 +103,7 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
 async fn what_keeps_it_from_being_asked_is_told_with_its_remedy() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("plan --reconciler http://127.0.0.1:1", 2).await;
-    assert!(error.contains("port-forward") && error.contains("pods/portforward"), "{error}");
+    assert!(error.contains("without --reconciler its port is forwarded"), "{error}");
     let error = fixture.fails("plan --reconciler nonsense:", 64).await;
     assert!(error.contains("is not an address of the reconciler"), "{error}");
     let url = reconciler("503 Service Unavailable", "its pods are not listed yet\n".into()).await;

@@ -100,7 +100,7 @@ pub(super) async fn carry_out(
     if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
         return cluster;
     }
-    let (verdict, is_again) = match attempt(cx, &mut cluster, spec, is_made).await {
+    let (verdict, is_again) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
         Ok(done) => done,
         Err(failure) if failure.is_conflict() => {
             tracing::info!("another client wrote first, reading again: {failure}");

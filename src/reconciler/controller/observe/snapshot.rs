@@ -21,11 +21,8 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         metadata.namespace.as_deref().unwrap_or_default(),
         metadata.name.as_deref().unwrap_or_default()
     );
-    let all = metadata.annotations.as_ref();
-    let annotations = annotation::ALL
-        .iter()
-        .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
-        .collect();
+    let annotations = metadata.annotations.iter().flatten();
+    let annotations = annotations.filter(|(key, _)| annotation::is_read(key));
     let finalizers = metadata.finalizers.iter().flatten();
     let now = now();
     Snapshot {
@@ -36,7 +33,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
             deleting: metadata.deletion_timestamp.is_some(),
             finalizer: finalizers.into_iter().any(|name| name == annotation::FINALIZER),
             has_status: cluster.status.is_some(),
-            annotations,
+            annotations: annotations.map(|(key, value)| (key.clone(), value.clone())).collect(),
             phase_applied_by: phase_applied_by(metadata),
             paused: cluster.spec.paused,
             closed_until: cluster.closed_until(now),

@@ -7,6 +7,7 @@ mod excluded;
 mod exclusions;
 mod explain;
 mod identify;
+mod running_snapshots;
 mod settings;
 mod shards;
 mod store_types;

@@ -35,7 +35,7 @@ pub(in crate::kubectl) async fn restart(
         }
         check(&view, &request)?;
         if args.dry_run {
-            let forecast = forecast::of_request(&view, &args.reconciler, &request).await;
+            let forecast = forecast::of_request(session, &view, &args.reconciler, &request).await;
             let page = pages::dry_run(&view, &request, forecast.as_ref());
             return Ok(report(&view, &request, ActionResult::DryRun, page));
         }

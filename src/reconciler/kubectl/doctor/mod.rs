@@ -34,9 +34,10 @@ pub(super) struct Examined {
 
 /// Examines one SearchCluster, or all.
 pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<Examined>, Error> {
-    let clusters = match args.all_namespaces {
+    let name = args.clusters.cluster.name.as_deref();
+    let clusters = match args.clusters.all_namespaces {
         true => selection::everywhere(session).await?,
-        false => vec![selection::cluster(session, args.cluster.name.as_deref()).await?],
+        false => vec![selection::cluster(session, name).await?],
     };
     let mut examined = Vec::new();
     for cluster in clusters {

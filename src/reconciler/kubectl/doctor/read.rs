@@ -54,7 +54,7 @@ pub(super) async fn read(
     let all = ListParams::default();
     let view = ClusterView::from_objects(&cluster, found);
     Facts {
-        snapshot: snapshot(reconciler, &view).await,
+        snapshot: snapshot(session, reconciler, &view).await,
         apiserver_time: known(apiserver::time(client).await).map(|time| (time, now())),
         lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
         reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
@@ -77,9 +77,9 @@ fn known<T>(answer: Result<T, ApiError>) -> Known<T> {
     answer.map_err(|error| Unknown { message: error.to_string() })
 }
 
-async fn snapshot(reconciler: Option<&str>, view: &ClusterView) -> Known<Taken> {
+async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterView) -> Known<Taken> {
     let asked = now();
-    let answer = reconciler_client::snapshot(reconciler, view).await;
+    let answer = reconciler_client::snapshot(session, reconciler, view).await;
     let answered = now();
     match answer {
         Ok(saved) => Ok(Taken { asked, saved, answered }),

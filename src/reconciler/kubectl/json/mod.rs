@@ -23,7 +23,7 @@ pub(super) use init::{InitObject, InitOutput, InitResult};
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
-pub(super) use status::{HistoryOutput, StatusOutput};
+pub(super) use status::{AllOutput, HistoryOutput, StatusOutput};
 pub(super) use ui::UiOutput;
 
 /// The JSON schema of everything that `--output json` prints.
@@ -36,6 +36,8 @@ pub fn schema() -> Value {
         ("diff", generator.subschema_for::<DiffOutput>()),
         ("doctor", generator.subschema_for::<DoctorOutput<'_>>()),
         ("history", generator.subschema_for::<HistoryOutput>()),
+        ("status -A", generator.subschema_for::<AllOutput<StatusOutput>>()),
+        ("history -A", generator.subschema_for::<AllOutput<HistoryOutput>>()),
         ("init", generator.subschema_for::<InitOutput>()),
         ("ui", generator.subschema_for::<UiOutput>()),
         (

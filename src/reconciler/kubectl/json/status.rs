@@ -51,6 +51,20 @@ pub(in crate::kubectl) struct HistoryOutput {
     history: Vec<HistoryEntry>,
 }
 
+/// `status -A` and `history -A`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::kubectl) struct AllOutput<T> {
+    /// Of all namespaces, by namespace and name.
+    clusters: Vec<T>,
+}
+
+impl<T> AllOutput<T> {
+    pub(in crate::kubectl) fn new(views: &[ClusterView], of: fn(&ClusterView) -> T) -> Self {
+        Self { clusters: views.iter().map(of).collect() }
+    }
+}
+
 impl StatusOutput {
     pub(in crate::kubectl) fn new(view: &ClusterView) -> Self {
         let status = view.status.clone().unwrap_or_default();

@@ -88,6 +88,9 @@ pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     if request.outside_windows {
         text = format!("{text}, also outside of maintenance windows");
     }
+    if !request.skip_rules.is_empty() {
+        text = format!("{text}, without {}", request.skip_rules.join(", "));
+    }
     match &request.by {
         Some(by) => format!("{text}, requested by {by}"),
         None => text,

@@ -20,20 +20,56 @@ pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
 }
 
 fn add_table(view: &ClusterView, page: &mut Page) {
-    let head = ["STARTED", "TOOK", "STRATEGY", "NODES", "OUTCOME", "ID", "REASON"];
-    let mut rows = vec![head.map(str::to_owned)];
-    for entry in view.history().iter().rev() {
-        rows.push([
-            time_to_second(entry.started),
-            rounded_duration(entry.seconds),
-            entry.strategy.as_str().to_owned(),
-            nodes(entry),
-            entry.outcome.as_str().to_owned(),
-            entry.id.clone(),
-            entry.reason.clone(),
-        ]);
-    }
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    rows.extend(view.history().iter().rev().map(row));
     page.table(&rows);
+}
+
+/// The restarts of all clusters, the latest first.
+pub(in crate::kubectl) fn history_of_all(views: &[ClusterView]) -> String {
+    let mut page = Page::new(Paint::default());
+    let of = |view: &ClusterView| format!("{}/{}", view.namespace, view.name);
+    let entries =
+        views.iter().flat_map(|view| view.history().iter().map(move |one| (of(view), one)));
+    let mut entries: Vec<(String, &HistoryEntry)> = entries.collect();
+    entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.started));
+    if entries.is_empty() {
+        page.line("no restart has ended yet");
+        return page.into_text();
+    }
+    let with_cluster = |cluster: String, row: [String; 7]| {
+        let [started, took, strategy, nodes, outcome, id, reason] = row;
+        [started, cluster, took, strategy, nodes, outcome, id, reason]
+    };
+    let mut rows = vec![with_cluster("CLUSTER".to_owned(), HEAD.map(str::to_owned))];
+    rows.extend(entries.into_iter().map(|(cluster, entry)| with_cluster(cluster, row(entry))));
+    page.table(&rows);
+    page.into_text()
+}
+
+const HEAD: [&str; 7] = ["STARTED", "TOOK", "STRATEGY", "NODES", "OUTCOME", "ID", "REASON"];
+
+fn row(entry: &HistoryEntry) -> [String; 7] {
+    [
+        time_to_second(entry.started),
+        rounded_duration(entry.seconds),
+        entry.strategy.as_str().to_owned(),
+        nodes(entry),
+        entry.outcome.as_str().to_owned(),
+        entry.id.clone(),
+        reason(entry),
+    ]
+}
+
+/// Why it ended so, and which rules it did without.
+fn reason(entry: &HistoryEntry) -> String {
+    let skipped = match entry.skipped_rules.is_empty() {
+        true => String::new(),
+        false => format!("without {}", entry.skipped_rules.join(", ")),
+    };
+    let parts = [entry.reason.as_str(), &skipped];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("; ")
 }
 
 /// How many nodes, and how many of them by a step beyond their process.

@@ -73,6 +73,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     if !is_blocked {
         add_cluster_blocker(view, page);
     }
+    add_disabled(view, page);
     add_runbook(view, pod, page);
     add_restart(view, pod, now, page);
     match &pod.last_restart {
@@ -90,6 +91,16 @@ fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
     };
     let message = report.message.as_deref().unwrap_or("-");
     page.toned("cluster", Tone::Bad, format!("blocked by {code}: {message}"));
+}
+
+/// Adds which rules are not evaluated, and how they are again.
+fn add_disabled(view: &ClusterView, page: &mut Page) {
+    let conditions = view.status.iter().flat_map(|status| &status.report.conditions);
+    let mut disabled = conditions
+        .filter(|condition| condition.kind == "PredicatesDisabled" && condition.status == "True");
+    if let Some(condition) = disabled.next() {
+        page.toned("rules off", Tone::Warning, &condition.message);
+    }
 }
 
 /// Adds where to read what to do: about the node, or else about the cluster.

@@ -41,7 +41,7 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
             Ok(Stop::Done) => {}
             Ok(Stop::Draining(action)) => {
                 stopped = false;
-                changes.act(action);
+                changes.act(*action);
             }
             Ok(Stop::Pending(message)) => {
                 stopped = false;
@@ -93,7 +93,7 @@ enum Stop {
     /// Sent, and not done yet.
     Pending(String),
     /// Sent, and its drain can end.
-    Draining(Action),
+    Draining(Box<Action>),
     Done,
 }
 
@@ -165,7 +165,7 @@ fn stop_once_more(member: &Member) -> Member {
 fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Stop {
     let resume = Some(resume_on(member.expected.clone()));
     if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false) {
-        return Stop::Draining(action);
+        return Stop::Draining(Box::new(action));
     }
     let drain = describe(context, pod, manager);
     Stop::Pending(drain.unwrap_or_else(|| describe_state(manager)))

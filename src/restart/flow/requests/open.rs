@@ -27,13 +27,16 @@ pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
             return changes;
         }
     };
-    let message = format!(
+    let mut message = format!(
         "Starting {} restart {} of {} node{}",
         request.strategy.as_str(),
         request.id,
         members.len(),
         if members.len() == 1 { "" } else { "s" }
     );
+    if !request.skip_rules.is_empty() {
+        message = format!("{message}, without {}", request.skip_rules.join(", "));
+    }
     changes.event(None, Reason::RestartStarted, message);
     changes.change(LedgerChange::OpenRestart(Box::new(Restart {
         request,

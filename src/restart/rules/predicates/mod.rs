@@ -1,5 +1,5 @@
-//! The ten predicates of nodes-orchestration.md: one file and one function each, under the published
-//! name. Each checks one candidate against the state of the cluster ([`Evaluation`]) and returns a
+//! The predicates: one file and one function each, under its name; all but
+//! `do_not_interrupt_running_snapshot` are those of nodes-orchestration.md. Each checks one candidate against the state of the cluster ([`Evaluation`]) and returns a
 //! message for people if it blocks. Each function describes how it differs from the published
 //! predicate because the pod stays ("in place").
 
@@ -7,6 +7,7 @@ mod data_tier_with_higher_priority_must_be_upgraded_first;
 mod do_not_delete_all_members_of_a_tier;
 mod do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded;
 mod do_not_delete_pods_with_same_shards;
+mod do_not_interrupt_running_snapshot;
 mod do_not_restart_healthy_node_if_max_unavailable_reached;
 mod if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas;
 mod one_master_at_a_time;
@@ -25,7 +26,7 @@ pub(super) fn check(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    if evaluation.policy.disabled.contains(predicate) {
+    if evaluation.disabled.contains(predicate) {
         return Ok(());
     }
     let rule = match predicate {
@@ -39,6 +40,7 @@ pub(super) fn check(
         Predicate::LastMaster => do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded::do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded,
         Predicate::SameShards => do_not_delete_pods_with_same_shards::do_not_delete_pods_with_same_shards,
         Predicate::WholeTier => do_not_delete_all_members_of_a_tier::do_not_delete_all_members_of_a_tier,
+        Predicate::RunningSnapshot => do_not_interrupt_running_snapshot::do_not_interrupt_running_snapshot,
     };
     rule(evaluation, candidate)
 }

@@ -1,4 +1,4 @@
-//! The ten predicates are evaluated in their published order.
+//! The predicates are evaluated in their published order.
 
 use super::table::cases;
 use crate::{Disabled, Predicate};

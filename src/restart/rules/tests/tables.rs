@@ -166,4 +166,5 @@ predicates! {
     do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded
     do_not_delete_pods_with_same_shards
     do_not_delete_all_members_of_a_tier
+    do_not_interrupt_running_snapshot
 }

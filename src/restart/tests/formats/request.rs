@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{Request, Strategy, Target, Time};
+use crate::{Predicate, Request, Strategy, Target, Time};
 use stayput_api::Span;
 
 #[test]
@@ -18,7 +18,8 @@ fn every_field_is_read() {
     let text = r#"{"id":"2026-11-21.a_B","strategy":"coordinated",
         "target":{"nodes":["logs-1","logs-0"],"role":"data_hot","zone":"z1"},
         "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m",
-        "allowUnreplicated":["scratch-*","kept"],"outsideWindows":true,"by":"alice"}"#;
+        "allowUnreplicated":["scratch-*","kept"],"outsideWindows":true,
+        "skipRules":["one_master_at_a_time"],"by":"alice"}"#;
     let request = Request {
         id: "2026-11-21.a_B".to_owned(),
         strategy: Strategy::Coordinated,
@@ -31,6 +32,7 @@ fn every_field_is_read() {
         deadline: Some(Span(90 * 60 * 1000)),
         allow_unreplicated: vec!["scratch-*".to_owned(), "kept".to_owned()],
         outside_windows: true,
+        skip_rules: vec!["one_master_at_a_time".to_owned()],
         by: Some("alice".to_owned()),
     };
     assert_eq!(Request::parse(text).expect("a request"), request);
@@ -83,6 +85,33 @@ fn what_is_left_out_is_not_written() {
     assert_eq!(written, r#"{"id":"a","strategy":"rolling","target":{}}"#);
 }
 
+/// Names of rules that a request may skip.
+const NAMES: [&str; 2] = [Predicate::Yellow.name(), Predicate::RunningSnapshot.name()];
+
+#[test]
+fn a_rule_is_skipped_by_its_name_and_what_protects_data_never() {
+    let parse = |name: &str| Request::parse(&format!(r#"{{"id":"a","skipRules":["{name}"]}}"#));
+    for predicate in Predicate::ALL {
+        assert!(parse(predicate.name()).is_ok(), "{predicate:?}");
+    }
+    for (name, words) in [
+        (
+            "quorum",
+            "\"quorum\" in skipRules cannot be skipped: only spec.restart.allowOutage: true",
+        ),
+        ("unreplicated_index", "--allow-unreplicated"),
+        ("*", "is not a rule"),
+        ("", "is not a rule"),
+        ("paused", "is not a rule"),
+        ("one_master_at_time", "the nearest name is one_master_at_a_time; the names are"),
+    ] {
+        let error = parse(name).expect_err(name).to_string();
+        assert!(error.contains(words), "{name}: {error}");
+    }
+    let error = parse("snapshots").expect_err("no rule").to_string();
+    assert!(Predicate::ALL.iter().all(|one| error.contains(one.name())), "{error}");
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_again(
@@ -94,9 +123,11 @@ proptest! {
         not_before in prop::option::of(0..253_402_300_800_000_u64),
         deadline in prop::option::of(0..=Span::MAX.0),
         outside_windows in any::<bool>(),
+        skip_rules in prop::sample::subsequence(&NAMES[..], 0..=NAMES.len()),
         by in prop::option::of(any::<String>()),
     ) {
         let target = Target { nodes, role, zone };
+        let skip_rules = skip_rules.into_iter().map(str::to_owned).collect();
         let not_before = not_before.map(Time);
         let (deadline, allow_unreplicated) = (deadline.map(Span), Vec::new());
         let request = Request {
@@ -107,6 +138,7 @@ proptest! {
             deadline,
             allow_unreplicated,
             outside_windows,
+            skip_rules,
             by,
         };
         let written = serde_json::to_string(&request).expect("JSON");

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Engine, KeptStopped, Manager, Member, Node, Pod, Policy, Restart, Share, Snapshot, Sources,
-    StartDebt, Step,
+    Engine, KeptStopped, Manager, Member, Node, Pod, Policy, Predicate, Restart, Share, Snapshot,
+    Sources, StartDebt, Step,
 };
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
@@ -17,6 +17,13 @@ pub(super) struct Facts<'a> {
 impl<'a> Facts<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
         Self { snapshot, policy }
+    }
+
+    /// The predicates that are not evaluated, for this restart.
+    pub(super) fn is_disabled(&self, predicate: Predicate) -> bool {
+        let skipped = self.restart().map(|restart| &restart.request.skip_rules);
+        let mut skipped = skipped.into_iter().flatten();
+        self.policy.disabled.contains(predicate) || skipped.any(|name| name == predicate.name())
     }
 
     pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {
@@ -110,6 +117,13 @@ impl<'a> Facts<'a> {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
         let node = self.node(&pod.node);
         runs && !pod.terminating && node.is_some_and(|node| !node.roles_unknown)
+    }
+
+    /// Whether a snapshot that began less than six hours ago is being taken of its shards.
+    pub(super) fn is_being_read(&self, pod: &Pod) -> bool {
+        let running = self.node(&pod.node).and_then(|node| node.snapshot.as_ref());
+        let is_young = |since| self.snapshot.now.since(since) < 6 * 60 * 60 * 1000;
+        self.serves(pod) && running.is_some_and(|running| is_young(running.since))
     }
 
     /// Names of the nodes that are in the cluster and have not said what they are: they may hang.

@@ -204,6 +204,17 @@ fn stop_of_turn(
     {
         wrong.push(format!("{name} is stopped outside of the maintenance windows"));
     }
+    if restart.request.strategy != Strategy::Coordinated
+        && facts.snapshot.cluster.closed_gates(&restart.request.id).next().is_some()
+    {
+        wrong.push(format!("{name} is stopped while a gate is closed"));
+    }
+    if restart.request.strategy == Strategy::Rolling
+        && facts.is_being_read(pod)
+        && !facts.is_disabled(Predicate::RunningSnapshot)
+    {
+        wrong.push(format!("{name} is stopped while a snapshot is taken of its shards"));
+    }
     if let Some(span) = &restart.request.deadline
         && !forward
         && facts.snapshot.now.since(restart.started) > span.0
@@ -270,7 +281,7 @@ fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<Stri
     };
     let silent = facts.silent().filter(is_counted).count();
     let is_zone = facts.restart().is_some_and(|restart| restart.request.is_at_once());
-    let is_limited = !is_zone && !facts.policy.disabled.contains(Predicate::MaxUnavailable);
+    let is_limited = !is_zone && !facts.is_disabled(Predicate::MaxUnavailable);
     if facts.serves(pod) && silent > 0 && is_limited && under_way + silent > facts.budget() {
         wrong.push(format!("S1: {name} is stopped while {silent} nodes hang"));
     }

@@ -63,7 +63,7 @@ fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> 
         // Copies that have a node become ready under every setting.
         return None;
     }
-    let disabled = |predicate| facts.policy.disabled.contains(predicate);
+    let disabled = |predicate| facts.is_disabled(predicate);
     if !facts.policy.allow_outage
         && !disabled(Predicate::StartedReplica)
         && let Some(shard) =

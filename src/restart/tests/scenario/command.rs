@@ -5,8 +5,8 @@ use crate::tests::driver::{ActionFate, Driver};
 use crate::tests::world::template::Limits;
 use crate::tests::world::{Asked, Services, SimPod, Tool};
 use crate::{
-    Disabled, Drain, OnConfigChange, Request, Share, Sources, Strategy, Time, UpdateStep,
-    annotation,
+    Disabled, Drain, OnConfigChange, Request, RunningSnapshot, Share, Sources, Strategy, Time,
+    UpdateStep, annotation,
 };
 use stayput_api::{Span, StartRequest, StopRequest};
 
@@ -84,6 +84,14 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             let is_declared = how == "applies";
             driver.world.object.tool = Some(Tool { phase: phase.to_owned(), is_declared });
         }
+        ["gate", name, "-"] => annotate_cluster(driver, &gate(name), None),
+        ["gate", name, value] => annotate_cluster(driver, &gate(name), Some(value)),
+        ["a", "snapshot", "is", "taken", "of", node] => {
+            let name = "nightly:friday".to_owned();
+            let running = RunningSnapshot { name, since: Time(now), shards: 3 };
+            driver.world.engine.snapshots.insert(node.into(), running);
+        }
+        ["the", "snapshot", "ends"] => driver.world.engine.snapshots.clear(),
         ["pause"] => driver.world.object.touch().paused = true,
         ["windows", "closed", "for", span] => {
             let opens = Time(driver.world.now).plus(span_of(span));
@@ -227,6 +235,10 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
     driver.world.settle();
 }
 
+fn gate(name: &str) -> String {
+    format!("{}{name}", annotation::GATE)
+}
+
 fn full(key: &str) -> String {
     let known = annotation::ALL.into_iter().find(|known| known.rsplit('/').next() == Some(key));
     known.unwrap_or_else(|| panic!("no annotation of ours: {key}")).to_owned()
@@ -276,6 +288,7 @@ fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
                 request.allow_unreplicated.push((*pattern).to_owned());
             }
             ["deadline", span] => request.deadline = Some(Span(span_of(span))),
+            ["skip-rule", name] => request.skip_rules.push((*name).to_owned()),
             ["outside", "windows"] => request.outside_windows = true,
             ["after", span] => {
                 request.not_before = Some(Time(driver.world.now).plus(span_of(span)));
@@ -392,6 +405,10 @@ fn report(driver: &mut Driver) {
     for one in report.conditions.iter().filter(|one| matches!(&*one.kind, "Blocked" | "Degraded")) {
         let line = format!("{} {} ({})", one.kind, one.status, one.reason);
         driver.page.line(now, "  status", &line);
+    }
+    let disabled = |kind: &str, status: &str| kind == "PredicatesDisabled" && status == "True";
+    for one in report.conditions.iter().filter(|one| disabled(&one.kind, &one.status)) {
+        driver.page.line(now, "  status", &format!("{}: {}", one.kind, one.message));
     }
     for node in &report.nodes {
         let state = node.state.as_deref().unwrap_or("unknown");

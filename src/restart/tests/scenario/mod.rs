@@ -114,6 +114,8 @@ scenarios! {
     engine_hangs_in_its_slot
     engine_will_not_start
     finalizer_leaves
+    gate
+    gate_coordinated
     foreign_controller
     foreign_setting_beside
     frozen_before_stop
@@ -158,12 +160,15 @@ scenarios! {
     pod_replaced
     queue_of_one
     rolling_config_change
+    running_snapshot
+    running_snapshot_hangs
     searchcluster_deleted
     searchable_snapshots
     secret_never_arrives
     shutdown_records
     sidecar_crashes
     single_master
+    skip_rule
     source_absent
     sources_not_found
     stop_never_ends

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::shards::Shards;
 use super::votes::QuorumAfterStop;
-use crate::{Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, Unknown};
+use crate::{
+    Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, RunningSnapshot, Unknown,
+};
 
 /// A node as a scenario describes it.
 #[derive(Debug, Clone)]
@@ -33,6 +35,8 @@ pub(crate) struct Searching {
     pub(crate) votes: QuorumAfterStop,
     pub(crate) shards: Shards,
     pub(crate) searchable_snapshots: BTreeSet<String>,
+    /// The snapshots that are being taken, by name of the node.
+    pub(crate) snapshots: BTreeMap<String, RunningSnapshot>,
     pub(crate) allocation: Allocation,
     /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
@@ -57,6 +61,7 @@ impl Searching {
             votes: QuorumAfterStop::default(),
             shards: Shards::default(),
             searchable_snapshots: BTreeSet::new(),
+            snapshots: BTreeMap::new(),
             allocation: Allocation::default(),
             keeps_records: false,
             records: BTreeMap::new(),
@@ -189,6 +194,7 @@ impl Searching {
             roles_unknown: self.silent.contains(name),
             zone: self.roles[name].zone.clone(),
             version: "8.19.0".into(),
+            snapshot: self.snapshots.get(name).cloned(),
         };
         let record = |(id, record): (&String, &Announced)| Record {
             node_id: id.clone(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::engine_client::{self, EngineError, RecordKind, RecordStatus, ShardState};
 use stayput_restart::{
-    Allocation, AllocationBefore, Color, Health, Known, Node, Record, ShardCopies, ShardCopy,
-    Unknown, Voting,
+    Allocation, AllocationBefore, Color, Health, Known, Node, Record, RunningSnapshot, ShardCopies,
+    ShardCopy, Time, Unknown, Voting,
 };
 
 pub(super) fn known<T>(result: Result<T, EngineError>) -> Known<T> {
@@ -56,6 +56,11 @@ pub(super) fn node(node: &engine_client::Node, zone: &str) -> Node {
         roles_unknown: node.roles.is_none(),
         zone: node.attributes.get(zone).cloned(),
         version: node.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        snapshot: node.snapshot.as_ref().map(|running| RunningSnapshot {
+            name: running.name.clone(),
+            since: Time(running.since_ms),
+            shards: many(running.shards),
+        }),
     }
 }
 

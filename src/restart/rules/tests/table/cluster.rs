@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
-use crate::{Color, KeptStopped, Member, Restart, Step, Time, Voting};
+use crate::{Color, KeptStopped, Member, Restart, RunningSnapshot, Step, Time, Voting};
 use stayput_api::State;
 
 impl Case {
@@ -103,6 +103,12 @@ impl Case {
                         sequence: 1,
                         releasing: false,
                     });
+                }
+                other if other.starts_with("snapshot") => {
+                    let hours = number(other["snapshot".len()..].trim_end_matches('h').trim());
+                    let since = Time(u64::from(100 - hours) * 60 * 60 * 1000);
+                    let name = "nightly:friday".to_owned();
+                    listed.snapshot = Some(RunningSnapshot { name, since, shards: 2 });
                 }
                 other => {
                     let version = other.strip_prefix("version").map(str::trim);

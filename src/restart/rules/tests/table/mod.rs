@@ -45,7 +45,8 @@ impl Case {
             name: String::new(),
             snapshot: Snapshot {
                 configs: crate::KnownConfigs::default(),
-                now: Time(0),
+                // 100 hours after the beginning of time.
+                now: Time(100 * 60 * 60 * 1000),
                 fresh_id: "fresh".into(),
                 cluster: Cluster { finalizer: true, ..Cluster::default() },
                 ledger: Ledger::default(),
@@ -107,6 +108,10 @@ impl Case {
             ("consents to", _) => {
                 let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
                 restart.request.allow_unreplicated = list(text);
+            }
+            ("skips", _) => {
+                let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
+                restart.request.skip_rules = list(text);
             }
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),

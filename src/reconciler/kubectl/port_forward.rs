@@ -1,0 +1,165 @@
+//! A port that kubectl forwards to the reconciler's leader, as long as it is needed. kubectl is there, since
+//! this is its plugin, and it finds credentials and proxies as the user has set them up.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "a program of its own, which waits for no child but this one"
+)]
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::timeout;
+
+use super::apiserver::{ApiError, Asked};
+use super::clock::now;
+use super::exit::Exit;
+use super::leader::{NAME, NAMESPACE, why_none};
+use super::session::Session;
+
+/// Where the reconciler serves snapshots, on its loopback interface.
+const PORT: u16 = 9198;
+/// How long kubectl may take to connect.
+const LONGEST: Duration = Duration::from_secs(30);
+/// What kubectl prints once it listens, before the port.
+const LISTENS: &str = "Forwarding from 127.0.0.1:";
+
+/// Why no port is forwarded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ForwardError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(
+        "{0}; see `kubectl -n {NAMESPACE} get pods`, or give the address of a port that you forward \
+         with --reconciler URL"
+    )]
+    NoLeader(String),
+    #[error("cannot run kubectl, which forwards the reconciler's port: {0}; is it in PATH?")]
+    NoKubectl(#[source] std::io::Error),
+    #[error(
+        "kubectl does not forward the port of the reconciler {pod}: {message}; you need create on \
+         pods/portforward and get on pods in namespace {NAMESPACE}"
+    )]
+    Refused { pod: String, message: String },
+    #[error("kubectl has not connected to the reconciler {pod} within {} s", LONGEST.as_secs())]
+    TimedOut { pod: String },
+    #[error("the output of kubectl cannot be read: {0}")]
+    Task(#[from] JoinError),
+}
+
+impl ForwardError {
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Api(error) => error.exit(),
+            Self::NoLeader(_)
+            | Self::NoKubectl(_)
+            | Self::Refused { .. }
+            | Self::TimedOut { .. }
+            | Self::Task(_) => Exit::NotReachable,
+        }
+    }
+}
+
+/// Forwards the port until it is dropped.
+pub(super) struct PortForward {
+    port: u16,
+    _kubectl: Kubectl,
+    /// kubectl ends if nobody can read what it prints.
+    _output: BufReader<ChildStdout>,
+}
+
+impl PortForward {
+    /// Has kubectl forward a free local port to the reconciler that holds the Lease.
+    pub(super) async fn open(session: &Session) -> Result<Self, ForwardError> {
+        let pod = leader(session).await?;
+        let (mut kubectl, output) = Kubectl::start(session.kubectl_options(), &pod)?;
+        let reading = spawn_blocking(move || {
+            let mut output = BufReader::new(output);
+            let mut line = String::new();
+            // What cannot be read is no port.
+            let _ = output.read_line(&mut line);
+            (line, output)
+        });
+        let Ok(read) = timeout(LONGEST, reading).await else {
+            return Err(ForwardError::TimedOut { pod });
+        };
+        let (line, output) = read?;
+        match port_in(&line) {
+            Some(port) => Ok(Self { port, _kubectl: kubectl, _output: output }),
+            None => Err(ForwardError::Refused { pod, message: kubectl.last_words(&line) }),
+        }
+    }
+
+    pub(super) fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// The pod of the leader, by its Lease.
+async fn leader(session: &Session) -> Result<String, ForwardError> {
+    let there = Asked { client: &session.client, namespace: NAMESPACE };
+    let lease: Option<Lease> = there.find("leases.coordination.k8s.io", NAME).await?;
+    if let Some(why) = why_none(lease.as_ref(), now()) {
+        return Err(ForwardError::NoLeader(why));
+    }
+    let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);
+    Ok(holder.unwrap_or_default())
+}
+
+/// The local port in what kubectl prints first.
+fn port_in(line: &str) -> Option<u16> {
+    line.strip_prefix(LISTENS)?.split_whitespace().next()?.parse().ok()
+}
+
+/// The process; it ends with this.
+struct Kubectl(Child);
+
+impl Kubectl {
+    fn start(options: &[OsString], pod: &str) -> Result<(Self, ChildStdout), ForwardError> {
+        let mut command = Command::new("kubectl");
+        command.args(options).args(["--namespace", NAMESPACE, "port-forward"]);
+        command.args(["--address", "127.0.0.1", &format!("pod/{pod}"), &format!(":{PORT}")]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(ForwardError::NoKubectl)?;
+        let output = child.stdout.take();
+        let started = Self(child);
+        let none = || ForwardError::NoKubectl(std::io::ErrorKind::BrokenPipe.into());
+        Ok((started, output.ok_or_else(none)?))
+    }
+
+    /// What it said before it ended, in one line; `printed` if it has said nothing else.
+    fn last_words(&mut self, printed: &str) -> String {
+        // It may still run if it printed what we do not know.
+        let _ = self.0.kill();
+        let mut said = String::new();
+        if let Some(mut errors) = self.0.stderr.take() {
+            let _ = errors.read_to_string(&mut said);
+        }
+        let line = said.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
+        line.unwrap_or("it ended without a word").trim().to_owned()
+    }
+}
+
+impl Drop for Kubectl {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_in_the_first_line() {
+        assert_eq!(port_in("Forwarding from 127.0.0.1:41733 -> 9198\n"), Some(41733));
+        for other in ["", "Forwarding from [::1]:41733 -> 9198\n", "Forwarding from 127.0.0.1:x"] {
+            assert_eq!(port_in(other), None, "{other}");
+        }
+    }
+}

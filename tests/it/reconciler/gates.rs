@@ -1,0 +1,54 @@
+//! Restarts wait for a gate on the SearchCluster, and go on when it is opened for them.
+
+use serde_json::json;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::{Outcome, annotation};
+
+use super::fixture::{Fixture, NODES, Reconciler};
+
+#[tokio::test]
+async fn a_gate_holds_a_restart_until_it_is_opened_for_it() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let gate = format!("{}backup", annotation::GATE);
+    fixture.annotate(&gate, Some("waits for the backup")).await;
+    fixture.ask("r1", "rolling").await;
+    let message = fixture.until_blocked("gate_closed").await;
+    assert!(message.contains("--overwrite gate.stayput.dev/backup=r1"), "{message}");
+    for name in NODES {
+        assert_eq!(fixture.starts(name).await, 1, "{name}");
+    }
+    // Nothing but the annotation changes: the watch has to wake the reconciler.
+    fixture.annotate(&gate, Some("r1")).await;
+    let over = fixture.until_over("r1").await;
+    assert_eq!((over.outcome, over.nodes), (Outcome::Done, 3), "{over:?}");
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn a_rule_is_skipped_by_one_request_and_shown_as_long_as_it_lives() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let gate = format!("{}look", annotation::GATE);
+    fixture.annotate(&gate, Some("closed")).await;
+    let request = json!({"id": "r1", "skipRules": ["one_master_at_a_time"]}).to_string();
+    fixture.annotate(annotation::REQUEST, Some(&request)).await;
+    let is_shown = |cluster: &SearchCluster| {
+        let status = cluster.status.as_ref();
+        let mut all = status.into_iter().flat_map(|status| &status.report.conditions);
+        all.any(|one| {
+            one.kind == "PredicatesDisabled"
+                && one.status == "True"
+                && one.message.starts_with("one_master_at_a_time is not evaluated")
+        })
+    };
+    fixture.until("it is shown", is_shown).await;
+    fixture.annotate(&gate, None).await;
+    let over = fixture.until_over("r1").await;
+    assert_eq!((over.outcome, over.nodes), (Outcome::Done, 3), "{over:?}");
+    assert_eq!(over.skipped_rules, ["one_master_at_a_time"]);
+    fixture.until("it is shown no more", |cluster| !is_shown(cluster)).await;
+    reconciler.end().await;
+}
