@@ -6,6 +6,7 @@ mod five_nodes;
 mod order;
 mod quorum;
 mod red;
+mod running_snapshot;
 mod searchable_snapshot;
 mod small_clusters;
 mod unreplicated;
@@ -29,6 +30,7 @@ fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
     zone::at_once(&cluster);
     unreplicated::index(&cluster);
     searchable_snapshot::mounted(&cluster);
+    running_snapshot::waited_for(&cluster);
     red::index(&cluster);
     quorum::masters_out(&cluster);
     println!("{} s in all", began.elapsed().as_secs());
