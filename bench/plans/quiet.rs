@@ -155,6 +155,7 @@ pub(super) fn node(number: usize) -> Node {
         roles_unknown: false,
         zone: Some(format!("zone-{}", number % 3)),
         version: "8.19.0".into(),
+        snapshot: None,
     }
 }
 

@@ -6,6 +6,7 @@ mod five_nodes;
 mod order;
 mod quorum;
 mod red;
+mod running_snapshot;
 mod searchable_snapshot;
 mod small_clusters;
 mod unreplicated;
@@ -56,6 +57,7 @@ fn all_rules(cluster: &five_nodes::FiveNodes) {
     zone::at_once(cluster);
     unreplicated::index(cluster);
     searchable_snapshot::mounted(cluster);
+    running_snapshot::waited_for(cluster);
     red::index(cluster);
     quorum::masters_out(cluster);
 }
