@@ -355,6 +355,10 @@ mod tests {
         };
         metrics.set_gauges("search/logs", Some(gauges));
         let text = metrics.scrape();
+        // Series of one metric have no order.
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.sort_unstable();
+        let text = lines.join("\n") + "\n";
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/metrics/reconciler.txt");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(file, &text).expect("the file can be written");

@@ -38,10 +38,18 @@ macro_rules! release {
 const RELEASES: [Release; 2] = [
     // It has no lines of members: it would not know who is under way.
     release!("2026-11-22", None),
-    // It has neither: with it, a change of ignored keys restarts nodes, and windows hold none back.
+    // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
+    // and no rule is skipped.
     release!(
         "2026-11-23",
-        Some(&["/ignoredChanges", "/queued/outsideWindows", "/restart/request/outsideWindows"])
+        Some(&[
+            "/history/*/skippedRules",
+            "/ignoredChanges",
+            "/queued/outsideWindows",
+            "/queued/skipRules",
+            "/restart/request/outsideWindows",
+            "/restart/request/skipRules",
+        ])
     ),
 ];
 
