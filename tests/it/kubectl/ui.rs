@@ -2,12 +2,16 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::{Fixture, idle, under_way};
 use super::running::Running;
+
+/// How long an event is waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The served pages, as a browser that was given the address asks for them.
 struct Pages {
@@ -73,9 +77,12 @@ impl Events {
     /// Reads up to the event of which a part contains this text; its parts by id.
     async fn until(&mut self, text: &'static str) -> Vec<(String, String)> {
         let mut stream = self.stream.take().unwrap();
+        // Without any change there is a comment each 15 s.
+        let deadline = Instant::now() + ANSWER_TIMEOUT;
         let read = move || {
             let mut line = String::new();
             loop {
+                assert!(Instant::now() < deadline, "no event with {text:?}");
                 line.clear();
                 let length = stream.read_line(&mut line).unwrap();
                 assert!(length > 0, "the events have ended without {text:?}");
@@ -153,7 +160,8 @@ async fn a_restart_is_shown_as_it_happens_and_so_is_a_lost_apiserver() {
     let ids: Vec<&str> = parts.iter().map(|(id, _)| id.as_str()).collect();
     assert!(ids.contains(&"summary") && ids.contains(&"news"), "{ids:?}");
     assert!(!ids.contains(&"picture"), "no node has come or gone: {ids:?}");
-    events.until("rolling restart b of 3 nodes").await;
+    let told = parts.iter().any(|(_, html)| html.contains("rolling restart b of 3 nodes"));
+    assert!(told, "{parts:?}");
 
     fixture
         .annotate_pod("logs-1", json!({"elasticsearch.k8s.elastic.co/restart-phase": "stop"}))

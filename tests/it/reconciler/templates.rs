@@ -231,8 +231,9 @@ async fn a_reconciler_that_is_killed_at_each_write_of_an_update_is_finished_by_t
         kills += 1;
         reconciler = Reconciler::start(fixture.server.client());
     }
-    // Begin, and for each node: slot, image, labels, end.
-    assert!(kills >= 13, "{kills}");
+    // For each node: image, labels, its end and the next slot. Two writes may come so soon after each
+    // other that they are seen as one.
+    assert!(kills >= 9, "{kills}");
     set.until_all_have(&revision).await;
     let entry = &known.0.history[0];
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
