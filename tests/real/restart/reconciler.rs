@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::fixture::ACCOUNT;
 use super::kube::NAMESPACE;
 use crate::support::curl::Curl;
-use crate::support::kubernetes::free_port;
 use crate::support::kubernetes::process::Process;
+use crate::support::ports::free_loopback_port;
 use crate::support::programs;
 
 /// The longest time for a start on a busy machine.
@@ -24,7 +24,7 @@ pub(crate) struct Reconciler {
 impl Reconciler {
     /// Starts it and waits until it watches the namespace.
     pub(crate) fn start(kubeconfig: &Path, logs: &Path) -> Self {
-        let port = free_port();
+        let port = free_loopback_port();
         let (namespace, account) = ACCOUNT;
         let program = programs::reconciler();
         let line = [

@@ -10,6 +10,7 @@ pub(crate) mod manager;
 pub(crate) mod mounts;
 pub(crate) mod namespace_processes;
 pub(crate) mod pids;
+pub(crate) mod ports;
 pub(crate) mod programs;
 pub(crate) mod wait;
 

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::wait::eventually;
 
@@ -35,7 +36,9 @@ impl PidsLimit {
         // Version 1 has a directory of its own for each controller.
         let version_1 = Path::new("/sys/fs/cgroup/pids");
         let root = if version_1.is_dir() { version_1 } else { Path::new("/sys/fs/cgroup") };
-        let group = Self(root.join(format!("stayput-test-{}", std::process::id())));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let group = Self(root.join(format!("stayput-test-{}-{number}", std::process::id())));
         let failed = |error: std::io::Error| format!("{}: {error}", group.0.display());
         fs::create_dir(&group.0).map_err(failed)?;
         fs::write(group.0.join("pids.max"), most.to_string()).map_err(failed)?;

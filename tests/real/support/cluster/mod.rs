@@ -10,10 +10,9 @@ mod rest;
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,6 +23,7 @@ pub(crate) use rest::Rest;
 use super::engine::{Kind, home, work_directory};
 use super::manager::cannot_isolate;
 use super::pki::{Issued, issue};
+use super::ports::free_port;
 use super::wait::eventually;
 
 /// The nodes' addresses, in their order.
@@ -175,7 +175,8 @@ impl Cluster {
             return Err(why);
         }
         let directory = work_directory(&["repository"]);
-        let ports = Ports { http: free_port(), transport: free_port(), manager: free_port() };
+        let port = || free_port(&ADDRESSES);
+        let ports = Ports { http: port(), transport: port(), manager: port() };
         let jwt_key = b"a shared key of thirty-two bytes, or more".to_vec();
         let ca_pem = certify(&directory);
         fs::write(directory.path().join("shared.key"), &jwt_key).expect("a key");
@@ -251,16 +252,4 @@ fn certify(directory: &TempDir) -> String {
     fs::write(directory.path().join("tls.key"), key.serialize_pem()).expect("a key");
     fs::write(directory.path().join("ca.crt"), ca.pem()).expect("a certificate");
     ca.pem()
-}
-
-/// A port that is free at all of the addresses, outside of the range for clients.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = u16::try_from(std::process::id() % 12_000).expect("a small number");
-    loop {
-        let port = 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        if ADDRESSES.iter().all(|address| TcpListener::bind((*address, port)).is_ok()) {
-            return port;
-        }
-    }
 }

@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use super::kubectl::Kubectl;
 use super::pki::{Pki, text};
 use super::process::Process;
-use super::resources::{directory, free_port};
+use super::resources::directory;
+use crate::support::ports::free_loopback_port;
 
 /// On a busy machine. On an idle one it needs three seconds.
 const APISERVER_START_TIMEOUT: Duration = Duration::from_secs(120);
@@ -53,7 +54,7 @@ impl ApiServer {
     pub(crate) fn start() -> Result<Self, String> {
         Self::start_at(Site {
             address: [127, 0, 0, 1].into(),
-            port: free_port(),
+            port: free_loopback_port(),
             services: "10.0.0.0/24".to_owned(),
             // There is no controller that creates the default account for pods.
             flags: vec!["--disable-admission-plugins=ServiceAccount".to_owned()],
@@ -181,8 +182,9 @@ impl ApiServer {
 }
 
 fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
-    let (clients, peers) =
-        [free_port(), free_port()].map(|port| format!("http://127.0.0.1:{port}")).into();
+    let (clients, peers) = [free_loopback_port(), free_loopback_port()]
+        .map(|port| format!("http://127.0.0.1:{port}"))
+        .into();
     let line = [
         text(program).to_owned(),
         "etcd".to_owned(),

@@ -13,4 +13,4 @@ mod pki;
 pub(crate) mod process;
 mod resources;
 
-pub(crate) use resources::{free_port, left_by};
+pub(crate) use resources::left_by;

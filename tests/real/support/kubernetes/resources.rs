@@ -1,10 +1,8 @@
 //! Resources of one instance: a directory, ports, control groups.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use tempfile::TempDir;
 
@@ -80,17 +78,4 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
-}
-
-/// A free port of loopback, outside of the range that the kernel gives to clients: a client could
-/// take such a port before the server does.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let own = u16::try_from(std::process::id() % 12_000).expect("a small number");
-    loop {
-        let port = 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
