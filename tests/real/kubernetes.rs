@@ -10,5 +10,6 @@ mod helm;
 mod init;
 mod install;
 mod killed;
+mod orphans;
 mod plain_set;
 mod template;

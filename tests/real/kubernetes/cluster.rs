@@ -68,6 +68,7 @@ fn a_pod_of_the_manager() {
     if let Err(why) = super::helm::installed_and_removed(&cluster) {
         skip("kubernetes::helm::installed_and_removed", &why);
     }
+    super::orphans::stay(admin);
 }
 
 /// kubectl in the pods' namespace.
