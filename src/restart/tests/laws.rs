@@ -256,7 +256,10 @@ impl Laws {
     /// Nothing waits for this pod any more. Every look for a long time must have missed it.
     fn given_up(&mut self, world: &World, policy: &Policy, uid: &str) {
         self.given_up.insert(uid.to_owned());
-        let pod = world.pods.iter().find(|pod| pod.uid == uid);
+        let its = world.pods.iter().find(|pod| pod.uid == uid);
+        // Another one may have taken its place, and be gone as well.
+        let name = uid.rsplit_once("-uid").map(|(name, _)| name);
+        let pod = its.or_else(|| world.pods.iter().find(|pod| Some(&*pod.name) == name));
         let since = pod.and_then(|pod| pod.absent_since);
         if since.is_none_or(|since| world.now < since + policy.phase_timeout) {
             self.wrong.push(format!("{uid} is given up after a short absence"));

@@ -1,8 +1,11 @@
 //! Programs that are killed in the middle of a step: the engine, its manager, the reconciler.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use stayput_reconciler::cluster::SearchClusterStatus;
+use stayput_restart::Step;
 
 use super::set;
 use super::stage::Stage;
@@ -128,13 +131,26 @@ impl Stage {
         logs["status"]["history"].as_array().cloned().unwrap_or_default()
     }
 
-    /// What each pod shows of its step.
+    /// Names of the nodes that hold a slot.
+    fn under_way(&self) -> BTreeSet<String> {
+        let status = self.fixture.json(&["get", "searchcluster", "logs"])["status"].take();
+        let status: SearchClusterStatus = serde_json::from_value(status).expect("a status");
+        let members = status.ledger.restart.into_iter().flat_map(|restart| restart.members);
+        members.filter(|one| one.step == Step::Restarting).map(|one| one.node).collect()
+    }
+
+    /// What each pod shows of its step. A short stop is not shown on the pod: there it is that of a node
+    /// that holds a slot and is not started yet.
     fn shown(&self) -> Vec<Value> {
+        let under_way = self.under_way();
         let list = self.fixture.json(&["get", "pods", "--selector", "app=logs"]);
         let pods = list["items"].as_array().expect("a list").iter().map(|pod| {
+            let name = pod["metadata"]["name"].as_str().expect("a name");
+            let shown = pod["metadata"]["annotations"][PHASE].as_str();
+            let is_stopped = under_way.contains(name) && shown != Some("start");
             json!({
-                "name": pod["metadata"]["name"],
-                "phase": pod["metadata"]["annotations"][PHASE],
+                "name": name,
+                "phase": if is_stopped { Some("stop") } else { shown },
                 "revision": pod["metadata"]["labels"]["controller-revision-hash"],
                 "image": pod["spec"]["containers"][0]["image"],
                 "container": pod["status"]["containerStatuses"][0]["containerID"],
