@@ -90,10 +90,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
     eventually("three nodes", || (node.ask(target)?["timed_out"] == false).then_some(()));
     println!("four nodes to three, with data: {} ms", began.elapsed().as_millis());
-    eventually("nothing is owed", || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
-        logs["status"]["debts"].is_null().then_some(())
-    });
+    fixture.until_nothing_is_owed();
     let left = observe_all(&fixture, STAYPUT);
     assert!(left.keys().eq(after.keys()), "{left:#?}");
     for (name, node) in &after {

@@ -177,6 +177,14 @@ impl Fixture {
             (logs["status"]["phase"] == "Idle").then_some(())
         });
     }
+
+    /// Waits until the SearchCluster owes nothing: for nodes that leave, that is after they have gone.
+    pub(super) fn until_nothing_is_owed(&self) {
+        eventually("nothing is owed", || {
+            let logs = self.json(&["get", "searchcluster", "logs"]);
+            logs["status"]["debts"].is_null().then_some(())
+        });
+    }
 }
 
 impl Drop for Fixture {
