@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::snapshot::namespace_and_name;
 use super::{Code, Predicate, Restart, annotation};
 
 /// The most unknown names in a message.
@@ -80,7 +81,7 @@ impl Disabled {
 
     /// The commands that enable all predicates again, for a SearchCluster `<namespace>/<name>`.
     pub fn undo(&self, cluster: &str) -> Vec<String> {
-        let (namespace, name) = cluster.split_once('/').unwrap_or(("default", cluster));
+        let (namespace, name) = namespace_and_name(cluster);
         let disables = self.by_place.iter().filter(|(_, names)| !names.predicates.is_empty());
         let undo = disables.map(|(place, _)| match place {
             Place::Field => format!(

@@ -8,7 +8,7 @@ mod browser;
 mod stage;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -16,6 +16,11 @@ use crate::support::kubernetes::apiserver::part;
 use crate::support::skip::skip;
 use browser::{Browser, Tab};
 use stage::{Stage, blocked, thousand, under_way};
+
+/// The program; without it the test is skipped.
+fn chromium(test: &str) -> Option<PathBuf> {
+    part("STAYPUT_CHROMIUM").map_err(|why| skip(test, &why)).ok()
+}
 
 /// The picture in the documents; only if wanted, since no two machines have the same fonts.
 fn picture(tab: &mut Tab<'_>, name: &str) {
@@ -31,10 +36,7 @@ fn picture(tab: &mut Tab<'_>, name: &str) {
 #[test]
 fn the_state_is_there_without_scripts_and_for_everybody() {
     const TEST: &str = "ui::the_state_is_there_without_scripts_and_for_everybody";
-    let chromium = match part("STAYPUT_CHROMIUM") {
-        Ok(chromium) => chromium,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some(chromium) = chromium(TEST) else { return };
     let stage = Stage::start(&[("master", 3), ("hot", 6), ("warm", 3)]);
     stage.status(&blocked());
     let mut browser = Browser::start(&chromium);
@@ -63,10 +65,7 @@ fn the_state_is_there_without_scripts_and_for_everybody() {
 #[test]
 fn a_restart_is_seen_as_it_happens() {
     const TEST: &str = "ui::a_restart_is_seen_as_it_happens";
-    let chromium = match part("STAYPUT_CHROMIUM") {
-        Ok(chromium) => chromium,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some(chromium) = chromium(TEST) else { return };
     let mut stage = Stage::start(&[("master", 3), ("hot", 6), ("warm", 3)]);
     stage.status(&blocked());
     let mut browser = Browser::start(&chromium);
@@ -101,10 +100,7 @@ fn a_restart_is_seen_as_it_happens() {
 #[test]
 fn a_thousand_nodes_fit() {
     const TEST: &str = "ui::a_thousand_nodes_fit";
-    let chromium = match part("STAYPUT_CHROMIUM") {
-        Ok(chromium) => chromium,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some(chromium) = chromium(TEST) else { return };
     let stage = Stage::start(&[("master", 3), ("hot", 597), ("warm", 400)]);
     stage.status(&thousand());
     let mut browser = Browser::start(&chromium);

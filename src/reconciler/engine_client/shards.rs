@@ -45,6 +45,13 @@ pub enum ShardState {
     Unknown,
 }
 
+impl ShardState {
+    /// Whether the copy serves on its node; while it is moved, on the one that it is moved from.
+    pub const fn serves(self) -> bool {
+        matches!(self, Self::Started | Self::Relocating)
+    }
+}
+
 /// The indices of which some shard has no second copy, not even an unassigned one: they are not
 /// replicated, and not available while the node restarts.
 pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {

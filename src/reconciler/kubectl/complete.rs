@@ -18,7 +18,7 @@ use names::Names;
 const NAME: &str = "kubectl_complete-stayput";
 /// For the shell: no names of files, the words are all there is.
 const NO_FILES: u8 = 4;
-/// For the shell: no space behind the word, since it is only the begin of one.
+/// For the shell: no space behind the word, since it is only the beginning of one.
 const NO_SPACE: u8 = 2;
 
 /// Whether the program was started by the name by which kubectl asks.

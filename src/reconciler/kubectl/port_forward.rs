@@ -7,12 +7,13 @@
 )]
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::sync::oneshot::{self, error::RecvError};
 use tokio::time::timeout;
 
 use super::apiserver::{ApiError, Asked};
@@ -25,6 +26,8 @@ use super::session::Session;
 const PORT: u16 = 9198;
 /// How long kubectl may take to connect.
 const LONGEST: Duration = Duration::from_secs(30);
+/// How long its error is waited for once it has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// What kubectl prints once it listens, before the port.
 const LISTENS: &str = "Forwarding from 127.0.0.1:";
 
@@ -48,7 +51,7 @@ pub(super) enum ForwardError {
     #[error("kubectl has not connected to the reconciler {pod} within {} s", LONGEST.as_secs())]
     TimedOut { pod: String },
     #[error("the output of kubectl cannot be read: {0}")]
-    Task(#[from] JoinError),
+    Unread(#[from] RecvError),
 }
 
 impl ForwardError {
@@ -59,7 +62,7 @@ impl ForwardError {
             | Self::NoKubectl(_)
             | Self::Refused { .. }
             | Self::TimedOut { .. }
-            | Self::Task(_) => Exit::NotReachable,
+            | Self::Unread(_) => Exit::NotReachable,
         }
     }
 }
@@ -77,7 +80,7 @@ impl PortForward {
     pub(super) async fn open(session: &Session) -> Result<Self, ForwardError> {
         let pod = leader(session).await?;
         let (mut kubectl, output) = Kubectl::start(session.kubectl_options(), &pod)?;
-        let reading = spawn_blocking(move || {
+        let reading = in_thread(move || {
             let mut output = BufReader::new(output);
             let mut line = String::new();
             // What cannot be read is no port.
@@ -90,7 +93,7 @@ impl PortForward {
         let (line, output) = read?;
         match port_in(&line) {
             Some(port) => Ok(Self { port, _kubectl: kubectl, _output: output }),
-            None => Err(ForwardError::Refused { pod, message: kubectl.last_words(&line) }),
+            None => Err(ForwardError::Refused { pod, message: kubectl.last_words(line).await }),
         }
     }
 
@@ -108,6 +111,14 @@ async fn leader(session: &Session) -> Result<String, ForwardError> {
     }
     let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);
     Ok(holder.unwrap_or_default())
+}
+
+/// The result of work that may block. Nothing waits for the thread, also not the end of this program: a
+/// child of kubectl may hold a pipe open after kubectl has ended.
+fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+    let (done, result) = oneshot::channel();
+    thread::spawn(move || _ = done.send(work()));
+    result
 }
 
 /// The local port in what kubectl prints first.
@@ -132,15 +143,16 @@ impl Kubectl {
     }
 
     /// What it said before it ended, in one line; `printed` if it has said nothing else.
-    fn last_words(&mut self, printed: &str) -> String {
+    async fn last_words(&mut self, printed: String) -> String {
         // It may still run if it printed what we do not know.
         let _ = self.0.kill();
-        let mut said = String::new();
-        if let Some(mut errors) = self.0.stderr.take() {
-            let _ = errors.read_to_string(&mut said);
-        }
-        let line = said.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
-        line.unwrap_or("it ended without a word").trim().to_owned()
+        let is_said = |line: &String| !line.trim().is_empty();
+        let errors = self.0.stderr.take();
+        let reading =
+            in_thread(move || BufReader::new(errors?).lines().map_while(Result::ok).find(is_said));
+        let said = timeout(LAST_WORDS, reading).await.ok().and_then(Result::ok).flatten();
+        let line = said.or(Some(printed).filter(is_said));
+        line.as_deref().unwrap_or("it ended without a word").trim().to_owned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
+use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, annotation};
 use stayput_api::Desired;
 
@@ -87,7 +88,7 @@ fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let (namespace, name) = cluster.name.split_once('/').unwrap_or(("default", &cluster.name));
+    let (namespace, name) = namespace_and_name(&cluster.name);
     refuse(
         Code::GateClosed,
         format!(

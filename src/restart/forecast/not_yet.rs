@@ -8,9 +8,9 @@ use crate::{Code, Member, Pod, Snapshot, Waiting};
 use stayput_api::{Desired, State};
 
 /// Splits the nodes that are `blocked` into those that are not blocked any more once every node that
-/// is starting serves, every copy that has a node is complete and every snapshot has ended, and the others: `still_blocked`
-/// returns them. While the engine does not answer because nodes are being restarted, no node can be
-/// judged.
+/// is starting serves, every copy that has a node is complete and every snapshot has ended, and the
+/// others: `still_blocked` returns them. While the engine does not answer because nodes are being
+/// restarted, no node can be judged.
 pub(super) fn split(
     copy: &mut WorkingCopy,
     is_under_way: bool,

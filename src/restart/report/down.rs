@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::debts;
 use crate::index::Index;
+use crate::snapshot::namespace_and_name;
 use crate::{Manager, Pod, Snapshot, Time};
 use stayput_api::{Desired, State};
 
@@ -120,8 +121,7 @@ struct Commands<'a> {
 
 impl Commands<'_> {
     fn cluster(&self) -> (&str, &str) {
-        let name = &self.snapshot.cluster.name;
-        name.split_once('/').unwrap_or(("default", name))
+        namespace_and_name(&self.snapshot.cluster.name)
     }
 
     /// `-c NAME`; without it kubectl takes the pod's default container.

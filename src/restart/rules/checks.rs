@@ -108,8 +108,9 @@ impl Evaluation<'_> {
     fn check_budget_again(&self, candidate: &Peer<'_>, serves: bool) -> Check {
         let ours =
             self.under_way().len() - usize::from(self.under_way().contains(candidate.name()));
-        let counts = candidate.has_failed() && !self.is_kept_stopped(candidate.pod);
-        let foreign = self.counts.failed - usize::from(counts);
+        // Those kept stopped are not counted.
+        let is_counted = candidate.has_failed() && !self.is_kept_stopped(candidate.pod);
+        let foreign = self.counts.failed - usize::from(is_counted);
         let down = if serves { ours + foreign } else { ours };
         if down < self.budget() || self.disabled.contains(Predicate::MaxUnavailable) {
             return Ok(());

@@ -40,6 +40,11 @@ pub struct Cluster {
     pub overlaps: Vec<String>,
 }
 
+/// Namespace and name of a SearchCluster `<namespace>/<name>`, for commands.
+pub(crate) fn namespace_and_name(cluster: &str) -> (&str, &str) {
+    cluster.split_once('/').unwrap_or(("default", cluster))
+}
+
 impl Cluster {
     /// The gates that are closed for this restart, by name, and what people wrote into them.
     pub(crate) fn closed_gates(&self, restart: &str) -> impl Iterator<Item = (&str, &str)> {

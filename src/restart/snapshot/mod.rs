@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::{KnownConfigs, Ledger, Time};
 
 pub use cluster::Cluster;
+pub(crate) use cluster::namespace_and_name;
 pub(crate) use engine::hold_data;
 pub use engine::{
     Allocation, Color, Engine, Health, Marker, Node, Record, RunningSnapshot, Voting,

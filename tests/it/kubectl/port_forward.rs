@@ -6,6 +6,8 @@ use std::path::Path;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::PostParams;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -86,4 +88,23 @@ async fn what_keeps_it_from_being_forwarded_is_told() {
     let ended = tokio::task::spawn_blocking(move || finish(&mut command)).await.unwrap();
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("cannot run kubectl"), "{}", ended.stderr);
+}
+
+/// Such as a program for credentials: it has the pipe of kubectl's errors, and goes on.
+#[tokio::test]
+async fn a_child_that_kubectl_leaves_behind_is_not_waited_for() {
+    let fixture = Fixture::with(idle()).await;
+    led(&fixture).await;
+    let leaves =
+        "echo 'error: no such pod' >&2; sleep 60 >/dev/null & echo $! > \"${0%/*}/child\"; exit 1";
+    let kubectl = stand_in(leaves);
+    let ended = run(&fixture, "snapshot", kubectl.path()).await;
+    let child = std::fs::read_to_string(kubectl.path().join("child")).unwrap();
+    let child: i32 = child.trim().parse().unwrap();
+    // Of a process that has ended there are no arguments.
+    let arguments = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    assert!(!arguments.is_empty(), "it was waited for");
+    kill(Pid::from_raw(child), Signal::SIGKILL).unwrap();
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("error: no such pod"), "{}", ended.stderr);
 }

@@ -1,7 +1,8 @@
-//! The predicates: one file and one function each, under its name; all but
-//! `do_not_interrupt_running_snapshot` are those of nodes-orchestration.md. Each checks one candidate against the state of the cluster ([`Evaluation`]) and returns a
-//! message for people if it blocks. Each function describes how it differs from the published
-//! predicate because the pod stays ("in place").
+//! The predicates: one file and one function each, under its name. All but
+//! `do_not_interrupt_running_snapshot` are those of nodes-orchestration.md; each of these describes how
+//! it differs from the published predicate because the pod stays ("in place"). A predicate checks one
+//! candidate against the state of the cluster ([`Evaluation`]) and returns a message for people if it
+//! blocks.
 
 mod data_tier_with_higher_priority_must_be_upgraded_first;
 mod do_not_delete_all_members_of_a_tier;

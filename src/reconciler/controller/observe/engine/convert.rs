@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine_client::{self, EngineError, RecordKind, RecordStatus, ShardState};
+use crate::engine_client::{self, EngineError, RecordKind, RecordStatus};
 use stayput_restart::{
     Allocation, AllocationBefore, Color, Health, Known, Node, Record, RunningSnapshot, ShardCopies,
     ShardCopy, Time, Unknown, Voting,
@@ -69,7 +69,7 @@ pub(super) fn shards(shards: &[engine_client::Shard]) -> ShardCopies {
         index: Arc::clone(&shard.index),
         shard: shard.number,
         primary: shard.primary,
-        started: matches!(shard.state, ShardState::Started | ShardState::Relocating),
+        started: shard.state.serves(),
         node: shard.node_name.clone(),
     };
     shards.iter().map(copy).collect()

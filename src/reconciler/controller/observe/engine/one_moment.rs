@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::engine_client::{
-    Color, Engine, EngineClient, EngineError, Health, ShardState, Topology,
-};
+use crate::engine_client::{Color, Engine, EngineClient, EngineError, Health, Topology};
 
 /// What was read of the engine at the same time.
 pub(super) struct Moment {
@@ -45,6 +43,5 @@ pub(super) async fn read(
 /// Whether the copies must be older than the health.
 fn is_older(topology: &Topology, health: &Result<Health, EngineError>) -> bool {
     let is_green = health.as_ref().is_ok_and(|health| health.status == Color::Green);
-    let serves = |state| matches!(state, ShardState::Started | ShardState::Relocating);
-    is_green && topology.shards.iter().any(|shard| !serves(shard.state))
+    is_green && topology.shards.iter().any(|shard| !shard.state.serves())
 }

@@ -8,7 +8,7 @@ use crate::kubectl::ui::moment::{Moment, Source};
 
 pub(super) fn lines(moment: &Moment) -> Markup {
     html! {
-        @if moment.lines.is_empty() { p.muted { "Nothing has changed since this page is served." } }
+        @if moment.lines.is_empty() { p.muted { "Nothing has changed since this page was opened." } }
         ol.lines reversed {
             @for line in moment.lines.iter().rev() {
                 li class=(class(line.tone)) {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::engine_client::{Access, Endpoint};
+use crate::engine_client::{Access, Endpoint, ShardState};
 
 /// Answers of an engine: the replica has started at the second read of the copies, or never. The
 /// health has the given color all the time.
