@@ -63,29 +63,38 @@ impl<'a> Copies<'a> {
         }
     }
 
-    /// The shards that would have no started copy on a listed node without the candidate and the
-    /// nodes that are down. Replicas count as primaries do. The work is proportional to the copies
-    /// on the candidate.
+    /// The shards that have other copies, and would have no started one on a listed node without the
+    /// candidate and the nodes that are down. Replicas count as primaries do. The work is proportional
+    /// to the copies on the candidate.
     ///
     /// # Errors
     /// The copies are unknown, and the candidate may hold data.
     pub(crate) fn lost(&self, candidate: &str) -> Result<Lost<'a>, &'a Unknown> {
         let mut lost = Lost::default();
         let Some((table, number)) = self.find(candidate)? else { return Ok(lost) };
-        for shard in table.copies.started_on(number) {
+        for shard in table.copies.replicated_on(number) {
             let copies = table.copies.of_shard(*shard);
-            let mut others = table.others(copies, number);
-            match copies {
-                _ if others.any(|other| table.stays[other]) => {}
-                // Started or not: its index has no replicas.
-                [single] => lost.single.push(table.name(single)),
-                _ => {
-                    lost.first_replicated.get_or_insert_with(|| table.name(&copies[0]));
-                    lost.replicated += 1;
-                }
+            if !table.others(copies, number).any(|other| table.stays[other]) {
+                lost.first.get_or_insert_with(|| table.name(&copies[0]));
+                lost.number += 1;
             }
         }
         Ok(lost)
+    }
+
+    /// The shards of which the candidate has the only copy: their indices have no replicas.
+    ///
+    /// # Errors
+    /// The copies are unknown, and the candidate may hold data.
+    pub(crate) fn single(
+        &self,
+        candidate: &str,
+    ) -> Result<impl Iterator<Item = ShardName<'a>>, &'a Unknown> {
+        let found = self.find(candidate)?;
+        Ok(found.into_iter().flat_map(|(table, number)| {
+            let shards = table.copies.single_on(number).iter();
+            shards.map(|shard| table.name(&table.copies.of_shard(*shard)[0]))
+        }))
     }
 
     /// A shard of which the candidate and one of the `others` hold a started copy, and the name of
@@ -101,7 +110,7 @@ impl<'a> Copies<'a> {
         let Some((table, number)) = self.find(candidate)? else { return Ok(None) };
         let number_of = |other: &String| self.nodes.get(other.as_str())?.number;
         let others: BTreeSet<usize> = others.iter().filter_map(number_of).collect();
-        let shards = table.copies.started_on(number).iter();
+        let shards = table.copies.replicated_on(number).iter();
         Ok(shards.map(|shard| table.copies.of_shard(*shard)).find_map(|copies| {
             let mut found = table.others(copies, number);
             let other = found.find(|other| others.contains(other))?;
@@ -136,12 +145,9 @@ impl<'a> Table<'a> {
 /// Shards that a stop would leave without a started copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lost<'a> {
-    /// The first shard with other copies, none of them started on a node that stays.
-    pub(crate) first_replicated: Option<ShardName<'a>>,
-    /// How many such shards there are.
-    pub(crate) replicated: usize,
-    /// Shards with only one copy: their index has no replicas.
-    pub(crate) single: Vec<ShardName<'a>>,
+    pub(crate) first: Option<ShardName<'a>>,
+    /// How many there are.
+    pub(crate) number: usize,
 }
 
 /// A shard, of whichever node.

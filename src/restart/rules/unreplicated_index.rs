@@ -18,8 +18,9 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
         evaluation.is_searchable_snapshot(shard.index)
             || (candidate.is_requested && evaluation.is_consented(shard.index))
     };
-    let lost = evaluation.copies().lost(candidate.name()).map_err(Blocker::engine_unreachable)?;
-    let mut blocking = lost.single.iter().filter(|shard| !may_be_unavailable(shard));
+    let single = evaluation.copies().single(candidate.name());
+    let single = single.map_err(Blocker::engine_unreachable)?;
+    let mut blocking = single.filter(|shard| !may_be_unavailable(shard));
     let Some(shard) = blocking.next() else { return Ok(()) };
     let more = super::more_shards(1 + blocking.count());
     let snapshots = match &evaluation.engine.searchable_snapshots {
@@ -45,11 +46,11 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
 /// What of the candidate's shards has no other copy and is unavailable until it is back; the end of
 /// a message, empty if there is none.
 pub(super) fn unavailable(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
-    let Ok(lost) = evaluation.copies().lost(candidate.name()) else { return String::new() };
-    let Some(first) = lost.single.first() else { return String::new() };
-    let (more, are) = match lost.single.len() {
-        1 => (String::new(), "is"),
-        many => (format!(" and {} more shards", many - 1), "are"),
+    let Ok(mut single) = evaluation.copies().single(candidate.name()) else { return String::new() };
+    let Some(first) = single.next() else { return String::new() };
+    let (more, are) = match single.count() {
+        0 => (String::new(), "is"),
+        more => (format!(" and {more} more shards"), "are"),
     };
     format!("; {first}{more} {are} unavailable until it is back: there is no other copy")
 }

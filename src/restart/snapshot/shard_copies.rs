@@ -81,14 +81,19 @@ impl ShardCopies {
         self.iter().map(own).collect()
     }
 
-    /// All copies of a shard that [`Self::started_on`] names.
+    /// All copies of a shard with this number.
     pub(crate) fn of_shard(&self, shard: u32) -> &[NumberedCopy] {
         &self.0.copies[self.0.places.copies_of(shard)]
     }
 
-    /// The shards with a started copy on this node.
-    pub(crate) fn started_on(&self, node: usize) -> &[u32] {
-        self.0.places.started_on(node)
+    /// The shards with a started copy on this node, and with other copies.
+    pub(crate) fn replicated_on(&self, node: usize) -> &[u32] {
+        self.0.places.replicated_on(node)
+    }
+
+    /// The shards of which the only copy is on this node, and started: their indices have no replicas.
+    pub(crate) fn single_on(&self, node: usize) -> &[u32] {
+        self.0.places.single_on(node)
     }
 
     /// Names of the nodes that have copies; their places are the numbers in the copies.

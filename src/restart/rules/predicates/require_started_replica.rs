@@ -19,9 +19,9 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
         ),
         ..Blocker::engine_unreachable(unknown)
     })?;
-    let Some(shard) = lost.first_replicated else { return Ok(()) };
+    let Some(shard) = lost.first else { return Ok(()) };
     let name = candidate.name();
-    let more = super::more_shards(lost.replicated);
+    let more = super::more_shards(lost.number);
     block(
         Predicate::StartedReplica,
         if candidate.is_in_batch {

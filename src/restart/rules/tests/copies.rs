@@ -13,15 +13,17 @@ fn nodes(lines: &[&str]) -> Engine {
 
 /// What would be lost: `replicated / single`.
 fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
-    let lost = Copies::of(engine, &names(down)).lost(candidate).ok()?;
-    let list = |shards: &[ShardName<'_>]| {
-        shards.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let copies = Copies::of(engine, &names(down));
+    let lost = copies.lost(candidate).ok()?;
+    let list = |shards: &mut dyn Iterator<Item = ShardName<'_>>| {
+        shards.map(|shard| shard.to_string()).collect::<Vec<_>>().join(", ")
     };
-    let more = match lost.replicated {
+    let more = match lost.number {
         0 | 1 => String::new(),
         many => format!(" and {} more", many - 1),
     };
-    Some(format!("{}{more} / {}", list(lost.first_replicated.as_slice()), list(&lost.single)))
+    let mut single = copies.single(candidate).ok()?;
+    Some(format!("{}{more} / {}", list(&mut lost.first.into_iter()), list(&mut single)))
 }
 
 /// Name of the case, the shards, the candidate, the nodes that are down, and what is lost.
@@ -133,9 +135,9 @@ fn one_look_answers_for_every_node() {
         .collect();
     engine.shards = Ok(shards(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
     let mut copies = Copies::of(&engine, &names(""));
-    assert_eq!(copies.lost("n-6").expect("known").replicated, 0);
+    assert_eq!(copies.lost("n-6").expect("known").number, 0);
     copies.set_down("n-7", true);
-    let loses = |name: &str| copies.lost(name).expect("known").replicated > 0;
+    let loses = |name: &str| copies.lost(name).expect("known").number > 0;
     let refused: Vec<&str> =
         engine.nodes.iter().map(|node| node.name.as_str()).filter(|name| loses(name)).collect();
     assert_eq!(refused, ["n-6", "n-8"], "the neighbors of the one that is down");

@@ -3,15 +3,15 @@
 
 use super::NumberedCopy;
 
-/// Places of copies and shards. Lists that belong together are kept in one piece.
+/// Places of copies and shards.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Places {
     /// For each shard the place of its first copy; at the end the number of copies.
     first_copy: Vec<u32>,
-    /// The shards with a started copy on a node, node after node.
-    started: Vec<u32>,
-    /// For each node the place of its first shard in `started`; at the end their number.
-    first_started: Vec<u32>,
+    /// Shards with a started copy on a node, and with other copies.
+    replicated: ByNode,
+    /// Shards with a started copy on a node, and no other copy at all.
+    single: ByNode,
 }
 
 impl Places {
@@ -21,23 +21,16 @@ impl Places {
         for shard in by_shard(copies) {
             first_copy.push(end(&first_copy) + count(shard.len()));
         }
-        // Counted first, so that each shard is written to its place.
-        let mut first_started = vec![0; nodes + 1];
-        for node in started_nodes(copies) {
-            first_started[node + 1] += 1;
+        let started = |is_single: bool| {
+            let shards = by_shard(copies).zip(0..);
+            let shards = shards.filter(move |(shard, _)| (shard.len() == 1) == is_single);
+            shards.flat_map(|(shard, number)| started_nodes(shard).map(move |node| (node, number)))
+        };
+        Self {
+            first_copy,
+            replicated: ByNode::of(started(false), nodes),
+            single: ByNode::of(started(true), nodes),
         }
-        for node in 0..nodes {
-            first_started[node + 1] += first_started[node];
-        }
-        let mut next = first_started.clone();
-        let mut started = vec![0; end(&first_started) as usize];
-        for (shard, number) in by_shard(copies).zip(0..) {
-            for node in started_nodes(shard) {
-                started[next[node] as usize] = number;
-                next[node] += 1;
-            }
-        }
-        Self { first_copy, started, first_started }
     }
 
     /// Where the copies of this shard are.
@@ -45,17 +38,56 @@ impl Places {
         range(&self.first_copy, shard as usize)
     }
 
-    /// The shards with a started copy on this node.
-    pub(super) fn started_on(&self, node: usize) -> &[u32] {
-        &self.started[range(&self.first_started, node)]
+    /// The shards with a started copy on this node, and with other copies.
+    pub(super) fn replicated_on(&self, node: usize) -> &[u32] {
+        self.replicated.on(node)
+    }
+
+    /// The shards of which the only copy is on this node, and started.
+    pub(super) fn single_on(&self, node: usize) -> &[u32] {
+        self.single.on(node)
     }
 }
 
-fn by_shard(copies: &[NumberedCopy]) -> impl Iterator<Item = &[NumberedCopy]> {
+/// Shards of each node, in one piece.
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct ByNode {
+    /// Numbers of shards, node after node.
+    shards: Vec<u32>,
+    /// For each node the place of its first shard; at the end their number.
+    first: Vec<u32>,
+}
+
+impl ByNode {
+    /// Of pairs of a node and a shard.
+    fn of(pairs: impl Iterator<Item = (usize, u32)> + Clone, nodes: usize) -> Self {
+        // Counted first, so that each shard is written to its place.
+        let mut first = vec![0; nodes + 1];
+        for (node, _) in pairs.clone() {
+            first[node + 1] += 1;
+        }
+        for node in 0..nodes {
+            first[node + 1] += first[node];
+        }
+        let mut next = first.clone();
+        let mut shards = vec![0; end(&first) as usize];
+        for (node, shard) in pairs {
+            shards[next[node] as usize] = shard;
+            next[node] += 1;
+        }
+        Self { shards, first }
+    }
+
+    fn on(&self, node: usize) -> &[u32] {
+        &self.shards[range(&self.first, node)]
+    }
+}
+
+fn by_shard(copies: &[NumberedCopy]) -> impl Iterator<Item = &[NumberedCopy]> + Clone {
     copies.chunk_by(|one, other| (one.index, one.shard) == (other.index, other.shard))
 }
 
-fn started_nodes(copies: &[NumberedCopy]) -> impl Iterator<Item = usize> {
+fn started_nodes(copies: &[NumberedCopy]) -> impl Iterator<Item = usize> + Clone {
     copies.iter().filter(|copy| copy.started).filter_map(NumberedCopy::node)
 }
 
