@@ -15,7 +15,7 @@ pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{
     ConfigChoice, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span, StartRequest,
-    StopRequest,
+    StopRequest, UpgradeRequest,
 };
 pub use status::{
     Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, ManagerError, Pod,

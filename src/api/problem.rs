@@ -65,11 +65,15 @@ pub enum Code {
     Unavailable,
     /// The limit of requests that wait for a change of the status is reached.
     TooManyWaiting,
+    /// The manager is upgraded only while nothing is under way.
+    NotAtRest,
+    /// The other program cannot take over.
+    UpgradeRefused,
 }
 
 impl Code {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::InvalidBody,
         Self::InvalidQuery,
         Self::BodyTooLarge,
@@ -98,6 +102,8 @@ impl Code {
         Self::JournalUnavailable,
         Self::Unavailable,
         Self::TooManyWaiting,
+        Self::NotAtRest,
+        Self::UpgradeRefused,
     ];
 
     /// The HTTP status that goes with the code.
@@ -117,7 +123,9 @@ impl Code {
             | Self::NoLastGood
             | Self::Stopping
             | Self::Stuck
-            | Self::Superseded => 409,
+            | Self::Superseded
+            | Self::NotAtRest
+            | Self::UpgradeRefused => 409,
             Self::ChecksumMismatch | Self::ConfigUnknown => 412,
             Self::BodyTooLarge => 413,
             Self::StageFailed
@@ -162,6 +170,8 @@ impl Code {
             Self::JournalUnavailable => "journal_unavailable",
             Self::Unavailable => "unavailable",
             Self::TooManyWaiting => "too_many_waiting",
+            Self::NotAtRest => "not_at_rest",
+            Self::UpgradeRefused => "upgrade_refused",
         }
     }
 
@@ -196,6 +206,8 @@ impl Code {
             Self::JournalUnavailable => "The intent cannot be written down",
             Self::Unavailable => "The supervisor does not answer",
             Self::TooManyWaiting => "Too many requests wait",
+            Self::NotAtRest => "The manager is not at rest",
+            Self::UpgradeRefused => "The other program cannot take over",
         }
     }
 }

@@ -229,6 +229,11 @@ impl StopRequest {
     }
 }
 
+/// Body of `POST /es/upgrade`: it has no fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradeRequest {}
+
 /// Body of `POST /es/start`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

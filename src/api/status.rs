@@ -130,6 +130,10 @@ pub struct Resume {
 pub struct Manager {
     /// Version of the binary.
     pub version: String,
+    /// The version that it has taken over from while the engine ran on; none if the container was
+    /// started with this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgraded_from: Option<String>,
     /// Random, different at each start of the manager.
     pub boot_id: String,
     /// Pid in the manager's own namespace.

@@ -153,9 +153,9 @@ fn names_in_answers_logs_and_metrics_are_the_same() {
 
 #[test]
 fn the_lists_are_complete_and_in_order() {
-    // `Code::TooManyWaiting` and `State::Stuck` are declared last. A list without duplicates that
+    // `Code::UpgradeRefused` and `State::Stuck` are declared last. A list without duplicates that
     // is as long as the last discriminant is complete.
-    assert_eq!(Code::ALL.len(), Code::TooManyWaiting as usize + 1);
+    assert_eq!(Code::ALL.len(), Code::UpgradeRefused as usize + 1);
     assert_eq!(State::ALL.len(), State::Stuck as usize + 1);
     assert!(Code::ALL.is_sorted() && State::ALL.is_sorted());
     assert_eq!(BTreeSet::from(Code::ALL).len(), Code::ALL.len());

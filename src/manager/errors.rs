@@ -25,17 +25,20 @@ pub enum ErrorCode {
     ConfigWatch,
     /// A thread that the manager needs ended and was started again.
     Thread,
+    /// The last attempt to execute another version of the manager has failed.
+    Upgrade,
 }
 
 impl ErrorCode {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Api,
         Self::KeyFiles,
         Self::KeyWatch,
         Self::Certificate,
         Self::ConfigWatch,
         Self::Thread,
+        Self::Upgrade,
     ];
 
     /// The code as it stands in status and metrics.
@@ -47,6 +50,7 @@ impl ErrorCode {
             Self::Certificate => "certificate",
             Self::ConfigWatch => "config_watch",
             Self::Thread => "thread",
+            Self::Upgrade => "upgrade",
         }
     }
 }

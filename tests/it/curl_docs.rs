@@ -69,6 +69,7 @@ fn expected(block: &Block) -> &'static str {
         "Start" => "\"desired\":\"running\",\"state\":\"running\"",
         "Restart" if has("last_good") => "\"config\":\"last_good\"",
         "Restart" => "\n409\n",
+        "Upgrade" => "200\n",
         "Over TLS" if has("TOKEN") && has("stop") => "\"state\":\"stopped\"",
         "Over TLS" if has("TOKEN") => "\"state\":\"running\"",
         "Over TLS" => "\n401\n",

@@ -28,3 +28,4 @@ mod surroundings;
 mod termination;
 mod tls;
 mod tree;
+mod upgrade;

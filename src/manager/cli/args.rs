@@ -107,6 +107,25 @@ pub(super) enum Command {
     /// starts faster (for an image build)
     #[command(override_usage = "stayput warm [OPTIONS] -- COMMAND [ARG]...")]
     Warm(WarmArgs),
+    /// Let the version of stayput that is now in the manager's file take over; the engine runs on
+    Upgrade {
+        #[command(flatten)]
+        client: ClientArgs,
+        /// How long to wait until it has taken over
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = Span::parse,
+              allow_hyphen_values = true)]
+        timeout: Span,
+    },
+    /// Say whether this program can take over (called by `upgrade`)
+    #[command(hide = true)]
+    CheckUpgrade {
+        /// Descriptor of what is handed over
+        #[arg(long)]
+        state: i32,
+        /// Arguments of the manager
+        #[arg(last = true)]
+        args: Vec<OsString>,
+    },
     /// Print version and platform
     Version,
 }

@@ -1,9 +1,10 @@
-//! What may end the manager before there is an engine.
+//! Makes the parts of a manager. All that may fail before there is an engine is here.
 //!
 //! A mistake at the installation is said at once: the manager ends. Later, when the pod has run
 //! before, a fault of the API is no reason to keep the engine down, and without a manager nobody
 //! could start it: the fault is reported and tried again.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +14,91 @@ use tokio::time::timeout;
 use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
 use crate::http::{HttpSettings, Limits, Server};
-use crate::process;
-use crate::supervisor::Journal;
+use crate::process::{self, KeptListener, Signals, TempDir};
+use crate::settings::Settings;
+use crate::supervisor::{Journal, Prober};
 use crate::worker::Worker;
 
 /// How long the first access to a volume may take.
 const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Why the parts are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// The container was started.
+    Start,
+    /// To find out whether they can be made; every fault is an error.
+    Rehearsal,
+    /// The engine runs already: only what nothing works without is an error.
+    TakeOver,
+}
+
+/// What a manager is made of.
+pub(super) struct Parts {
+    pub(super) signals: Signals,
+    pub(super) errors: Errors,
+    pub(super) journal: Option<(Journal, Worker)>,
+    pub(super) config: Option<Arc<ConfigWatch>>,
+    pub(super) temp_dir: Option<(Arc<TempDir>, Worker)>,
+    pub(super) server: Option<Server>,
+    pub(super) prober: Option<Arc<Prober>>,
+    pub(super) reader: Option<Worker>,
+}
+
+/// Makes all parts. Call it in the runtime.
+pub(super) async fn parts(
+    settings: &Settings,
+    occasion: Occasion,
+    listener: KeptListener,
+) -> Result<Parts, Vec<String>> {
+    let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
+    if !process::is_pid_1() {
+        process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
+    }
+    let errors = Errors::default();
+    let (journal, is_first_start) =
+        open_journal(settings.state_dir.as_deref(), occasion, &errors).await?;
+    // One is enough: a start first stages and then empties the directory.
+    let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
+        None
+    } else {
+        Some(worker("staging", &errors)?)
+    };
+    let config = match &staging {
+        Some(staging) if !settings.config.dirs.is_empty() => {
+            Some(watch_config(settings.config.clone(), occasion, staging.clone(), &errors).await?)
+        }
+        Some(_) | None => None,
+    };
+    let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
+    let server = if settings.policy.api {
+        Some(api(settings.http.clone(), is_first_start, &errors, listener).await?)
+    } else {
+        None
+    };
+    let prober = settings.ready.clone().map(|probe| Prober::start(probe, &errors)).transpose();
+    let prober = prober.map_err(|error| vec![error.to_string()])?.map(Arc::new);
+    // Bare, nothing is read from processes.
+    let reader = match settings.policy.api {
+        true => Some(worker("processes", &errors)?),
+        false => None,
+    };
+    let temp_dir = temp_dir.zip(staging);
+    // Last: what is received before something else fails would be lost.
+    let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
+    Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader })
+}
+
 /// Makes a thread, which is possible now: the engine has none yet.
-pub(super) fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
+fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
     Worker::start(name, errors).map_err(|error| vec![error.to_string()])
 }
 
 /// The journal, and a thread that shares neither its time nor its open files; and whether this is
 /// the first start.
-pub(super) async fn open_journal(
+async fn open_journal(
     state_dir: Option<&Path>,
+    occasion: Occasion,
     errors: &Errors,
 ) -> Result<(Option<(Journal, Worker)>, bool), Vec<String>> {
     let Some(state_dir) = state_dir else { return Ok((None, true)) };
@@ -40,13 +110,22 @@ pub(super) async fn open_journal(
              hang, too"
         );
     }
-    let is_first_start = is_first_start(&journal, &worker).await?;
+    let is_first_start = match occasion {
+        Occasion::Start => is_first_start(&journal, &worker).await?,
+        Occasion::Rehearsal => {
+            is_first_start(&journal, &worker).await?;
+            true
+        }
+        // If it cannot be used now, stops are refused until it can.
+        Occasion::TakeOver => false,
+    };
     Ok((Some((journal, worker)), is_first_start))
 }
 
 /// The config, followed; it is read and staged on one thread, and kept on another.
-pub(super) async fn watch_config(
+async fn watch_config(
     settings: ConfigSettings,
+    occasion: Occasion,
     staging: Worker,
     errors: &Errors,
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
@@ -55,6 +134,10 @@ pub(super) async fn watch_config(
     // It keeps configs only beside a journal, whose thread has warned if this is not possible.
     let _ = keeper.run(process::own_descriptors).await;
     let watch = ConfigWatch::start(settings, staging, keeper, errors.clone());
+    if occasion == Occasion::TakeOver {
+        // Another attempt would wait for the same volume, and this manager must not end.
+        return Ok(Arc::new(watch.await));
+    }
     match timeout(VOLUME_TIMEOUT, watch).await {
         Ok(watch) => Ok(Arc::new(watch)),
         Err(_) => {
@@ -85,12 +168,13 @@ async fn is_first_start(journal: &Journal, worker: &Worker) -> Result<bool, Vec<
 ///
 /// # Errors
 /// At the first start, all that cannot be served.
-pub(super) async fn api(
+async fn api(
     settings: HttpSettings,
     is_first_start: bool,
     errors: &Errors,
+    kept: KeptListener,
 ) -> Result<Server, Vec<String>> {
-    let server = Server::bind(settings, Limits::default(), errors).await?;
+    let server = Server::bind(settings, Limits::default(), errors, kept).await?;
     let faults = server.faults();
     if is_first_start && !faults.is_empty() { Err(faults) } else { Ok(server) }
 }

@@ -8,11 +8,14 @@ mod boot;
 mod checksum;
 mod control;
 mod failure;
+mod fallback;
 mod install;
 mod poll;
 mod render;
 mod run;
+mod serve;
 mod token;
+mod upgrade;
 mod usage;
 mod wait;
 mod warm;
@@ -112,6 +115,12 @@ fn command(
             writeln!(out, "{}", path.display())?;
         }
         Command::Warm(args) => warm::make(args, out)?,
+        Command::Upgrade { client, timeout } => {
+            with(&client, environment, async |client| {
+                upgrade::upgrade(&client, timeout, out).await
+            })?;
+        }
+        Command::CheckUpgrade { state, args } => upgrade::check(state, args, environment, out)?,
         Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
     }
     Ok(ExitCode::SUCCESS)

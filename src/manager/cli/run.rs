@@ -9,15 +9,15 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use tokio::runtime::Builder;
-use tokio::sync::{oneshot, watch};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
-use super::boot;
+use super::boot::{self, Occasion, Parts};
 use super::failure::USAGE;
-use crate::errors::Errors;
-use crate::process::{self, Signals, TempDir};
+use super::{fallback, serve};
+use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Engine, Prober, Supervisor};
+use crate::supervisor::{Ended, Engine, Serving, Supervisor, Taken};
 use crate::worker;
 use stayput_net::telemetry::{self, Log};
 
@@ -31,8 +31,13 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Supervises the engine; ends with its code, or with 64 and every bad setting.
 pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
-    match settings::read(matches, environment, io::stderr().is_terminal()) {
-        Ok(settings) => supervise(settings),
+    let taken = match Taken::find() {
+        Ok(taken) => taken,
+        Err(error) => return report(&[error.to_string()], USAGE),
+    };
+    let settings = || settings::read(matches, environment, io::stderr().is_terminal());
+    match fallback::made(taken.as_ref(), settings) {
+        Ok(settings) => supervise(settings, taken),
         Err(problems) => report(&problems, USAGE),
     }
 }
@@ -46,24 +51,21 @@ fn report(problems: &[String], code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn supervise(settings: Settings) -> ExitCode {
+fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
+    Signals::block();
     process::tune_allocator();
-    let log = match start_log(&settings) {
+    let log = match fallback::made(taken.as_ref(), || start_log(&settings)) {
         Ok(log) => log,
-        Err(error) => {
-            let problem = format!("cannot set up: the log: {error}; {}", worker::hint(&error));
-            return report(&[problem], UNAVAILABLE);
-        }
+        Err(problems) => return report(&problems, UNAVAILABLE),
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = match Builder::new_current_thread().enable_io().enable_time().build() {
+    let runtime = match fallback::made(taken.as_ref(), runtime) {
         Ok(runtime) => runtime,
-        Err(error) => return report(&[format!("cannot set up: {error}")], UNAVAILABLE),
+        Err(problems) => return report(&problems, UNAVAILABLE),
     };
-    let lines_lost = log.as_ref().map_or_else(|| watch::channel(0).1, Log::lines_lost);
-    let ended = runtime.block_on(manage(settings, lines_lost));
+    let ended = manage(&runtime, settings, log.clone(), taken);
     // The manager also ends if a disk hangs.
     runtime.shutdown_background();
     match ended {
@@ -86,94 +88,77 @@ fn supervise(settings: Settings) -> ExitCode {
 }
 
 /// With an API, the log must not make it wait; bare, stderr is written to as by any other init.
-fn start_log(settings: &Settings) -> io::Result<Option<Log>> {
+fn start_log(settings: &Settings) -> Result<Option<Log>, Vec<String>> {
     let (format, level) = (settings.log.format, settings.log.level);
     if settings.policy.api {
-        return telemetry::init_lossy(format, level).map(Some);
+        return telemetry::init_lossy(format, level).map(Some).map_err(|error| {
+            vec![format!("cannot set up: the log: {error}; {}", worker::hint(&error))]
+        });
     }
     telemetry::init(format, level);
     Ok(None)
 }
 
+pub(super) fn runtime() -> Result<Runtime, Vec<String>> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.map_err(|error| vec![format!("cannot set up: {error}")])
+}
+
 /// Runs until the manager is to end.
-async fn manage(
+fn manage(
+    runtime: &Runtime,
     settings: Settings,
-    lines_lost: watch::Receiver<u64>,
+    log: Option<Log>,
+    taken: Option<Taken>,
 ) -> Result<Ended, Vec<String>> {
-    let cannot = |what: &str, error: io::Error| vec![format!("cannot {what}: {error}")];
-    if !process::is_pid_1() {
-        process::become_subreaper().map_err(|error| cannot("adopt orphans", error))?;
-    }
-    let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    let errors = Errors::default();
-    let (journal, is_first_start) =
-        boot::open_journal(settings.state_dir.as_deref(), &errors).await?;
-    // One is enough: a start first stages and then empties the directory.
-    let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
-        None
-    } else {
-        Some(boot::worker("staging", &errors)?)
+    let (occasion, program, listener) = match &taken {
+        None => (Occasion::Start, process::Program::find().ok(), KeptListener::default()),
+        Some(taken) => (Occasion::TakeOver, Some(taken.hand_over.program()), taken.listener()),
     };
-    let config = match &staging {
-        Some(staging) if !settings.config.dirs.is_empty() => {
-            Some(boot::watch_config(settings.config, staging.clone(), &errors).await?)
-        }
-        Some(_) | None => None,
-    };
-    let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
-    let server = if settings.policy.api {
-        Some(boot::api(settings.http.clone(), is_first_start, &errors).await?)
-    } else {
-        None
-    };
-    let prober = settings.ready.map(|probe| Prober::start(probe, &errors)).transpose();
-    let prober = prober.map_err(|error| vec![error.to_string()])?;
-    // Bare, nothing is read from processes.
-    let reader = match settings.policy.api {
-        true => Some(boot::worker("processes", &errors)?),
-        false => None,
-    };
+    let parts = fallback::made(taken.as_ref(), || {
+        runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
+    })?;
+    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader } = parts;
+    let serving = Arc::new(watch::Sender::new(Serving::Open));
     let engine = Engine {
         command: settings.command,
         policy: settings.policy,
-        prober: prober.map(Arc::new),
+        prober,
         reader,
         config,
-        temp_dir: temp_dir.zip(staging),
+        temp_dir,
         journal,
-        pod: settings.http.pod,
+        pod: settings.http.pod.clone(),
         errors: errors.clone(),
-        lines_lost,
+        lines_lost: log.as_ref().map_or_else(|| watch::channel(0).1, Log::lines_lost),
+        log,
+        program,
+        listener: listener.clone(),
+        serving: serving.clone(),
+        // From here on nothing fails: the program before is not needed any more.
+        hand_over: taken.map(|taken| taken.hand_over),
     };
-    let (supervisor, handle, ended) = Supervisor::new(engine, signals);
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = server.map(|server| {
-        tokio::spawn(async move {
-            // Clients that connect earlier wait in the backlog: before the journal is read, the
-            // status would be that of a new pod. If there is no reply, the supervisor has ended, and
-            // so does the manager.
-            handle.answers().await;
-            let stopped = async {
-                // Sent when the manager ends; an error if it was dropped.
-                let _ = stopped.await;
-            };
-            server.serve(handle, errors, stopped).await
-        })
-    });
-    let mut supervising = pin!(supervisor.run());
-    let ended = tokio::select! {
-        () = &mut supervising => None,
-        ended = ended => ended.ok(),
-    };
-    let _ = stop.send(());
-    if let Some(serving) = serving {
-        // Requests that wait for the stop are answered while the supervisor still runs.
-        tokio::select! {
-            () = &mut supervising => {}
-            _ = serving => {}
+    runtime.block_on(async {
+        let (supervisor, handle, ended) = Supervisor::new(engine, signals);
+        let serving_now = serving.subscribe();
+        let serve =
+            |server| serve::serve(server, settings.http, handle, errors, listener, serving_now);
+        let served = server.map(|server| tokio::spawn(serve(server)));
+        let mut supervising = pin!(supervisor.run());
+        let ended = tokio::select! {
+            () = &mut supervising => None,
+            ended = ended => ended.ok(),
+        };
+        serving.send_replace(Serving::Ended);
+        if let Some(served) = served {
+            // Requests that wait for the stop are answered while the supervisor still runs.
+            tokio::select! {
+                () = &mut supervising => {}
+                _ = served => {}
+            }
         }
-    }
-    ended.ok_or_else(|| vec!["the supervisor ended without a reason".to_owned()])
+        ended.ok_or_else(|| vec!["the supervisor ended without a reason".to_owned()])
+    })
 }
 
 /// Writes the reason to the kubelet's file, if there is one. Nothing else depends on it, and the

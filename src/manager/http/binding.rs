@@ -1,6 +1,8 @@
 //! Binds listener and socket. What cannot be bound is tried again until it can.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use tokio::net::TcpListener;
@@ -11,6 +13,7 @@ use super::listener::{self, Socket};
 use super::retry::delay_after;
 use super::settings::HttpSettings;
 use crate::errors::{ErrorCode, Errors};
+use crate::process::KeptListener;
 
 /// What is bound, and what is not bound yet.
 #[derive(Debug)]
@@ -18,6 +21,7 @@ pub(super) struct Binding {
     address: Option<SocketAddr>,
     path: Option<PathBuf>,
     for_others: bool,
+    kept: KeptListener,
     pub(super) tcp: Option<TcpListener>,
     pub(super) unix: Option<Socket>,
     /// Why something is not bound yet.
@@ -25,12 +29,15 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    pub(super) fn new(settings: &HttpSettings) -> Self {
+    /// Uses the listener that is kept, if one is.
+    pub(super) fn new(settings: &HttpSettings, kept: KeptListener) -> Self {
+        let tcp = settings.listen.and_then(|_| kept_listener(&kept).ok().flatten());
         Self {
-            address: settings.listen,
+            address: settings.listen.filter(|_| tcp.is_none()),
             path: settings.socket.clone(),
             for_others: !settings.allow_uid.is_empty(),
-            tcp: None,
+            kept,
+            tcp,
             unix: None,
             faults: Vec::new(),
         }
@@ -41,7 +48,10 @@ impl Binding {
         self.faults.clear();
         if let Some(address) = self.address {
             match listener::tcp(address).await {
-                Ok(bound) => (self.address, self.tcp) = (None, Some(bound)),
+                Ok(bound) => {
+                    self.kept.keep(bound.as_fd());
+                    (self.address, self.tcp) = (None, Some(bound));
+                }
                 Err(error) => self.faults.push(error.to_string()),
             }
         }
@@ -74,6 +84,11 @@ impl Binding {
             self.attempt().await;
         }
     }
+}
+
+fn kept_listener(kept: &KeptListener) -> io::Result<Option<TcpListener>> {
+    let Some(listener) = kept.descriptor()? else { return Ok(None) };
+    TcpListener::from_std(listener.into()).map(Some)
 }
 
 fn hand_over<T>(bound: &mut Option<T>, receiver: &mut Option<oneshot::Sender<T>>) {

@@ -20,6 +20,7 @@ use super::places::{Evicted, Origin, Places};
 use super::reload::Reloader;
 use super::settings::HttpSettings;
 use crate::errors::Errors;
+use crate::process::KeptListener;
 use crate::supervisor::Handle;
 use stayput_api::Status;
 
@@ -39,7 +40,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Checks the settings, reads keys and certificates, binds listener and socket. What does not
+    /// Checks the settings, reads keys and certificates, binds listener and socket; the listener is the
+    /// one that is kept, if one is. What does not
     /// work is in [`Self::faults`] and is tried again while the server serves.
     ///
     /// # Errors
@@ -49,6 +51,7 @@ impl Server {
         settings: HttpSettings,
         limits: Limits,
         errors: &Errors,
+        kept: KeptListener,
     ) -> Result<Self, Vec<String>> {
         let contradictions = settings.validate();
         if !contradictions.is_empty() {
@@ -61,7 +64,7 @@ impl Server {
                 "keys and certificates cannot be read: their volume does not answer".to_owned(),
             );
         }
-        let mut binding = Binding::new(&settings);
+        let mut binding = Binding::new(&settings, kept);
         binding.attempt().await;
         let limits = limits.within(descriptor_limit());
         Ok(Self { binding, reloader, settings, limits })

@@ -1,5 +1,6 @@
 //! Writes an intent to the journal before acting on it.
 
+use super::upgrade::Upgrading;
 use super::{
     Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
     Resume, Timer,
@@ -20,6 +21,8 @@ pub(super) enum Deciding {
     Verifying(Pending),
     /// An intent is being written to the journal; the act follows.
     Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
+    /// Another program is to take over.
+    Upgrading(Upgrading),
     /// The leader is being spawned.
     Spawning {
         origin: Origin,
@@ -138,6 +141,7 @@ impl Lifecycle {
                 Deciding::Preparing(_)
                 | Deciding::Resuming { .. }
                 | Deciding::Verifying(_)
+                | Deciding::Upgrading(_)
                 | Deciding::Spawning { .. },
             )
             | None => &self.intent,
@@ -187,6 +191,7 @@ impl Lifecycle {
                 Deciding::Preparing(_)
                 | Deciding::Resuming { .. }
                 | Deciding::Verifying(_)
+                | Deciding::Upgrading(_)
                 | Deciding::Spawning { .. },
             )
             | None => {}

@@ -47,6 +47,16 @@ pub enum Effect {
     ScanTree,
     /// Keep the generation of the present run.
     Keep(KeepAs),
+    /// Ask the program whether it can take over; answered by [`super::Event::ProgramChecked`].
+    CheckProgram,
+    /// Its answer is not waited for any more.
+    EndCheck,
+    /// Answer what is open and close all connections; answered by [`super::Event::ServerClosed`].
+    CloseServer,
+    /// Execute the program; answered by [`super::Event::NotExecuted`] if that fails.
+    Execute,
+    /// Serve again: the program was not executed, for this reason.
+    OpenServer(String),
     /// Answer the request that is being decided.
     Reply(Result<Accepted, Refusal>),
     /// End the manager with this code.

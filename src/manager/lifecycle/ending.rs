@@ -219,8 +219,10 @@ impl Lifecycle {
         self.run_is_over(now, &run, reason, out);
     }
 
-    /// A run's timers end with the run, but a request may be waiting for the journal.
+    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program.
     pub(super) fn clear_timers(&mut self) {
-        self.timers.retain(|timer, _| matches!(timer, Timer::Journal | Timer::Prepare));
+        let goes_on =
+            |timer: &Timer| matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade);
+        self.timers.retain(|timer, _| goes_on(timer));
     }
 }

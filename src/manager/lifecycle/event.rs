@@ -1,6 +1,6 @@
 //! The events of the lifecycle.
 
-use super::{Intent, Millis};
+use super::{Checked, Intent, Millis, TakenOver};
 use stayput_api::{ConfigChoice, Exit, Process, Refusal, Run, StartRequest, StopRequest};
 
 /// One thing that happened.
@@ -20,6 +20,14 @@ pub enum Event {
         /// Who sent it.
         by: String,
     },
+    /// `POST /es/upgrade`, authorised.
+    Upgrade,
+    /// Answer to [`super::Effect::CheckProgram`].
+    ProgramChecked(Result<Checked, String>),
+    /// Answer to [`super::Effect::CloseServer`].
+    ServerClosed,
+    /// Answer to [`super::Effect::Execute`]: it has no other one.
+    NotExecuted(String),
     /// Answer to [`super::Effect::Prepare`].
     Prepared(Result<Prepared, Refusal>),
     /// This version of the journal, and so every earlier one, is on disk.
@@ -82,6 +90,8 @@ pub enum Recovered {
         /// The run whose end no manager wrote down.
         run: Option<Run>,
     },
+    /// Another program was this process, and has executed this one.
+    TakenOver(Box<TakenOver>),
     /// There is a journal that cannot be used, for this reason.
     Unreadable(String),
 }
@@ -163,6 +173,8 @@ pub enum Timer {
     Rewrite,
     /// The time for verifying and staging the config is over.
     Prepare,
+    /// The time for a step of an upgrade is over.
+    Upgrade,
 }
 
 impl super::Lifecycle {

@@ -35,6 +35,7 @@ mod sequence;
 mod start;
 mod stop;
 mod terminate;
+mod upgrade;
 mod view;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,7 @@ pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request, Resume
 pub use phase::Phase;
 pub use policy::{Limits, OnExit, Policy};
 pub use start::{Origin, Run};
+pub use upgrade::{Checked, TakenOver};
 pub use view::LAST_INSTANT;
 pub use view::timestamp;
 
@@ -134,6 +136,7 @@ impl Lifecycle {
     /// Takes one event and returns the effects to carry out, in order.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         let before = self.phase.state();
+        let is_boot = matches!(event, Event::Boot(_));
         let mut effects = Vec::new();
         let out = &mut effects;
         match event {
@@ -154,10 +157,14 @@ impl Lifecycle {
             Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
             Event::Tree(tree) => self.tree_seen(now, tree, out),
             Event::Timer(timer) => self.timer_fired(now, timer, out),
+            Event::Upgrade => self.upgrade_requested(now, out),
+            Event::ProgramChecked(result) => self.program_checked(now, result, out),
+            Event::ServerClosed => self.server_closed(out),
+            Event::NotExecuted(error) => self.not_executed(error, out),
             Event::Terminate => self.terminate(now, out),
             Event::Forward(signal) => self.forward(now, signal, out),
         }
-        if self.phase.state() != before {
+        if !is_boot && self.phase.state() != before {
             self.since = now;
         }
         self.keep_trying_to_write(now);
@@ -183,6 +190,7 @@ impl Lifecycle {
             }
             Timer::Rewrite => self.record(out),
             Timer::Prepare => self.prepare_timed_out(now, out),
+            Timer::Upgrade => self.upgrade_timed_out(now, out),
             Timer::Settle => self.became_ready(now, out),
             Timer::Prove => out.push(Effect::Keep(KeepAs::LastGood)),
             Timer::Backoff => self.backoff_over(now, out),

@@ -30,6 +30,8 @@ impl Limits {
     pub const PROOF_TIME: Millis = 60_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
+    /// How long each step of an upgrade may take.
+    pub const UPGRADE_TIMEOUT: Millis = 10_000;
     /// First wait before a restart in place; it doubles with each end within the window.
     pub const MIN_BACKOFF: Millis = 1_000;
     /// The longest wait before a restart in place.

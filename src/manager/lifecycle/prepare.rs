@@ -1,6 +1,7 @@
 //! Requests that a config is verified and staged before a start.
 
 use super::commit::{Act, Deciding, Pending};
+use super::upgrade::Upgrading;
 use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Prepared, Request, Timer};
 use stayput_api::{Code, ConfigChoice, Desired, Refusal, StartRequest};
 
@@ -41,7 +42,12 @@ impl Lifecycle {
             }
             // TERM has cancelled the start that this config was prepared for.
             (
-                other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None),
+                other @ (Some(
+                    Deciding::Committing { .. }
+                    | Deciding::Upgrading(_)
+                    | Deciding::Spawning { .. },
+                )
+                | None),
                 Ok(_) | Err(_),
             ) => self.deciding = other,
         }
@@ -142,7 +148,11 @@ impl Lifecycle {
                 );
                 self.commit(now, pending.refused(), Act::Refuse(refusal), out);
             }
-            other @ (Some(Deciding::Committing { .. } | Deciding::Spawning { .. }) | None) => {
+            Some(Deciding::Upgrading(Upgrading::Checking)) => self.drop_check(out),
+            other @ (Some(
+                Deciding::Committing { .. } | Deciding::Upgrading(_) | Deciding::Spawning { .. },
+            )
+            | None) => {
                 self.deciding = other;
             }
         }

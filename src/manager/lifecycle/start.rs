@@ -1,5 +1,7 @@
 //! From the journal or a request to a ready engine.
 
+use serde::{Deserialize, Serialize};
+
 use super::commit::Deciding;
 use super::{
     Effect, Held, HeldCode, Intent, KeepAs, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
@@ -29,7 +31,7 @@ impl Origin {
 }
 
 /// One life of the engine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Run {
     /// Random; also in the engine's environment.
     pub id: String,
@@ -52,6 +54,7 @@ pub struct Run {
 
 impl Lifecycle {
     pub(super) fn boot(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
+        self.since = now;
         match recovered {
             Recovered::Fresh => {
                 self.persist(out);
@@ -78,6 +81,7 @@ impl Lifecycle {
                     (None, Desired::Running) => self.start_unasked(now, origin, out),
                 }
             }
+            Recovered::TakenOver(taken) => self.take_over(*taken, out),
             Recovered::Unreadable(message) => {
                 // Nothing is written before the next request: a user may still want to read the
                 // file.
@@ -86,7 +90,6 @@ impl Lifecycle {
                 self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
             }
         }
-        self.since = now;
     }
 
     /// Begins a start without a request.

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString, c_char};
 use std::io::{self, PipeReader, Read, pipe};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
+
+use super::execute::HAND_OVER_VARIABLE;
 
 /// How long the manager waits for an exec. A healthy disk takes a few milliseconds.
 const EXEC_TIMEOUT: Duration = Duration::from_millis(200);
@@ -47,7 +49,9 @@ pub(super) struct Program {
 impl Program {
     /// The manager's own environment, with `set_env` on top.
     pub(super) fn new(argv: &[OsString], set_env: &[(OsString, OsString)]) -> io::Result<Self> {
-        let own = std::env::vars_os().chain(set_env.iter().cloned());
+        // What is handed over to this manager is not for another process.
+        let own = std::env::vars_os().filter(|(name, _)| name != HAND_OVER_VARIABLE);
+        let own = own.chain(set_env.iter().cloned());
         let variable = |(name, value): (OsString, OsString)| {
             CString::new([name.into_vec(), value.into_vec()].join(&b'='))
         };
@@ -57,6 +61,15 @@ impl Program {
             argv: argv.collect::<Result<_, _>>()?,
             environment: environment.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Executes the file that this descriptor is open for, in the place of this process. Returns only
+    /// if that fails.
+    pub(super) fn replace_us(&self, program: BorrowedFd<'_>) -> io::Error {
+        let (argv, environment) = (pointers(&self.argv), pointers(&self.environment));
+        // SAFETY: C strings, in arrays that end with null. It returns only if it failed.
+        unsafe { libc::fexecve(program.as_raw_fd(), argv.as_ptr(), environment.as_ptr()) };
+        io::Error::last_os_error()
     }
 
     /// Forks, calls `set_up` in the child, and executes. If that fails in time, nothing is left.

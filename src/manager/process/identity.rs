@@ -13,6 +13,12 @@ pub fn is_pid_1() -> bool {
     own_pid() == 1
 }
 
+/// Gives the process the name of its program again: one that was executed by a descriptor has the
+/// number of that as its name. Only for people who look at the list of processes.
+pub fn name_again() {
+    let _ = nix::sys::prctl::set_name(c"stayput");
+}
+
 /// Makes orphaned descendants the manager's children when it is not PID 1 (a shared process
 /// namespace, a developer's shell): otherwise another process would become their parent.
 /// Does nothing as PID 1, which has that role already.

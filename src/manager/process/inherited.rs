@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::identity::own_pid;
 use super::procfs::{self, ProcUnusable, Process};
 use super::reaper::{self, Children};
 
 /// The manager's descendants from before the first launch, as after `sleep 300 & exec stayput run
 /// …`. They do not belong to the engine: reported as strangers, never signalled.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inherited {
     /// Start times by pid.
     processes: BTreeMap<u32, u64>,

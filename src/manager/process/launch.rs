@@ -57,12 +57,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         let nothing = io::Error::new(io::ErrorKind::InvalidInput, "no command was given");
         return Err(failed(&OsString::new(), nothing));
     };
-    let setup = ChildSetup {
-        has_terminal: terminal::release(),
-        dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
-        oom_score_adj: oom_score::raised().map(|score| score.to_string()),
-        close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
-    };
+    let setup = ChildSetup { has_terminal: terminal::release(), ..ChildSetup::new() };
     Program::new(&launch.argv, &launch.set_env)
         // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
         .and_then(|program| unsafe { program.launch(|| setup.apply()) })
@@ -70,7 +65,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
 }
 
 /// What the child sets up between fork and exec.
-struct ChildSetup {
+pub(super) struct ChildSetup {
     has_terminal: bool,
     dies_with: Option<nix::unistd::Pid>,
     oom_score_adj: Option<String>,
@@ -78,8 +73,22 @@ struct ChildSetup {
 }
 
 impl ChildSetup {
+    /// Of a child that is not the engine: it dies with the manager, and has its `oom_score_adj`.
+    pub(super) fn of_helper() -> Self {
+        Self { oom_score_adj: None, ..Self::new() }
+    }
+
+    fn new() -> Self {
+        Self {
+            has_terminal: false,
+            dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
+            oom_score_adj: oom_score::raised().map(|score| score.to_string()),
+            close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
+        }
+    }
+
     /// Runs in the forked child: async-signal-safe calls only, so no allocation and no lock.
-    fn apply(&self) -> io::Result<()> {
+    pub(super) fn apply(&self) -> io::Result<()> {
         for signal in 1..=64_i32 {
             // All zero is SIG_DFL with no flags and no mask on every architecture. This uses the
             // system call, because libc's function refuses the signals that it reserves, so they

@@ -14,14 +14,17 @@
 #![allow(unsafe_code)]
 
 mod archive;
+mod check;
 mod code_pages;
 mod command_line;
 mod delivery;
 mod descriptors;
 mod exec;
+mod execute;
 mod exit_status;
 mod identity;
 mod inherited;
+mod kept_listener;
 mod launch;
 mod membership;
 pub mod oom;
@@ -36,17 +39,25 @@ mod terminal;
 mod tree;
 
 pub use archive::Archive;
+pub use check::{
+    Checking, Program, check, is_for_this_machine, is_own_program, only_ours_to_write,
+};
 pub use code_pages::unmap_code;
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;
 pub use exec::Launched;
+pub use execute::{
+    HAND_OVER_VARIABLE, execute, execute_again, handed_over, in_memory, inherited, open_program,
+    own_program,
+};
 pub use exit_status::ExitStatus;
-pub use identity::{become_subreaper, is_pid_1, own_pid, tune_allocator};
+pub use identity::{become_subreaper, is_pid_1, name_again, own_pid, tune_allocator};
 pub use inherited::Inherited;
+pub use kept_listener::KeptListener;
 pub use launch::{Launch, LaunchError, launch};
 pub use procfs::ProcUnusable;
 pub use reaper::{Reaped, Reaper};
 pub use scan::{Member, Scan};
 pub use signals::Signals;
 pub use temp_dir::{TempDir, TempDirError};
-pub use tree::{RUN_VARIABLE, Tree};
+pub use tree::{RUN_VARIABLE, Seen, Tree};

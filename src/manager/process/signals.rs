@@ -38,6 +38,13 @@ pub struct Signals {
 }
 
 impl Signals {
+    /// Blocks all signals in this thread, and in those that it makes: they wait for
+    /// [`Self::install`], and no other thread receives one.
+    pub fn block() {
+        // Fails only for an invalid argument.
+        let _ = SigSet::all().thread_block();
+    }
+
     /// Installs the handlers, and unblocks the signals that were blocked when the manager was
     /// started. Call it within the runtime, on its thread, before the first child; then
     /// [reap](super::Reaper) once, for children that ended before.
@@ -63,6 +70,15 @@ impl Signals {
         // Last: a pending signal is delivered to its handler now.
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
         Ok(Self { delivery })
+    }
+
+    /// Sends the signals that were received and not returned yet to this process again. While they
+    /// are blocked they wait, also for another program that is executed.
+    pub fn send_again(&mut self) {
+        for signal in self.delivery.pending() {
+            // SAFETY: takes integers only. The signal was received, so it is a valid one.
+            unsafe { libc::kill(libc::getpid(), signal) };
+        }
     }
 
     /// Waits for signals and returns the numbers of those that came, each once: as in the kernel,

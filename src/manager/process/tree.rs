@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::command_line::CommandLine;
 use super::identity::own_pid;
 use super::inherited::Inherited;
@@ -45,6 +47,16 @@ struct Known {
     /// Its arguments are not read again: reading can hang with a process that waits for a disk, as
     /// a server JVM may when it is to be stopped.
     server_jvm: Option<(String, CommandLine)>,
+}
+
+/// What a tree knows that cannot be found out again once parents have ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Start times of members, by pid.
+    #[serde(default)]
+    known: BTreeMap<u32, u64>,
+    #[serde(default)]
+    uids: BTreeSet<u32>,
 }
 
 /// All processes at one time.
@@ -91,6 +103,20 @@ impl Tree {
     #[must_use]
     pub fn reading_on(self, reader: Option<Worker>) -> Self {
         Self { reader, ..self }
+    }
+
+    /// What it has seen.
+    pub fn seen(&self) -> Seen {
+        let known = self.known.iter().map(|(&pid, known)| (pid, known.started)).collect();
+        Seen { known, uids: self.uids.clone() }
+    }
+
+    /// The tree of a run that another program has launched, which has seen this.
+    #[must_use]
+    pub fn having_seen(self, seen: Seen) -> Self {
+        let known = seen.known.into_iter();
+        let known = known.map(|(pid, started)| (pid, Known { started, server_jvm: None }));
+        Self { known: known.collect(), uids: seen.uids, ..self }
     }
 
     pub(super) fn reader(&self) -> Option<&Worker> {

@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Variables of the client commands, and those that the manager sets itself.
-const NO_OPTIONS: [&str; 7] = [
+const NO_OPTIONS: [&str; 8] = [
     "STAYPUT_RUN",
+    "STAYPUT_HAND_OVER",
     "STAYPUT_SOCKET",
     "STAYPUT_URL",
     "STAYPUT_TOKEN_FILE",

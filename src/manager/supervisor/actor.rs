@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::clock::Clock;
+use super::hand_over::HandOver;
 use super::handle::{Call, Handle, Reply};
 use super::identity::random_number;
 use super::journal::Journal;
@@ -18,12 +19,16 @@ use super::prepare::Preparing;
 use super::probe::Prober;
 use super::readiness::Readiness;
 use super::status::Publisher;
+use super::upgrade::{Asked, Serving};
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
-use crate::process::{Inherited, Launched, Reaper, Signals, TempDir, Tree, oom};
+use crate::process::{
+    Inherited, KeptListener, Launched, Program, Reaper, Signals, TempDir, Tree, oom,
+};
 use crate::worker::Worker;
 use stayput_api::{self as api, ManagerError};
+use stayput_net::telemetry::Log;
 
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;
@@ -50,6 +55,16 @@ pub struct Engine {
     pub errors: Errors,
     /// How many lines of the log were lost; shown in the status.
     pub lines_lost: watch::Receiver<u64>,
+    /// The log, if it is written by a thread.
+    pub log: Option<Log>,
+    /// Our own program; none if it cannot be found.
+    pub program: Option<Program>,
+    /// The listener of the API.
+    pub listener: KeptListener,
+    /// Whether the API is served; read by the server.
+    pub serving: Arc<watch::Sender<Serving>>,
+    /// What another program has handed over to this one.
+    pub hand_over: Option<HandOver>,
 }
 
 /// The manager is to end.
@@ -81,6 +96,7 @@ pub struct Supervisor {
     pub(super) preparing: Option<Preparing>,
     pub(super) prepared: Option<Prepared>,
     pub(super) reply: Option<Reply>,
+    pub(super) asked: Option<Asked>,
     pub(super) ended: Option<Ended>,
     pub(super) signals: Signals,
     pub(super) reaper: Reaper,
@@ -103,14 +119,16 @@ impl std::fmt::Debug for Supervisor {
 impl Supervisor {
     /// Makes a supervisor, the handle for other modules, and the receiver of its end.
     pub fn new(engine: Engine, signals: Signals) -> (Self, Handle, oneshot::Receiver<Ended>) {
-        let clock = Clock::start();
+        let hand_over = engine.hand_over.as_ref();
+        let clock = hand_over.map_or_else(Clock::start, |taken| Clock::go_on(taken.clock_ahead));
+        let upgraded_from = hand_over.and_then(HandOver::upgraded_from);
         let lifecycle =
             Lifecycle::new(Policy { seed: random_number(), ..engine.policy.clone() }, clock.now());
         let readiness = Readiness::new(engine.prober.clone());
         let watched = engine.config.clone();
         let config = watched.as_deref().map(ConfigWatch::subscribe);
         let (publisher, status) =
-            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, &readiness);
+            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, &readiness, upgraded_from);
         let (sender, calls) = mpsc::channel(MAX_CALLS);
         let (end, ended) = oneshot::channel();
         let inherited = Inherited::find().unwrap_or_else(|error| {
@@ -140,6 +158,7 @@ impl Supervisor {
             preparing: None,
             prepared: None,
             reply: None,
+            asked: None,
             ended: None,
             signals,
             reaper: Reaper::new(),

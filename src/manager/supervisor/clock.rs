@@ -15,8 +15,17 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn start() -> Self {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { wall: millis(since_epoch), start: Instant::now() }
+        Self { wall: time_of_day(), start: Instant::now() }
+    }
+
+    /// Goes on with a clock of the program before, which was ahead of the time of day by this.
+    pub(super) fn go_on(ahead: i64) -> Self {
+        Self { wall: time_of_day().saturating_add_signed(ahead), start: Instant::now() }
+    }
+
+    /// By how much it is ahead of the time of day, which may have been set since it started.
+    pub(super) fn ahead(&self) -> i64 {
+        self.now().wrapping_sub(time_of_day()).cast_signed()
     }
 
     pub(super) fn now(&self) -> Millis {
@@ -27,6 +36,10 @@ impl Clock {
     pub(super) fn instant(&self, due: Millis) -> Instant {
         self.start + Duration::from_millis(due.saturating_sub(self.wall))
     }
+}
+
+fn time_of_day() -> Millis {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 fn millis(duration: Duration) -> Millis {

@@ -18,7 +18,10 @@ impl Supervisor {
                 let running = self.lifecycle.state() == api::State::Running;
                 self.readiness.ask(running, reply);
             }
-            Call::Stop { .. } | Call::Start { .. } if self.lifecycle.is_deciding() => {
+            Call::ServerClosed => self.feed(Event::ServerClosed),
+            Call::Stop { .. } | Call::Start { .. } | Call::Upgrade { .. }
+                if self.lifecycle.is_deciding() =>
+            {
                 self.waiting.push_back(call);
             }
             Call::Stop { request, by, reply } => {
@@ -28,6 +31,10 @@ impl Supervisor {
             Call::Start { request, by, reply } => {
                 self.reply = Some(reply);
                 self.feed(Event::Start { request, by });
+            }
+            Call::Upgrade { reply } => {
+                self.reply = Some(reply);
+                self.feed(Event::Upgrade);
             }
         }
     }
@@ -47,11 +54,17 @@ impl Supervisor {
 
     pub(super) fn reap(&mut self) {
         let leader = self.tree.as_ref().map(Tree::leader);
-        let mut exited = None;
+        let asked = self.asked_pid();
+        let (mut exited, mut checked) = (None, None);
         for reaped in self.reaper.reap() {
             if Some(reaped.pid) == leader {
                 exited = Some(reaped.status);
+            } else if Some(reaped.pid) == asked {
+                checked = Some(reaped.status);
             }
+        }
+        if let Some(status) = checked {
+            self.check_ended(status);
         }
         if let Some(status) = exited {
             if let Some(tree) = &mut self.tree {

@@ -22,6 +22,12 @@ pub(crate) enum Call {
         by: String,
         reply: Reply,
     },
+    /// Execute another version of the manager.
+    Upgrade {
+        reply: Reply,
+    },
+    /// All connections are closed.
+    ServerClosed,
     /// Run the readiness probe now, unless it ran within the last second.
     Probe {
         reply: oneshot::Sender<()>,
@@ -63,6 +69,20 @@ impl Handle {
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
     pub async fn start(&self, request: StartRequest, by: String) -> Result<Accepted, Refusal> {
         self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// Requests that another version of the manager takes over.
+    ///
+    /// # Errors
+    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
+    pub async fn upgrade(&self) -> Result<Accepted, Refusal> {
+        self.ask(|reply| Call::Upgrade { reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// The server has closed all connections.
+    pub async fn server_closed(&self) {
+        // A supervisor that has ended needs not know it.
+        let _ = self.calls.send(Call::ServerClosed).await;
     }
 
     /// Somebody wants to know the status: what nobody tells about the config is looked up. The

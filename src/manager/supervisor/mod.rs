@@ -8,6 +8,7 @@
 mod actor;
 mod clock;
 mod events;
+mod hand_over;
 mod handle;
 mod identity;
 mod journal;
@@ -18,10 +19,13 @@ mod probe;
 mod readiness;
 mod run;
 mod status;
+mod upgrade;
 
 pub use actor::{Ended, Engine, Supervisor};
+pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;
 pub use handle::Handle;
 pub use journal::{Journal, StateDirError};
 pub use probe::{Probe, Prober};
+pub use upgrade::Serving;

@@ -6,6 +6,7 @@ use super::actor::{Ended, Supervisor};
 use super::identity::random_id;
 use super::journal::Record;
 use super::prepare;
+use super::upgrade::Serving;
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{self, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
 use stayput_api::{self as api, ConfigChoice};
@@ -40,6 +41,13 @@ impl Supervisor {
             }),
             Effect::ScanTree => return self.scan(),
             Effect::Keep(kept) => self.keep(kept),
+            Effect::CheckProgram => return self.check_program(),
+            Effect::EndCheck => self.end_check(),
+            Effect::CloseServer => {
+                self.engine.serving.send_replace(Serving::Closed);
+            }
+            Effect::Execute => return Some(self.execute()),
+            Effect::OpenServer(error) => self.open_server(error),
             Effect::Reply(answer) => {
                 // The caller may read the status as soon as it has the answer, so the status comes
                 // first.

@@ -73,6 +73,11 @@ impl Readiness {
         self.error.as_deref()
     }
 
+    /// The run was found as it is, and the probe said this last.
+    pub(super) fn take_over(&mut self, ready: Option<bool>) {
+        self.ready = self.ready.map(|_| ready.unwrap_or(false));
+    }
+
     /// A run began: probe it until it is ready.
     pub(super) fn run_began(&mut self) {
         self.run_ended();

@@ -25,10 +25,13 @@ impl Supervisor {
     /// continues to answer requests until it is dropped.
     pub async fn run(mut self) {
         let recovered = self.recover().await;
-        // Children that ended before the first SIGCHLD was received, such as init steps of the
-        // image.
-        self.reap();
-        self.feed(Event::Boot(recovered));
+        if let Recovered::TakenOver(_) = recovered {
+            // The engine is known before it may be found to have ended.
+            self.feed(Event::Boot(recovered));
+            self.reap();
+        } else {
+            self.begin(recovered);
+        }
         loop {
             self.publish();
             self.announce_end().await;
@@ -36,7 +39,22 @@ impl Supervisor {
         }
     }
 
+    fn begin(&mut self, recovered: Recovered) {
+        // Children that ended before the first SIGCHLD was received, such as init steps of the
+        // image.
+        self.reap();
+        self.feed(Event::Boot(recovered));
+    }
+
     async fn recover(&mut self) -> Recovered {
+        if let Some(taken) = self.engine.hand_over.take() {
+            if let Some((journal, worker)) = self.engine.journal.clone() {
+                self.journal = Some(JournalWriter::new(journal, worker, false));
+            }
+            let lifecycle = Box::new(taken.lifecycle.clone());
+            self.take_over(taken);
+            return Recovered::TakenOver(lifecycle);
+        }
         let Some((journal, worker)) = self.engine.journal.clone() else { return Recovered::Fresh };
         let (reader, pod) = (journal.clone(), self.engine.pod.uid.clone());
         let read = worker.run(move || reader.recover(pod.as_deref()));

@@ -27,9 +27,11 @@ impl Publisher {
         now: Millis,
         lifecycle: &Lifecycle,
         readiness: &Readiness,
+        upgraded_from: Option<String>,
     ) -> (Self, watch::Receiver<Arc<Status>>) {
         let manager = Manager {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            upgraded_from,
             boot_id: random_id(),
             pid: std::process::id(),
             since: timestamp(now),

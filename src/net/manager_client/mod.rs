@@ -19,7 +19,7 @@ use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 
 use crate::https::{self, Bounds, Target};
-use stayput_api::{Cursor, StartRequest, Status, StopRequest};
+use stayput_api::{Cursor, StartRequest, Status, StopRequest, UpgradeRequest};
 
 pub use address::{Address, AddressError, Credentials};
 pub use error::{
@@ -132,6 +132,14 @@ impl ManagerClient {
     ) -> Result<Answer, ClientError> {
         let pod = request.pod.clone().or_else(|| self.pod.clone());
         self.post("/es/stop", &StopRequest { pod, ..request.clone() }, wait).await
+    }
+
+    /// Requests that another version of the manager takes over.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn upgrade(&self) -> Result<Answer, ClientError> {
+        self.post("/es/upgrade", &UpgradeRequest {}, None).await
     }
 
     /// Requests a start; with `wait`, the manager answers when it is done or that time is over.

@@ -183,6 +183,12 @@ impl Drive {
             Effect::Keep(KeepAs::Pinned) => "the config is kept for a way back".to_owned(),
             Effect::Keep(KeepAs::Candidate) => "the config is kept until it is proved".to_owned(),
             Effect::Keep(KeepAs::LastGood) => "the config becomes the last good one".to_owned(),
+            // The tables have no upgrade.
+            Effect::CheckProgram
+            | Effect::EndCheck
+            | Effect::CloseServer
+            | Effect::Execute
+            | Effect::OpenServer(_) => return None,
             Effect::Exit(code) => format!("the manager ends with {code}"),
         };
         self.actions.push(action);

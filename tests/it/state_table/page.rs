@@ -37,6 +37,9 @@ const MIDDLE: &str = "
 * After a `stop` with `exit` the manager ends with 0, when the engine is stopped and the answer is sent.
 * The container killed as a whole leaves no end of the run: the next manager shows `ended_with_manager`. A
   requested start that was never ready and ended so three times in a row is held.
+* `POST /es/upgrade` ([upgrade.md](upgrade.md)) gets 202 while the engine is `running`, `stopped` or `failed` and
+  nothing is being decided or written, and 409 `not_at_rest` otherwise. Until another version has taken over, or
+  cannot, the next request waits.
 
 ## What happens next
 
@@ -124,6 +127,7 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),
         Timer::Rewrite => (|d| runs(d, Timer::Rewrite), |d| d.fires(Timer::Rewrite)),
         Timer::Prepare => (|d| runs(d, Timer::Prepare), |d| d.fires(Timer::Prepare)),
+        Timer::Upgrade => (|d| runs(d, Timer::Upgrade), |d| d.fires(Timer::Upgrade)),
     };
     Happening { name, can, happens }
 }

@@ -270,6 +270,7 @@ pub(crate) fn running(cursor: u32) -> Status {
     Status {
         manager: Manager {
             version: "0.1.0".into(),
+            upgraded_from: None,
             boot_id: "b7f1".into(),
             pid: 1,
             since: "2026-11-21T09:00:00Z".into(),

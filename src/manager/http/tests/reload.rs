@@ -12,6 +12,7 @@ use rustls_pki_types::pem::PemObject;
 use super::world::{Signer, World, eventually, token, write_certificates};
 use crate::errors::Errors;
 use crate::http::Limits;
+use crate::process::KeptListener;
 
 async fn served(world: &World) -> Option<CertificateDer<'static>> {
     let stream = world.tls_stream(None).await.ok()?;
@@ -110,8 +111,14 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         allow_subject: vec![("s".into(), stayput_net::jwt::Scopes::READ)],
         ..Default::default()
     };
-    let server =
-        crate::http::Server::bind(settings, Limits::default(), &Errors::default()).await.unwrap();
+    let server = crate::http::Server::bind(
+        settings,
+        Limits::default(),
+        &Errors::default(),
+        KeptListener::default(),
+    )
+    .await
+    .unwrap();
     let faults = server.faults();
     assert_eq!(faults.len(), 3, "{faults:#?}");
     for (error, parts) in faults.iter().zip([

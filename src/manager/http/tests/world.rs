@@ -25,6 +25,7 @@ use tokio_rustls::TlsConnector;
 
 use super::super::{HttpSettings, Limits, Server};
 use crate::errors::Errors;
+use crate::process::KeptListener;
 use crate::supervisor::{Call, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
@@ -89,8 +90,14 @@ impl World {
             ..HttpSettings::default()
         };
         change(&mut settings);
-        let server =
-            in_real_time(Server::bind(settings, limits, &Errors::default())).await.unwrap();
+        let server = in_real_time(Server::bind(
+            settings,
+            limits,
+            &Errors::default(),
+            KeptListener::default(),
+        ))
+        .await
+        .unwrap();
         assert_eq!(server.faults(), Vec::<String>::new());
         let address = server.address().unwrap();
         let (status, published) = watch::channel(Arc::new(running()));
@@ -182,6 +189,11 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
                 script.seen.push(format!("{by} {request:?}"));
                 let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
             }
+            Call::Upgrade { reply } => {
+                script.seen.push("upgrade".to_owned());
+                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
+            }
+            Call::ServerClosed => {}
             Call::Probe { reply } => {
                 script.probes += 1;
                 let _ = reply.send(());

@@ -14,4 +14,5 @@ mod scenario;
 mod sequence;
 mod start;
 mod terminate;
+mod upgrade;
 mod world;

@@ -3,7 +3,7 @@
 //! `broken`.
 
 use crate::lifecycle::{
-    Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared,
+    Checked, Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared,
     Recovered, Request, Timer, Tree,
 };
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal, Run};
@@ -70,6 +70,12 @@ pub(super) struct World {
     pub(super) pinned: Option<String>,
     pub(super) spawning: Option<Prepared>,
     pub(super) scan: bool,
+    /// The program is asked, the server closes, the program is executed.
+    pub(super) checking: bool,
+    pub(super) closing: bool,
+    pub(super) executing: bool,
+    /// The request of an upgrade has no answer yet.
+    pub(super) upgrade_is_open: bool,
     pub(super) engine: Engine,
     /// The request that has no answer yet.
     pub(super) open: Option<Request>,
@@ -93,6 +99,10 @@ impl World {
             pinned: None,
             spawning: None,
             scan: false,
+            checking: false,
+            closing: false,
+            executing: false,
+            upgrade_is_open: false,
             engine: Engine::default(),
             open: None,
             replies: vec![],
@@ -149,6 +159,36 @@ impl World {
             Request::Stop(request) => Event::Stop { request, by },
             Request::Start(request) => Event::Start { request, by },
         });
+    }
+
+    pub(super) fn asks_for_upgrade(&mut self) {
+        self.must(!self.lifecycle.is_deciding(), "a request was passed in during a decision");
+        self.upgrade_is_open = true;
+        self.happens(Event::Upgrade);
+    }
+
+    pub(super) fn program_checked(&mut self, result: Result<Checked, String>) {
+        self.checking = false;
+        self.happens(Event::ProgramChecked(result));
+    }
+
+    pub(super) fn server_closed(&mut self) {
+        self.closing = false;
+        self.happens(Event::ServerClosed);
+    }
+
+    pub(super) fn not_executed(&mut self) {
+        self.executing = false;
+        self.happens(Event::NotExecuted("no memory".to_owned()));
+    }
+
+    /// The program is executed and takes over: disk and engine stay.
+    pub(super) fn takes_over(&mut self) {
+        let taken = Box::new(self.lifecycle.hand_over());
+        self.executing = false;
+        self.scan = false;
+        self.lifecycle = Lifecycle::new(self.lifecycle.policy().clone(), self.now);
+        self.happens(Event::Boot(Recovered::TakenOver(taken)));
     }
 
     /// The result of preparing the config that is being prepared.
@@ -294,6 +334,25 @@ impl World {
                 signal(&mut self.engine.straggler);
             }
             Effect::ScanTree => self.scan = true,
+            Effect::CheckProgram => self.checking = true,
+            Effect::EndCheck => self.checking = false,
+            Effect::CloseServer => {
+                self.must(!self.upgrade_is_open, "the server closes before it has answered");
+                self.closing = true;
+            }
+            Effect::Execute => {
+                let at_rest = self.open.is_none() && self.writing.is_empty();
+                self.must(at_rest, "a program takes over in the middle of a request or a write");
+                let gone = self.engine.is_gone() == self.lifecycle.run().is_none();
+                self.must(gone, "a program takes over an engine that is starting or ending");
+                self.must(!self.lifecycle.is_terminating(), "a program takes over after TERM");
+                self.executing = true;
+            }
+            Effect::OpenServer(_) => self.closing = false,
+            Effect::Reply(reply) if self.upgrade_is_open => {
+                self.upgrade_is_open = false;
+                self.replies.push(reply.clone());
+            }
             Effect::Reply(reply) => {
                 let open = self.open.take();
                 self.must(open.is_some(), "an answer without a request");

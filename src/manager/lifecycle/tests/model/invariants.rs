@@ -60,6 +60,7 @@ impl Memory {
         };
         for effect in &after.effects {
             match effect {
+                Effect::Reply(_) if before.upgrade_is_open || *step == Move::Upgrade => {}
                 Effect::Reply(Ok(accepted)) => self.accepted(asked, *accepted, after)?,
                 Effect::Reply(Err(refusal)) => match refusal.code {
                     Code::StaleSequence | Code::SequenceReused | Code::SequenceJump => {}
@@ -187,8 +188,10 @@ fn structure(world: &World) -> Result<(), &'static str> {
             require(none, "a start is decided while an engine runs")?;
             false
         }
-        None => false,
+        Some(Deciding::Upgrading(_)) | None => false,
     };
+    let upgrading = matches!(lifecycle.deciding, Some(Deciding::Upgrading(_)));
+    require(upgrading == has(Timer::Upgrade), "an upgrade without its deadline")?;
     require(!committing || has(Timer::Journal), "the journal is awaited without end")?;
     let request = world.open.is_some();
     require(!request || lifecycle.deciding.is_some(), "a request waits for nothing")?;

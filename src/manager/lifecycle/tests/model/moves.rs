@@ -4,7 +4,7 @@ use super::super::scenario::{
     start, start_last_good, start_with, stop, stop_and_exit, stop_resuming, stop_within,
 };
 use super::super::world::{Life, OTHER, World};
-use crate::lifecycle::{Event, ExitStatus, Phase, Request, Timer};
+use crate::lifecycle::{Checked, Event, ExitStatus, Phase, Request, Timer};
 use stayput_api::{Code, Refusal};
 
 /// One thing that happens.
@@ -27,6 +27,11 @@ pub(super) enum Move {
     ServerEnds,
     StragglerEnds,
     Scanned,
+    Upgrade,
+    ProgramChecked(bool),
+    ServerClosed,
+    NotExecuted,
+    TakesOver,
     Fires(Timer),
     Term,
     Interrupt,
@@ -54,6 +59,12 @@ impl Move {
             Self::ServerEnds => world.server_ends(),
             Self::StragglerEnds => world.straggler_ends(),
             Self::Scanned => world.scanned(),
+            Self::Upgrade => world.asks_for_upgrade(),
+            Self::ProgramChecked(true) => world.program_checked(Ok(Checked::CanTakeOver)),
+            Self::ProgramChecked(false) => world.program_checked(Err(String::new())),
+            Self::ServerClosed => world.server_closed(),
+            Self::NotExecuted => world.not_executed(),
+            Self::TakesOver => world.takes_over(),
             Self::Fires(timer) => {
                 if *timer == Timer::Prepare {
                     // The supervisor drops the old preparation when another config is to be
@@ -97,7 +108,20 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
 
 /// Everything else that can happen.
 pub(super) fn other_moves(world: &World) -> Vec<Move> {
+    if world.executing {
+        // Nothing can come in between.
+        return vec![Move::TakesOver, Move::NotExecuted];
+    }
     let mut moves = vec![Move::Term, Move::Interrupt];
+    if !world.lifecycle.is_deciding() {
+        moves.push(Move::Upgrade);
+    }
+    if world.checking {
+        moves.extend([Move::ProgramChecked(true), Move::ProgramChecked(false)]);
+    }
+    if world.closing {
+        moves.push(Move::ServerClosed);
+    }
     if world.preparing.is_some() {
         moves.extend([Move::Prepared, Move::PrepareFails]);
     }
@@ -132,6 +156,15 @@ pub(super) fn other_moves(world: &World) -> Vec<Move> {
 
 /// The next step if nothing fails; none when there is nothing left to do.
 pub(super) fn expected_move(world: &World) -> Option<Move> {
+    if world.executing {
+        return Some(Move::TakesOver);
+    }
+    if world.checking {
+        return Some(Move::ProgramChecked(true));
+    }
+    if world.closing {
+        return Some(Move::ServerClosed);
+    }
     if world.preparing.is_some() {
         return Some(Move::Prepared);
     }

@@ -1,0 +1,33 @@
+//! What happens if a manager cannot start that another version has executed: PID 1 must not end while
+//! the engine runs.
+
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+use crate::supervisor::Taken;
+
+/// From a failed attempt to the next one.
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// What `make` makes. After an upgrade, if it fails, the version before is executed again. If that
+/// fails, too, it is tried again until it works: the same thing stands in the way of both, such as a
+/// limit on processes that the engine has reached.
+pub(super) fn made<T>(
+    taken: Option<&Taken>,
+    mut make: impl FnMut() -> Result<T, Vec<String>>,
+) -> Result<T, Vec<String>> {
+    let Some(taken) = taken else { return make() };
+    loop {
+        let why = match catch_unwind(AssertUnwindSafe(&mut make)) {
+            Ok(Ok(made)) => return Ok(made),
+            Ok(Err(problems)) => problems.join("; "),
+            Err(_) => "it panicked, which is an error in stayput".to_owned(),
+        };
+        taken.go_back(&why);
+        // There may be no log yet. If stderr is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "stayput: cannot take over yet, the engine runs on: {why}");
+        thread::sleep(RETRY_DELAY);
+    }
+}

@@ -1,0 +1,54 @@
+//! Serves the API, and closes it while another version of the manager is about to take over.
+
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::fallback::RETRY_DELAY;
+use crate::errors::{ErrorCode, Errors};
+use crate::http::{HttpSettings, Limits, Server};
+use crate::process::KeptListener;
+use crate::supervisor::{Handle, Serving};
+
+/// Serves until the manager ends.
+pub(super) async fn serve(
+    mut server: Server,
+    settings: HttpSettings,
+    handle: Handle,
+    errors: Errors,
+    listener: KeptListener,
+    mut serving: watch::Receiver<Serving>,
+) {
+    // Clients that connect earlier wait in the backlog: before the journal is read, the status would
+    // be that of a new pod. If there is no reply, the supervisor has ended, and so does the manager.
+    handle.answers().await;
+    loop {
+        let mut closing = serving.clone();
+        let closed = async move {
+            // An error if the manager ends.
+            let _ = closing.wait_for(|serving| *serving != Serving::Open).await;
+        };
+        server.serve(handle.clone(), errors.clone(), closed).await;
+        if !reopens(&handle, &mut serving).await {
+            return;
+        }
+        server = bound_again(&settings, &errors, &listener).await;
+    }
+}
+
+/// The pids limit may leave no thread for it now.
+async fn bound_again(settings: &HttpSettings, errors: &Errors, listener: &KeptListener) -> Server {
+    loop {
+        match Server::bind(settings.clone(), Limits::default(), errors, listener.clone()).await {
+            Ok(server) => return server,
+            Err(problems) => errors.report(ErrorCode::Api, problems.join("; ")),
+        }
+        sleep(RETRY_DELAY).await;
+    }
+}
+
+/// Says that all connections are closed. Whether the API is served again: nothing has taken over.
+async fn reopens(handle: &Handle, serving: &mut watch::Receiver<Serving>) -> bool {
+    handle.server_closed().await;
+    let next = serving.wait_for(|serving| *serving != Serving::Closed).await;
+    next.is_ok_and(|serving| *serving == Serving::Open)
+}

@@ -1,0 +1,209 @@
+//! Another version of the manager takes over: it is executed in the place of this one, and the
+//! engine runs on. Only at rest, so that little has to be handed over, and nothing that is half done.
+//!
+//! The new program is first executed beside this one and says whether it can take over. Then the
+//! server closes its connections, so that answers are complete. Until the program is executed, all
+//! may still change: it is asked again before each step.
+
+use serde::{Deserialize, Serialize};
+
+use super::commit::Deciding;
+use super::{Effect, Intent, Lifecycle, Limits, Millis, Phase, Run, Timer};
+use stayput_api::{Accepted, Code, Exit, Refusal};
+
+/// How far an upgrade is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Upgrading {
+    /// The new program is asked whether it can take over. The request has no answer yet.
+    Checking,
+    /// It can. The server closes its connections.
+    Closing,
+}
+
+/// What the new program says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Checked {
+    /// It can take over.
+    CanTakeOver,
+    /// It is the program that runs already.
+    Same,
+}
+
+/// What a lifecycle takes over from the one before it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TakenOver {
+    /// What was requested; it is on disk.
+    pub intent: Intent,
+    /// How the last run ended.
+    pub last_exit: Option<Exit>,
+    /// The run of the engine, which is ready.
+    pub run: Option<Run>,
+    /// How often the engine was spawned.
+    pub starts: u64,
+    /// When runs ended by themselves.
+    pub own_ends: Vec<Millis>,
+    /// Shell code of the last run, for the manager's own exit code.
+    pub own_code: Option<i32>,
+    /// Since when the state has been the same.
+    pub since: Millis,
+}
+
+impl Lifecycle {
+    pub(super) fn upgrade_requested(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        if let Some(refusal) = self.why_not_at_rest() {
+            out.push(Effect::Reply(Err(refusal)));
+            return;
+        }
+        self.deciding = Some(Deciding::Upgrading(Upgrading::Checking));
+        self.timers.insert(Timer::Upgrade, now + Limits::UPGRADE_TIMEOUT);
+        out.push(Effect::CheckProgram);
+    }
+
+    pub(super) fn program_checked(
+        &mut self,
+        now: Millis,
+        result: Result<Checked, String>,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.deciding != Some(Deciding::Upgrading(Upgrading::Checking)) {
+            return;
+        }
+        self.end_upgrade();
+        let sequence = self.intent.fencing.sequence;
+        match (result, self.why_not_at_rest()) {
+            (Err(message), _) => {
+                out.push(Effect::Reply(Err(Refusal::new(Code::UpgradeRefused, message))));
+            }
+            (Ok(Checked::Same), _) => {
+                out.push(Effect::Reply(Ok(Accepted { sequence, done: true })));
+            }
+            (Ok(Checked::CanTakeOver), Some(refusal)) => out.push(Effect::Reply(Err(refusal))),
+            (Ok(Checked::CanTakeOver), None) => {
+                self.deciding = Some(Deciding::Upgrading(Upgrading::Closing));
+                self.timers.insert(Timer::Upgrade, now + Limits::UPGRADE_TIMEOUT);
+                out.push(Effect::Reply(Ok(Accepted { sequence, done: false })));
+                out.push(Effect::CloseServer);
+            }
+        }
+    }
+
+    pub(super) fn server_closed(&mut self, out: &mut Vec<Effect>) {
+        if self.deciding != Some(Deciding::Upgrading(Upgrading::Closing)) {
+            return;
+        }
+        match self.why_not_at_rest() {
+            None => out.push(Effect::Execute),
+            Some(refusal) => self.not_executed(refusal.message, out),
+        }
+    }
+
+    /// This manager goes on.
+    pub(super) fn not_executed(&mut self, error: String, out: &mut Vec<Effect>) {
+        if self.deciding == Some(Deciding::Upgrading(Upgrading::Closing)) {
+            self.end_upgrade();
+            out.push(Effect::OpenServer(error));
+        }
+    }
+
+    pub(super) fn upgrade_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let limit = Limits::UPGRADE_TIMEOUT / 1000;
+        match self.deciding {
+            Some(Deciding::Upgrading(Upgrading::Checking)) => {
+                let message =
+                    format!("the program did not say within {limit} s that it can take over");
+                out.push(Effect::EndCheck);
+                self.program_checked(now, Err(message), out);
+            }
+            Some(Deciding::Upgrading(Upgrading::Closing)) => {
+                self.not_executed(format!("the server did not close within {limit} s"), out);
+            }
+            Some(
+                Deciding::Preparing(_)
+                | Deciding::Resuming { .. }
+                | Deciding::Verifying(_)
+                | Deciding::Committing { .. }
+                | Deciding::Spawning { .. },
+            )
+            | None => {}
+        }
+    }
+
+    /// TERM ends an upgrade whose request has no answer yet.
+    pub(super) fn drop_check(&mut self, out: &mut Vec<Effect>) {
+        self.end_upgrade();
+        out.push(Effect::EndCheck);
+        let message = "the manager received TERM before the other program was executed";
+        out.push(Effect::Reply(Err(Refusal::new(Code::Terminating, message))));
+    }
+
+    fn end_upgrade(&mut self) {
+        self.deciding = None;
+        self.timers.remove(&Timer::Upgrade);
+    }
+
+    /// Why another program cannot take over now; none if it can. What is handed over is only what is
+    /// true at rest.
+    fn why_not_at_rest(&self) -> Option<Refusal> {
+        if self.terminating || self.exit.is_some() || self.leaves {
+            let message = "the manager is ending; the next container has its image's program";
+            return Some(Refusal::new(Code::Terminating, message));
+        }
+        let engine = match self.phase {
+            Phase::Stopped | Phase::Failed => None,
+            Phase::Running if self.timers.contains_key(&Timer::Prove) => {
+                Some("its config has not proved itself yet: that takes a minute")
+            }
+            Phase::Running => None,
+            Phase::Starting | Phase::Backoff => Some("it is being started"),
+            Phase::Draining
+            | Phase::Signalled
+            | Phase::Lingering
+            | Phase::Straggling
+            | Phase::Dumping
+            | Phase::Killing
+            | Phase::Stuck => Some("it is being stopped"),
+        };
+        let why = match engine {
+            Some(engine) => engine,
+            None if self.intent.fencing.unknown => "its journal cannot be read",
+            None if self.durable < self.written => "the journal is being written, or cannot be",
+            None => return None,
+        };
+        let message = format!(
+            "the manager is upgraded only while the engine runs, is stopped or is held, and now \
+             {why}; try again later"
+        );
+        Some(Refusal::new(Code::NotAtRest, message))
+    }
+
+    /// What another program takes over.
+    pub fn hand_over(&self) -> TakenOver {
+        TakenOver {
+            intent: self.intent.clone(),
+            last_exit: self.last_exit.clone(),
+            run: self.run.clone(),
+            starts: self.starts,
+            own_ends: self.own_ends.clone(),
+            own_code: self.own_code,
+            since: self.since,
+        }
+    }
+
+    /// Goes on where the program before has ended.
+    pub(super) fn take_over(&mut self, taken: TakenOver, out: &mut Vec<Effect>) {
+        let TakenOver { intent, last_exit, run, starts, own_ends, own_code, since } = taken;
+        self.phase = match (&run, &intent.held) {
+            (Some(_), _) => Phase::Running,
+            (None, Some(_)) => Phase::Failed,
+            (None, None) => Phase::Stopped,
+        };
+        (self.intent, self.last_exit, self.run) = (intent, last_exit, run);
+        (self.starts, self.own_ends, self.own_code, self.since) =
+            (starts, own_ends, own_code, since);
+        // It is on disk, so it is durable. Written once more, for the id of this boot.
+        self.record(out);
+        if self.run.is_some() {
+            out.push(Effect::ScanTree);
+        }
+    }
+}

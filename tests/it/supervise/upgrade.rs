@@ -1,0 +1,254 @@
+//! Another version of the manager takes over, and the engine runs on.
+
+mod go_back;
+mod refused;
+
+use std::fs::{self, File, Permissions};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::manager::Manager;
+use super::pod::Pod;
+use super::processes::{descendants, eventually, is_alive, name as name_of};
+use crate::support::isolated::can_run;
+use crate::support::processes::{children, send};
+use crate::support::program::{finish, stayput};
+use crate::support::programs::without_settings;
+use crate::support::skip::skip;
+
+/// Puts a program where the manager's program is, as `stayput install` does.
+fn install(pod: &Pod, make: impl FnOnce(&Path)) {
+    let new = pod.path("stayput.new");
+    make(&new);
+    fs::rename(new, pod.path("stayput")).expect("renamed");
+}
+
+/// The program of these tests, with another version in it.
+fn install_version(pod: &Pod, version: &str) {
+    install(pod, |path| {
+        let file = File::create(path).expect("a file");
+        let change = format!("s/0\\.1\\.0/{version}/g");
+        let mut sed = Command::new("sed");
+        sed.arg(change).arg(env!("CARGO_BIN_EXE_stayput")).env("LC_ALL", "C").stdout(file);
+        assert!(sed.status().expect("sed").success());
+        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+    });
+}
+
+/// A manager whose program is in the pod.
+fn start(pod: &Pod, options: &[&str], engine: &[&str]) -> Manager {
+    start_below(pod, &[], options, engine)
+}
+
+/// The same, started by this program.
+fn start_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> Manager {
+    install_version(pod, "0.1.0");
+    let plain = pod.command(options, engine);
+    let (own, program) = (pod.path("stayput"), by.first());
+    let mut command = Command::new(program.map_or(own.as_os_str(), |program| program.as_ref()));
+    command.args(by.iter().skip(1));
+    if program.is_some() {
+        command.arg(&own);
+    }
+    command.args(plain.get_args()).current_dir(pod.directory());
+    without_settings(&mut command);
+    pod.spawn(&mut command)
+}
+
+/// Requests an upgrade, and waits for the version that has taken over.
+fn upgrade(manager: &Manager) -> Value {
+    let answer = manager.post("/es/upgrade", "");
+    assert_eq!(answer.code, 202, "{:#}\n{}", answer.body, manager.log());
+    let before = answer.body["manager"]["boot_id"].clone();
+    manager.until("another boot", |status| status["manager"]["boot_id"] != before)
+}
+
+/// When a process was started, in ticks since boot.
+fn started(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is alive");
+    let (_, rest) = stat.rsplit_once(')').expect("a name");
+    rest.split_ascii_whitespace().nth(19).expect("a time").to_owned()
+}
+
+fn environment(pid: u32) -> String {
+    String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/environ")).expect("ours")).into_owned()
+}
+
+#[test]
+fn another_version_takes_over_and_the_engine_runs_on() {
+    let pod = Pod::new();
+    let script = "sh -c 'sleep 600 & echo $! >orphan'; exec sleep 600";
+    let mut manager = start(&pod, &[], &["sh", "-c", script]);
+    manager.until_state("running");
+    assert_eq!(manager.post("/es/start", r#"{"sequence":7}"#).code, 200);
+    let engine = manager.engine();
+    let (since, before) = (started(engine), manager.status());
+    install_version(&pod, "0.1.1");
+    let after = upgrade(&manager);
+    assert_eq!(after["manager"]["version"], "0.1.1");
+    assert_eq!(before["manager"]["upgraded_from"], Value::Null);
+    assert_eq!(after["manager"]["upgraded_from"], "0.1.0");
+    for field in ["state", "ready", "run", "starts", "sequence", "desired", "last_request", "since"]
+    {
+        assert_eq!(after[field], before[field], "{field}");
+    }
+    assert_eq!(after["manager"]["errors"], before["manager"]["errors"]);
+    assert_eq!((manager.engine(), started(engine)), (engine, since));
+    // The next one is found in the same place.
+    install_version(&pod, "0.1.2");
+    let mut client = stayput(["upgrade", "--socket"]);
+    let said = finish(client.arg(pod.socket()));
+    let expected = "version 0.1.2 has taken over from version 0.1.1\n";
+    assert_eq!((said.code, said.stdout.as_str()), (0, expected), "{}", said.stderr);
+    let answer = manager.post("/es/upgrade", "");
+    assert_eq!((answer.code, &answer.body["manager"]["version"]), (200, &"0.1.2".into()));
+    // What was requested before is known, and what is requested now is written down and done.
+    assert_eq!(manager.post("/es/stop", r#"{"sequence":6}"#).code, 409);
+    let orphan: u32 = pod.read("orphan").trim().parse().expect("a pid");
+    assert!(is_alive(orphan));
+    let answer = manager.post("/es/stop?wait=30s", r#"{"sequence":8}"#);
+    assert_eq!((answer.code, &answer.body["state"]), (200, &"stopped".into()));
+    assert!(!is_alive(orphan), "what the engine has left is ended, too");
+    let journal: Value = serde_json::from_slice(&fs::read(pod.journal()).unwrap()).unwrap();
+    assert_eq!(journal["boot_id"], answer.body["manager"]["boot_id"]);
+    // Also while the engine is stopped.
+    install_version(&pod, "0.1.3");
+    assert_eq!(upgrade(&manager)["state"], "stopped");
+    assert_eq!(manager.post("/es/start?wait=30s", r#"{"sequence":9}"#).code, 200);
+    assert!(!environment(manager.engine()).contains("STAYPUT_HAND_OVER"));
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.ended(), 143);
+}
+
+#[test]
+fn requests_that_wait_are_answered_and_new_connections_are_not_refused() {
+    let pod = Pod::new();
+    let options = ["--listen", "127.0.0.1:0", "--insecure-no-auth"];
+    let manager = start(&pod, &options, &["sleep", "600"]);
+    manager.until_state("running");
+    let log = manager.log();
+    let port = log.split("address=127.0.0.1:").nth(1).expect("an address");
+    let port: u16 = port.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let connecting = scope.spawn(|| {
+            let mut connected = 0_u32;
+            while !over.load(Ordering::Relaxed) {
+                TcpStream::connect(("127.0.0.1", port)).expect("nobody is refused");
+                connected += 1;
+                thread::sleep(Duration::from_millis(1));
+            }
+            connected
+        });
+        for version in ["0.1.1", "0.1.2"] {
+            let cursor = manager.status()["cursor"].as_str().unwrap().to_owned();
+            let target = format!("/es/status?after={cursor}&timeout=60s");
+            let waiting = scope.spawn(|| {
+                let target = target;
+                super::client::ask(&pod.socket(), "GET", &target, "").expect("an answer").code
+            });
+            install_version(&pod, version);
+            assert_eq!(upgrade(&manager)["manager"]["version"], version);
+            assert!([200, 204].contains(&waiting.join().unwrap()));
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(connecting.join().unwrap() > 0);
+    });
+}
+
+#[test]
+fn term_is_not_lost_while_another_version_takes_over() {
+    // A manager that TERM ends itself, because it has no handler yet, does not end with 5.
+    let polite = "trap 'exit 5' TERM; : >up; while :; do sleep 600 & wait; done";
+    for delay in [0, 5, 10, 20, 30, 40, 60, 80] {
+        let pod = Pod::new();
+        let mut manager = start(&pod, &[], &["sh", "-c", polite]);
+        manager.until_state("running");
+        eventually("the engine's trap", || pod.path("up").exists().then_some(()));
+        let engine = manager.engine();
+        install_version(&pod, "0.1.1");
+        let answer = thread::scope(|scope| {
+            let asked =
+                scope.spawn(|| super::client::ask(&pod.socket(), "POST", "/es/upgrade", ""));
+            thread::sleep(Duration::from_millis(delay));
+            manager.signal(Signal::SIGTERM);
+            asked.join().unwrap()
+        });
+        assert_eq!(manager.ended(), 5, "after {delay} ms: {answer:?}\n{}", manager.log());
+        eventually("the engine's end", || (!is_alive(engine)).then_some(()));
+    }
+}
+
+#[test]
+fn the_engine_of_a_stop_with_resume_comes_back_when_it_was_due() {
+    let pod = Pod::new();
+    let manager = start(&pod, &[], &["sleep", "600"]);
+    manager.until_state("running");
+    let stopped = manager.post("/es/stop?wait=30s", r#"{"sequence":3,"resumeAfter":"5s"}"#).body;
+    install_version(&pod, "0.1.1");
+    let after = upgrade(&manager);
+    assert!(stopped["resume"].is_object(), "{stopped:#}");
+    assert_eq!((&after["state"], &after["resume"]), (&"stopped".into(), &stopped["resume"]));
+    assert_eq!(manager.until_state("running")["sequence"], 3);
+}
+
+#[test]
+fn no_line_that_the_engine_writes_is_lost() {
+    let pod = Pod::new();
+    let script = "i=0; while :; do i=$((i+1)); echo line $i; done | while read a b; do echo $a $b; \
+                  [ $((b % 100)) = 0 ] && sleep 0.01; done >lines";
+    let manager = start(&pod, &[], &["sh", "-c", script]);
+    manager.until_state("running");
+    for version in ["0.1.1", "0.1.2"] {
+        install_version(&pod, version);
+        upgrade(&manager);
+    }
+    assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");
+    let lines = pod.read("lines");
+    assert!(lines.lines().count() > 1);
+    let whole = lines.rsplit_once('\n').expect("a line").0;
+    for (number, line) in (1..).zip(whole.lines()) {
+        assert_eq!(line, format!("line {number}"));
+    }
+}
+
+#[test]
+fn as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned() {
+    const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let name = "supervise::upgrade::as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned";
+    if let Err(reason) = can_run(&NAMESPACE) {
+        return skip(name, &reason);
+    }
+    let pod = Pod::new();
+    let script = "setsid sh -c 'sleep 6001 & sleep 6002 &'; exec sleep 6003";
+    let manager = start_below(&pod, &NAMESPACE, &[], &["sh", "-c", script]);
+    let before = manager.until_state("running");
+    let init = children(manager.pid())[0];
+    let sleepers = || {
+        let all = descendants(init).into_iter();
+        all.filter(|&pid| name_of(pid) == "sleep").collect::<Vec<_>>()
+    };
+    eventually("two orphans beside the engine", || (sleepers().len() == 3).then_some(()));
+    for version in ["0.1.1", "0.1.2"] {
+        install_version(&pod, version);
+        let after = upgrade(&manager);
+        assert_eq!((&after["manager"]["pid"], &after["run"]), (&1.into(), &before["run"]));
+    }
+    assert_eq!((name_of(init), sleepers().len()), ("stayput".to_owned(), 3));
+    let orphan = children(init)
+        .into_iter()
+        .find(|pid| crate::support::processes::command_line(*pid).contains("6001"));
+    send(orphan.expect("a child of PID 1"), Signal::SIGKILL);
+    eventually("it is reaped", || (children(init).len() == 2).then_some(()));
+    assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");
+    eventually("nothing is left", || children(init).is_empty().then_some(()));
+    assert_eq!(manager.post("/es/start?wait=30s", "{}").code, 200);
+}
