@@ -287,6 +287,10 @@ pub struct Config {
     pub drift: Option<bool>,
     /// Every file, sorted by path.
     pub files: Vec<ConfigFile>,
+    /// The files that the checksum of the engine's config covers, sorted by path, while that may be
+    /// another one than the mounted config; null otherwise, or where they are not known.
+    #[serde(default)]
+    pub run_files: Option<Vec<ConfigFile>>,
     /// Checksum of the last generation whose engine was ready and then up for a minute.
     pub last_good: Option<String>,
     /// What is wrong with the mounts and what to do; one message per problem.

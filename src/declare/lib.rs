@@ -26,6 +26,7 @@ mod refusal;
 mod roles;
 mod service;
 mod stateful_set;
+mod upgrade;
 
 pub use bootstrap::first_masters;
 pub use check::check;

@@ -9,6 +9,7 @@ use crate::config::{minimum_master_nodes, secret};
 use crate::roles::roles;
 use crate::service::service;
 use crate::stateful_set::stateful_set;
+use crate::upgrade::engine_changes;
 use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
 
 /// What to apply now.
@@ -131,31 +132,6 @@ fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet) -> Vec<Refusal>
             "count",
             "changes the number of masters: this is supported from Elasticsearch 7 on. Before, every \
              node has discovery.zen.minimum_master_nodes in its config",
-        ));
-    }
-    refusals
-}
-
-fn engine_changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
-    let mut refusals = Vec::new();
-    let engine = &cluster.engine;
-    let mut sets = observed.sets.values();
-    let other =
-        sets.find_map(|set| set.distribution().filter(|was| *was != engine.distribution.name()));
-    if let Some(was) = other {
-        let problem =
-            format!("the nodes run {was}, which cannot become another engine: write {was}");
-        refusals.push(Refusal::new("spec.engine.distribution", problem));
-    }
-    let newest = observed.sets.values().filter_map(ObservedSet::version).max();
-    if let Some(newest) = newest.filter(|newest| *newest > engine.version) {
-        refusals.push(Refusal::new(
-            "spec.engine.version",
-            format!(
-                "downgrade: is {}, and nodes were declared with {newest}. An engine cannot read what \
-                 a newer one has written: write {newest} or a higher version",
-                engine.version
-            ),
         ));
     }
     refusals

@@ -7,7 +7,7 @@ use stayput_reuse::{EngineVersion, Reason, Settings, needs_coordinated};
 
 use crate::context::Context;
 use crate::rules::numbers;
-use crate::{Blocker, Code, KnownConfigs, Ledger, Pod, Snapshot, Sources};
+use crate::{Blocker, Code, Engine, KnownConfigs, Ledger, Pod, Snapshot, Sources};
 
 /// A change that needs all nodes at once.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ fn judge<'a>(
         return Ok(None);
     }
     let engine = context.index.engine()?;
-    let Some(version) = version(&engine.version) else {
+    let Some(version) = version(engine) else {
         return Err(unknown(format!("the engine's version {} is not known", engine.version)));
     };
     let all: Vec<Known<'_>> =
@@ -177,10 +177,13 @@ fn judge<'a>(
     }))
 }
 
-/// `opensearch 2.19.3`.
-fn version(text: &str) -> Option<EngineVersion> {
-    let (distribution, version) = text.split_once(' ')?;
-    let numbers = numbers(version)?;
+/// The oldest version that runs: in the middle of an upgrade, a node that is upgraded may have answered,
+/// and the configs are those of the others.
+fn version(engine: &Engine) -> Option<EngineVersion> {
+    // `opensearch 2.19.3`.
+    let (distribution, answered) = engine.version.split_once(' ')?;
+    let of_nodes = engine.nodes.iter().filter_map(|node| numbers(&node.version));
+    let numbers = of_nodes.chain(numbers(answered)).min()?;
     let number = |at: usize| u32::try_from(*numbers.get(at)?).ok();
     let (major, minor) = (number(0)?, number(1)?);
     match distribution {

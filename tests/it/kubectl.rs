@@ -2,6 +2,7 @@
 
 mod actions;
 mod complete;
+mod declared;
 mod diff;
 mod doctor;
 mod everywhere;

@@ -7,6 +7,7 @@ mod objects;
 mod order;
 mod refusals;
 mod unneeded;
+mod upgrade;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

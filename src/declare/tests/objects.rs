@@ -1,6 +1,6 @@
 //! What is in the objects.
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::{config as text_of, object, planned, usual};
 use crate::{CLUSTER, Distribution, Kind, NODE_SET, Observed, Version};
@@ -95,6 +95,32 @@ fn a_stop_of_elasticsearch_waits_for_clients_for_five_seconds() {
     let text = text_of(&planned(&cluster, &Observed::default()), "data");
     assert!(text.contains("http: {\"shutdown_grace_period\":\"1m\"}\n"), "{text}");
     assert!(!text.contains(five), "{text}");
+}
+
+#[test]
+fn with_https_security_is_left_to_the_declaration() {
+    for (distribution, version) in [
+        (Distribution::Elasticsearch, Version(8, 19, 0)),
+        (Distribution::OpenSearch, Version(2, 19, 3)),
+    ] {
+        let turned_off = |tls| {
+            let mut cluster = usual();
+            cluster.engine.distribution = distribution;
+            cluster.engine.version = version;
+            cluster.engine.tls = tls;
+            cluster.node_sets[0].config =
+                Map::from_iter([("node.roles".into(), json!(["master"]))]);
+            let plan = planned(&cluster, &Observed::default());
+            let set = object(&plan, Kind::StatefulSet, "logs-data");
+            let variables = set["spec"]["template"]["spec"]["containers"][0]["env"].to_string();
+            let off = text_of(&plan, "data").contains("xpack.security.enabled: false\n")
+                || variables.contains("DISABLE_SECURITY_PLUGIN");
+            // With https the manager has no credentials for a request.
+            assert_eq!(variables.contains("tcp://127.0.0.1:9200"), tls);
+            off
+        };
+        assert_eq!([turned_off(false), turned_off(true)], [true, false]);
+    }
 }
 
 #[test]

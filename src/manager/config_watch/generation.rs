@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::fingerprint::Fingerprint;
 use super::settings::ConfigSettings;
+use stayput_api::ConfigFile;
 use stayput_api::checksum::{Checksum, FileDigest};
 
 /// A file of the config.
@@ -73,6 +74,15 @@ impl Generation {
             self.checksum = Some(Checksum::of_files(counted.map(|entry| &entry.file)));
         }
         self
+    }
+
+    /// Every file, as it is listed.
+    pub(super) fn files(&self) -> impl Iterator<Item = ConfigFile> {
+        self.entries.iter().map(|Entry { file, live, .. }| ConfigFile {
+            path: lossy(&file.path),
+            sha256: file.sha256.to_string(),
+            live: *live,
+        })
     }
 
     /// What is wrong; one message per problem.

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::exclusive::Exclusive;
 use super::fingerprint::Mount;
-use super::generation::{Entry, Generation, lossy};
+use super::generation::{Entry, Generation};
 use super::kept::Store;
 use super::progress::Progress;
 use super::read::read;
@@ -170,7 +170,7 @@ impl Shared {
         let read = read(&self.settings, progress);
         work.problems = read.messages();
         work.problems.extend(self.subpaths());
-        let files = files(&read);
+        let files: Vec<ConfigFile> = read.files().collect();
         let mounts = counted_mounts(&read, &self.settings);
         let mut generation = 0;
         self.published.change(|known, observed| {
@@ -216,15 +216,4 @@ fn counted_mounts(read: &Generation, settings: &ConfigSettings) -> Vec<Mount> {
         inside.peek().is_some() && inside.all(|entry| entry.live)
     };
     read.fingerprint.mounts.iter().filter(|mount| !only_live(mount)).cloned().collect()
-}
-
-fn files(read: &Generation) -> Vec<ConfigFile> {
-    read.entries
-        .iter()
-        .map(|entry| ConfigFile {
-            path: lossy(&entry.file.path),
-            sha256: entry.file.sha256.to_string(),
-            live: entry.live,
-        })
-        .collect()
 }

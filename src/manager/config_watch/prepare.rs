@@ -10,7 +10,7 @@ use super::observed::{Shared, Work};
 use super::progress::{Access, Hanging, Progress};
 use super::stage::{self, Item, Job, Link};
 use stayput_api::checksum::Checksum;
-use stayput_api::{Code, ConfigChoice, Refusal};
+use stayput_api::{Code, ConfigChoice, ConfigFile, Refusal};
 
 /// How often a generation is read again if it was swapped while it was copied.
 const ATTEMPTS: usize = 4;
@@ -22,6 +22,8 @@ pub struct Prepared {
     pub checksum: Option<Checksum>,
     /// Where it came from.
     pub choice: ConfigChoice,
+    /// The files that the checksum covers, sorted by listed path.
+    pub files: Vec<ConfigFile>,
     /// [`Observed::generation`](super::Observed::generation) when it was read. Where nothing is
     /// staged, a higher one before the engine is ready means that it may have read a mixture.
     pub generation: u64,
@@ -145,6 +147,7 @@ impl Shared {
             return Ok(Prepared {
                 checksum: read.checksum.clone(),
                 choice: ConfigChoice::Mounted,
+                files: read.files().filter(|file| !file.live).collect(),
                 generation,
                 staged: self.settings.all_staged(),
                 fingerprint: read.fingerprint.below(mounted),

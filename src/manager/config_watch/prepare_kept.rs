@@ -131,6 +131,7 @@ impl Shared {
             Ok(()) => Ok(Prepared {
                 checksum: Some(kept.checksum.clone()),
                 choice,
+                files: kept.listed(),
                 generation,
                 staged: true,
                 fingerprint: Fingerprint::default(),

@@ -7,9 +7,10 @@ use tokio::sync::watch;
 
 use super::identity::random_id;
 use super::readiness::Readiness;
-use crate::config_watch::Observed;
+use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
+use stayput_api::checksum::Checksum;
 use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
 
 /// Publishes the status.
@@ -59,6 +60,7 @@ impl Publisher {
         &mut self,
         lifecycle: &Lifecycle,
         observed: Option<&Observed>,
+        prepared: Option<&Prepared>,
         readiness: &Readiness,
         errors: &Errors,
         lines_lost: u64,
@@ -69,7 +71,8 @@ impl Publisher {
         self.count_lost_lines(lines_lost);
         let last = self.sender.borrow().clone();
         self.manager.errors = errors.list();
-        let mut status = build(&self.manager, self.generation, lifecycle, observed, readiness);
+        let config = observed.map(|observed| config(observed, lifecycle.run().as_ref(), prepared));
+        let mut status = build(&self.manager, self.generation, lifecycle, config, readiness);
         if status == *last {
             return;
         }
@@ -103,11 +106,9 @@ fn build(
     manager: &Manager,
     generation: u64,
     lifecycle: &Lifecycle,
-    observed: Option<&Observed>,
+    config: Option<Config>,
     readiness: &Readiness,
 ) -> Status {
-    let run = lifecycle.run();
-    let config = observed.map(|observed| config(observed, run.as_ref()));
     Status {
         manager: Manager {
             durable: lifecycle.is_durable() && lifecycle.end_is_recorded(),
@@ -120,7 +121,7 @@ fn build(
         ready_error: readiness.error().map(str::to_owned),
         since: timestamp(lifecycle.since()),
         sequence: lifecycle.intent().fencing.sequence,
-        run,
+        run: lifecycle.run(),
         starts: lifecycle.starts(),
         last_exit: lifecycle.last_exit().cloned(),
         last_request: lifecycle.last_request(),
@@ -130,16 +131,23 @@ fn build(
     }
 }
 
-fn config(observed: &Observed, run: Option<&api::Run>) -> Config {
+/// `prepared` is what the last start was prepared with.
+fn config(observed: &Observed, run: Option<&api::Run>, prepared: Option<&Prepared>) -> Config {
     let mounted = observed.checksum.as_ref().map(ToString::to_string);
-    let drift = match (&mounted, run.and_then(|run| run.checksum.as_ref())) {
+    let running = run.and_then(|run| run.checksum.as_ref());
+    let drift = match (&mounted, running) {
         (Some(mounted), Some(running)) => Some(mounted != running),
         (None, _) | (_, None) => None,
     };
+    let of_run = prepared.filter(|prepared| {
+        let checksum = prepared.checksum.as_ref().map(Checksum::as_str);
+        drift != Some(false) && checksum.is_some() && checksum == running.map(String::as_str)
+    });
     Config {
         checksum: mounted,
         drift,
         files: observed.files.clone(),
+        run_files: of_run.map(|prepared| prepared.files.clone()),
         last_good: observed.last_good.as_ref().map(ToString::to_string),
         errors: observed.errors.clone(),
         observed_at: observed

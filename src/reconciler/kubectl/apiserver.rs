@@ -219,12 +219,14 @@ pub(super) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
     Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
 }
 
-/// The selector of the SearchCluster's pods. An invalid spec has none: an empty selector would
-/// select every pod.
+/// The selector of the SearchCluster's pods, also where something else in the spec is wrong. Without a
+/// usable one there is none: an empty selector would select every pod.
 pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
-    cluster.check().map(|checked| checked.pods).map_err(|faults| ApiError::InvalidSpec {
+    let faults = || cluster.check().err().unwrap_or_default();
+    let usable = cluster.salvage().map(|usable| usable.pods);
+    usable.ok_or_else(|| ApiError::InvalidSpec {
         cluster: cluster.metadata.name.clone().unwrap_or_default(),
-        faults: faults.iter().map(ToString::to_string).collect(),
+        faults: faults().iter().map(ToString::to_string).collect(),
     })
 }
 

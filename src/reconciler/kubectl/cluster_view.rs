@@ -20,13 +20,15 @@ pub(super) struct ClusterView {
     pub(super) resource_version: String,
     pub(super) has_annotations: bool,
     pub(super) paused: bool,
+    /// What is wrong with the spec: while anything is, no node is stopped.
+    pub(super) faults: Vec<String>,
     pub(super) deleting: bool,
     pub(super) on_config_change: OnConfigChange,
     /// Nodes that `spec.stopped` keeps stopped.
     pub(super) kept_stopped_by_spec: BTreeSet<String>,
     pub(super) annotations: BTreeMap<String, String>,
-    /// Whether the spec names what the config is made from; none if only a snapshot is known.
-    pub(super) names_sources: Option<bool>,
+    /// Where what the config is made from is known from; none if only a snapshot is known.
+    pub(super) sources_from: Option<&'static str>,
     /// None until the reconciler has written one.
     pub(super) status: Option<SearchClusterStatus>,
     /// Sorted by name.
@@ -57,11 +59,16 @@ impl ClusterView {
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             has_annotations: metadata.annotations.is_some(),
             paused: cluster.spec.paused,
+            faults: cluster.check().err().iter().flatten().map(ToString::to_string).collect(),
             deleting: metadata.deletion_timestamp.is_some(),
             on_config_change: cluster.spec.restart.on_config_change.into(),
             kept_stopped_by_spec: cluster.spec.stopped.iter().cloned().collect(),
             annotations: metadata.annotations.clone().unwrap_or_default(),
-            names_sources: Some(!cluster.completed_spec().config.sources.is_empty()),
+            sources_from: Some(match cluster.spec.config.sources.is_empty() {
+                _ if cluster.is_declared() => "spec.nodeSets",
+                false => "spec.config.sources",
+                true => "found in the pods",
+            }),
             status: cluster.status.clone(),
             pods: sorted_by_name(pods),
         }
@@ -81,11 +88,12 @@ impl ClusterView {
             resource_version: String::new(),
             has_annotations: !cluster.annotations.is_empty(),
             paused: cluster.paused,
+            faults: Vec::new(),
             deleting: cluster.deleting,
             on_config_change: policy.on_config_change,
             kept_stopped_by_spec: cluster.stopped.clone(),
             annotations: cluster.annotations.clone(),
-            names_sources: None,
+            sources_from: None,
             status: Some(SearchClusterStatus { observed_generation: None, report, ledger }),
             pods: sorted_by_name(snapshot.pods.iter().map(PodView::from_snapshot)),
         }

@@ -18,11 +18,7 @@ pub(super) fn config_from(view: &ClusterView) -> Option<String> {
         .collect();
     let mut parts = Vec::new();
     if !objects.is_empty() {
-        let how = match view.names_sources {
-            Some(true) => " (spec.config.sources)",
-            Some(false) => " (found in the pods)",
-            None => "",
-        };
+        let how = view.sources_from.map(|from| format!(" ({from})")).unwrap_or_default();
         let more = match objects.len().saturating_sub(SHOWN) {
             0 => String::new(),
             more => format!(" and {more} more"),

@@ -68,7 +68,7 @@ impl PodView {
         let metadata = &pod.metadata;
         let objects = match config_from {
             Some(from) => from.objects(pod),
-            None => Err("spec.config cannot be used as it is written".into()),
+            None => Err("the spec is invalid".into()),
         };
         let name = metadata.name.clone().unwrap_or_default();
         let labels = metadata.labels.as_ref();

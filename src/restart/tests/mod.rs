@@ -21,4 +21,5 @@ mod scenario;
 mod schema;
 mod steps;
 mod superseded;
+mod upgrade;
 pub(crate) mod world;

@@ -62,3 +62,38 @@ async fn a_change_of_an_ignored_secret_restarts_nothing_and_the_next_that_counts
     }
     reconciler.end().await;
 }
+
+#[tokio::test]
+async fn an_ignored_change_that_was_mounted_while_no_reconciler_ran_restarts_nothing() {
+    let fixture = Fixture::new("node.attr.rack: r1").await;
+    fixture.respec(json!({"restart": {"onConfigChange": "rolling"}})).await;
+    ignore(&fixture, json!("true")).await;
+    for name in NODES {
+        fixture.configure(name, "node.attr.rack: r2").await;
+        fixture.mount(name).await;
+    }
+
+    // Nobody has read the list of files that the engines were started on.
+    let reconciler = Reconciler::start(fixture.client.clone());
+    let is_judged = |cluster: &SearchCluster| {
+        let status = cluster.status.as_ref();
+        let is_remembered = status.is_some_and(|status| !status.ledger.ignored_changes.is_empty());
+        is_remembered || !history(cluster).is_empty()
+    };
+    let cluster = fixture.until("the change is judged", is_judged).await;
+    assert!(history(&cluster).is_empty(), "{:?}", history(&cluster));
+
+    // It is not that nothing is seen. Another reconciler reads the sources at once.
+    reconciler.end().await;
+    ignore(&fixture, Value::Null).await;
+    fixture.configure("logs-1", "node.attr.rack: r3").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    let is_over = |cluster: &SearchCluster| !history(cluster).is_empty();
+    let cluster = fixture.until("the change that counts is made", is_over).await;
+    let entry = &history(&cluster)[0];
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 1), "{entry:?}");
+    for (name, starts) in NODES.into_iter().zip([1, 2, 1]) {
+        assert_eq!(fixture.starts(name).await, starts, "{name}");
+    }
+    reconciler.end().await;
+}

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::eventually;
@@ -55,9 +57,12 @@ fn a_swap_is_seen_shown_as_drift_and_started_with() {
     let files = first["config"]["files"].as_array().unwrap();
     let live: Vec<bool> = files.iter().map(|file| file["live"].as_bool().unwrap()).collect();
     assert_eq!(live, [false, true], "{files:?}");
+    assert_eq!(first["config"]["run_files"], Value::Null, "they are the mounted ones");
 
     swap(&mut volume, "a: 2\n");
     let drifted = manager.until("drift", |status| status["config"]["drift"] == true);
+    assert_eq!(drifted["config"]["run_files"], json!([files[0]]), "what it was started on");
+    assert_ne!(drifted["config"]["files"][0], files[0]);
     let b = text(&drifted["config"]["checksum"]);
     assert_ne!(a, b);
     assert_eq!(text(&drifted["run"]["checksum"]), a);
@@ -303,7 +308,11 @@ fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
     let manager = staging_with(&pod, &options);
     assert_eq!(back(&manager, &before), (a.clone(), true.into()));
     assert_eq!(pod.read("staged/elasticsearch.yml"), "a: 1\n");
-    assert_eq!(manager.status()["run"]["config"], "mounted", "so it was when it was told");
+    let status = manager.status();
+    assert_eq!(status["run"]["config"], "mounted", "so it was when it was told");
+    let run_files = &status["config"]["run_files"];
+    assert!(run_files.is_array());
+    assert_eq!(*run_files, before["config"]["run_files"], "listed from what is kept");
 
     // A request means what is mounted now, and that is pinned from then on.
     assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);

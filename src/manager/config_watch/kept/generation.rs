@@ -11,10 +11,11 @@ use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::super::content::{self, READ, Unread};
-use super::super::generation::Access;
+use super::super::generation::{Access, lossy};
 use super::super::stage::Item;
 use super::disk;
 use super::error::RecordError;
+use stayput_api::ConfigFile;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 
 const RECORD: &str = "record.json";
@@ -62,14 +63,13 @@ struct File {
     access: Access,
 }
 
-impl File {
-    fn listed(&self) -> Vec<u8> {
-        let listed = match &self.dir {
-            Some(dir) => Path::new(dir).join(&self.relative),
-            None => self.relative.clone(),
-        };
-        listed.as_os_str().as_bytes().to_owned()
-    }
+/// The path of a file below a config directory, as it is listed.
+fn listed_path(dir: Option<&str>, relative: &Path) -> Vec<u8> {
+    let listed = match dir {
+        Some(dir) => Path::new(dir).join(relative),
+        None => relative.to_owned(),
+    };
+    listed.as_os_str().as_bytes().to_owned()
 }
 
 impl Kept {
@@ -91,7 +91,10 @@ impl Kept {
         let (mut listed, mut files) = (Vec::new(), Vec::new());
         for (index, file) in record.files.into_iter().enumerate() {
             let sha256 = file.sha256.parse()?;
-            listed.push(FileDigest { path: file.listed(), sha256 });
+            listed.push(FileDigest {
+                path: listed_path(file.dir.as_deref(), &file.relative),
+                sha256,
+            });
             let source = dir.join(index.to_string());
             let File { dir, relative, access, .. } = file;
             files.push((dir, Item { relative, source, sha256, access }));
@@ -106,6 +109,18 @@ impl Kept {
     /// every content with its digest, and nothing changes before all have passed.
     pub(in crate::config_watch) fn files(&self) -> &[(Option<String>, Item)] {
         &self.files
+    }
+
+    /// Its files as they are listed, sorted by path.
+    pub(in crate::config_watch) fn listed(&self) -> Vec<ConfigFile> {
+        let listed = self.files.iter().map(|(dir, item)| ConfigFile {
+            path: lossy(&listed_path(dir.as_deref(), &item.relative)),
+            sha256: item.sha256.to_string(),
+            live: false,
+        });
+        let mut listed: Vec<ConfigFile> = listed.collect();
+        listed.sort();
+        listed
     }
 
     /// Whether every content is what the record says.

@@ -1,10 +1,8 @@
-//! Which files the configs of a pod have, as its manager has listed them: a status has only those of
-//! the config that is mounted now.
+//! Which files the configs of a pod have, as its manager lists them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use stayput_api::{Config, Status};
+use stayput_api::{ConfigFile, Status};
 
 /// One config of a pod.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,37 +14,35 @@ pub(super) struct Generation {
 }
 
 /// The configs of a pod whose files are known.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Generations {
-    pub(super) mounted: Option<Arc<Generation>>,
-    /// The one that the engine runs on, if it was seen while it was mounted.
-    run: Option<Arc<Generation>>,
+    pub(super) mounted: Option<Generation>,
+    /// The one that the engine runs on, while that is not known to be the mounted one.
+    run: Option<Generation>,
 }
 
 impl Generations {
-    /// What is known with this status, and was `before`.
-    pub(super) fn with(before: Option<&Self>, status: &Status) -> Self {
-        let mounted = status.config.as_ref().map(|config| Arc::new(Generation::of(config)));
-        let run = status.run.as_ref().filter(|run| !run.config_uncertain);
-        let run = run.and_then(|run| run.checksum.as_ref()).and_then(|checksum| {
-            let before = before.and_then(|before| before.run.as_ref());
-            let mut known = mounted.iter().chain(before);
-            known.find(|one| one.checksum.as_ref() == Some(checksum)).cloned()
-        });
-        Self { mounted, run }
+    /// Those of which a status lists the files.
+    pub(super) fn of(status: &Status) -> Self {
+        let Some(config) = &status.config else { return Self::default() };
+        let run = status.run.as_ref().zip(config.run_files.as_ref());
+        Self {
+            mounted: Some(Generation::of(&config.checksum, &config.files)),
+            run: run.map(|(run, files)| Generation::of(&run.checksum, files)),
+        }
     }
 
     /// Each of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Generation> {
-        self.mounted.iter().chain(&self.run).map(AsRef::as_ref)
+        self.mounted.iter().chain(&self.run)
     }
 }
 
 impl Generation {
-    fn of(config: &Config) -> Self {
-        let files = config.files.iter().filter(|file| !file.live);
+    fn of(checksum: &Option<String>, files: &[ConfigFile]) -> Self {
+        let files = files.iter().filter(|file| !file.live);
         Self {
-            checksum: config.checksum.clone(),
+            checksum: checksum.clone(),
             files: files.map(|file| (file.path.clone(), file.sha256.clone())).collect(),
         }
     }

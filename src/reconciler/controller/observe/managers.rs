@@ -109,10 +109,9 @@ impl Managers {
             {
                 continue;
             }
-            let before = self.known.get(&facts.uid).map(|last| &last.configs);
             let (manager, configs, cursor) = match result {
                 Ok(status) => {
-                    let configs = Generations::with(before, &status);
+                    let configs = Generations::of(&status);
                     let manager = compare(&status, &configs, sources, checked, &facts);
                     (Ok(manager), configs, Some(status.cursor))
                 }
@@ -130,8 +129,7 @@ impl Managers {
                     if let NoAnswer::Failed(error) = &error {
                         doubts.extend(doubt(error, &facts.uid));
                     }
-                    let configs = before.cloned().unwrap_or_default();
-                    (Err(unknown(error.to_string())), configs, None)
+                    (Err(unknown(error.to_string())), Generations::default(), None)
                 }
             };
             let uid = facts.uid.clone();

@@ -127,6 +127,10 @@ fn requested(view: &ClusterView, request: &Request) -> String {
     if view.paused {
         page += "no node is stopped while spec.paused is true\n";
     }
+    if !view.faults.is_empty() {
+        page +=
+            &format!("no node is stopped while the spec is invalid: {}\n", view.faults.join("; "));
+    }
     page
 }
 

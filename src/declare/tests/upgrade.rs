@@ -1,0 +1,59 @@
+//! Over which versions an engine is upgraded.
+
+use super::{made, usual};
+use crate::Distribution::{self, Elasticsearch, OpenSearch};
+use crate::{Version, plan};
+
+/// Why the upgrade is refused.
+fn refused(distribution: Distribution, from: Version, to: Version) -> Option<String> {
+    let mut cluster = usual();
+    for set in &mut cluster.node_sets {
+        // Each of these engines knows them.
+        set.config.clear();
+    }
+    cluster.engine.distribution = distribution;
+    cluster.engine.version = from;
+    let there = made(&cluster);
+    cluster.engine.version = to;
+    let refusals = plan(&cluster, &there).err()?;
+    let [refusal] = &refusals[..] else { panic!("{refusals:#?}") };
+    assert_eq!(refusal.field, "spec.engine.version");
+    Some(refusal.problem.clone())
+}
+
+#[test]
+fn the_versions_that_the_engines_start_on_are_taken() {
+    for (distribution, from, to) in [
+        (Elasticsearch, Version(6, 8, 0), Version(7, 0, 0)),
+        (Elasticsearch, Version(6, 8, 23), Version(7, 17, 29)),
+        (Elasticsearch, Version(7, 17, 0), Version(8, 19, 0)),
+        (Elasticsearch, Version(7, 2, 0), Version(7, 17, 0)),
+        (Elasticsearch, Version(8, 0, 0), Version(8, 19, 0)),
+        (Elasticsearch, Version(8, 18, 0), Version(9, 0, 5)),
+        (Elasticsearch, Version(8, 19, 0), Version(9, 2, 0)),
+        (OpenSearch, Version(1, 3, 20), Version(2, 19, 3)),
+        (OpenSearch, Version(2, 19, 0), Version(3, 2, 0)),
+        (OpenSearch, Version(2, 19, 3), Version(2, 19, 3)),
+        (OpenSearch, Version(3, 0, 0), Version(4, 0, 0)),
+    ] {
+        assert_eq!(refused(distribution, from, to), None, "{from} to {to}");
+    }
+}
+
+#[test]
+fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
+    for (distribution, from, to, next) in [
+        (Elasticsearch, Version(6, 7, 0), Version(7, 0, 0), "6.8"),
+        (Elasticsearch, Version(6, 8, 0), Version(8, 19, 0), "7.17"),
+        (Elasticsearch, Version(7, 16, 3), Version(8, 0, 0), "7.17"),
+        (Elasticsearch, Version(8, 17, 0), Version(9, 0, 0), "8.18"),
+        (Elasticsearch, Version(8, 18, 0), Version(9, 1, 0), "8.19"),
+        (OpenSearch, Version(1, 3, 20), Version(3, 0, 0), "2.19"),
+        (OpenSearch, Version(2, 18, 0), Version(3, 0, 0), "2.19"),
+        (OpenSearch, Version(2, 19, 3), Version(4, 0, 0), "3.0"),
+    ] {
+        let problem = refused(distribution, from, to).expect("it is refused");
+        let words = format!("starts on what {next} or a later one has written");
+        assert!(problem.contains(&words), "{from} to {to}: {problem}");
+    }
+}
