@@ -59,6 +59,11 @@ impl Engine {
         Some(*engine)
     }
 
+    /// Whether its server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.
+    pub(crate) fn keeps_classes(&self) -> bool {
+        *self == OPENSEARCH
+    }
+
     /// The engine of this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [ELASTICSEARCH, OPENSEARCH].into_iter().find(|engine| engine.name == name)

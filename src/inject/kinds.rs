@@ -25,11 +25,23 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
     match (group, object["kind"].as_str()?) {
         ("apps", "StatefulSet") => stateful_set::plan(object, cluster, options),
         ("elasticsearch.k8s.elastic.co", "Elasticsearch") => {
-            Some(eck::plan(object, cluster, options))
+            Some(without_warm(eck::plan(object, cluster, options), options))
         }
         ("opensearch.opster.io" | "opensearch.org", "OpenSearchCluster") => {
-            Some(opensearch_cluster::plan(object, cluster, options))
+            Some(without_warm(opensearch_cluster::plan(object, cluster, options), options))
         }
         _ => None,
     }
+}
+
+/// Operators make their pods themselves.
+fn without_warm(mut plan: Plan, options: &Options) -> Plan {
+    if options.warm {
+        plan.found.push(Found::error(
+            "spec",
+            "an archive of classes can be made in the pods of a StatefulSet only",
+            "Make it in the image (stayput warm), and leave out --warm",
+        ));
+    }
+    plan
 }

@@ -17,6 +17,8 @@ pub struct Options {
     pub ready: Option<String>,
     /// Where the engine's config files come from.
     pub config: Option<Source>,
+    /// Whether an archive of the engine's classes is made in each pod before its first start.
+    pub warm: bool,
 }
 
 impl Options {

@@ -30,3 +30,4 @@ mod standin_cluster;
 mod state_table;
 mod supervise;
 mod support;
+mod warm;

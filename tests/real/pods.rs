@@ -20,3 +20,4 @@ mod seen;
 mod shell;
 mod stateful_set;
 mod templates;
+mod warm;

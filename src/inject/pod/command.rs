@@ -39,9 +39,8 @@ pub(super) fn command(
 
 /// A note about a shell that stays in front of the engine.
 pub(super) fn shell(at: &Path, command: &[String]) -> Option<Found> {
-    let [shell, option, script, ..] = command.get(3..)? else { return None };
-    let is_shell = matches!(shell.rsplit('/').next(), Some("sh" | "bash")) && option == "-c";
-    (is_shell && !passes_signals_on(script)).then(|| {
+    let engine = command.get(3..)?;
+    (is_shell(engine) && !passes_signals_on(engine.get(2)?)).then(|| {
         Found::note(
             format!("{at}.command"),
             "the shell stays the engine's first process and passes no signal on, so each stop takes \
@@ -49,6 +48,12 @@ pub(super) fn shell(at: &Path, command: &[String]) -> Option<Found> {
             "Write `exec` before the last command of the script",
         )
     })
+}
+
+/// Whether a command is the script of a shell.
+pub(super) fn is_shell(command: &[String]) -> bool {
+    let [shell, option, ..] = command else { return false };
+    matches!(shell.rsplit('/').next(), Some("sh" | "bash")) && option == "-c"
 }
 
 /// Whether the manager is in the container already.

@@ -7,6 +7,7 @@ mod environment;
 mod inspect;
 mod reached;
 mod ready;
+mod warm;
 
 use serde_json::{Value, json};
 
@@ -87,6 +88,12 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
         all.push(remove(&mounts, Step::item("mountPath", path)));
+    }
+    if pod.options.warm {
+        match warm::changes(pod, &at, container, command.get(3..).unwrap_or_default()) {
+            Ok(changes) => all.extend(changes),
+            Err(error) => found.push(error),
+        }
     }
     // Otherwise the arguments of the pod are added to the command.
     all.push(remove(&at, Step::key("args")));

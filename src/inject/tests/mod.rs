@@ -6,3 +6,4 @@ mod images;
 mod laws;
 mod manifests;
 mod patch;
+mod warm;

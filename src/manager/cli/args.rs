@@ -104,7 +104,7 @@ pub(super) enum Command {
         dir: PathBuf,
     },
     /// Run the engine once on throwaway data and keep its loaded classes in an archive, so that it
-    /// starts faster (for an image build)
+    /// starts faster (for an image build or an init container)
     #[command(override_usage = "stayput warm [OPTIONS] -- COMMAND [ARG]...")]
     Warm(WarmArgs),
     /// Let the version of stayput that is now in the manager's file take over; the engine runs on
@@ -287,6 +287,10 @@ pub(super) struct WarmArgs {
     /// The engine's JVM [default: OPENSEARCH_JAVA_HOME, ES_JAVA_HOME or JAVA_HOME]
     #[arg(long, value_name = "DIR")]
     pub(super) java_home: Option<PathBuf>,
+    /// For an init container: give up after this time, and end with code 0 also without an archive, so
+    /// that the pod starts. It is tried once only for each archive, and not checked by a second run
+    #[arg(long, value_name = "TIME", value_parser = Span::parse)]
+    pub(super) best_effort: Option<Span>,
     /// The engine's command, as for `run`
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub(super) command: Vec<OsString>,

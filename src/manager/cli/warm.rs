@@ -1,14 +1,19 @@
-//! `warm`: makes an archive of the engine's classes, for an image build.
+//! `warm`: makes an archive of the engine's classes, for an image build or in an init container.
 
-use std::io::Write;
+use std::io::{self, Write};
+
+use stayput_api::Span;
 
 use super::args::WarmArgs;
 use super::failure::Failure;
 use crate::warm::{self, Warm};
 
 pub(super) fn make(args: WarmArgs, out: &mut impl Write) -> Result<(), Failure> {
-    let WarmArgs { archive, options, java_home, command } = args;
+    let WarmArgs { archive, options, java_home, best_effort, command } = args;
     let warm = Warm { archive, options, java_home, command };
+    if let Some(limit) = best_effort {
+        return Ok(best_effort_within(&warm, limit, out)?);
+    }
     let made = warm::warm(&warm).map_err(|error| Failure::Failed(error.to_string()))?;
     writeln!(
         out,
@@ -27,4 +32,16 @@ pub(super) fn make(args: WarmArgs, out: &mut impl Write) -> Result<(), Failure> 
         )?;
     }
     Ok(())
+}
+
+/// Whatever comes, the pod is to start.
+fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> io::Result<()> {
+    let archive = warm.archive.display();
+    match warm::once(warm, limit.to_duration()) {
+        Ok(Some(size)) => {
+            writeln!(out, "{archive}: {} MB; {} names it", size / 1_000_000, warm.options.display())
+        }
+        Ok(None) => writeln!(out, "{archive}: it was tried before, and is not tried again"),
+        Err(error) => writeln!(out, "no archive, so the engine starts without: {error}"),
+    }
 }

@@ -31,6 +31,8 @@ pub(super) struct Engine {
     reaper: Reaper,
     address: SocketAddr,
     launched: Instant,
+    /// When all waiting is over.
+    deadline: Option<Instant>,
     ended: Option<ExitStatus>,
 }
 
@@ -40,6 +42,7 @@ impl Engine {
         argv: Vec<OsString>,
         mut set_env: Vec<(OsString, OsString)>,
         http: u16,
+        deadline: Option<Instant>,
     ) -> Result<Self, LaunchError> {
         let cookie = format!("warm-{}", process::own_pid());
         set_env.push((RUN_VARIABLE.into(), cookie.clone().into()));
@@ -50,6 +53,7 @@ impl Engine {
             reaper: Reaper::new(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, http)),
             launched,
+            deadline,
             ended: None,
         })
     }
@@ -72,6 +76,9 @@ impl Engine {
     /// Sends the requests.
     pub(super) fn use_once(&self) {
         for (method, target, body) in REQUESTS {
+            if self.is_over() {
+                return;
+            }
             let Ok(mut stream) = TcpStream::connect(self.address) else { return };
             let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
             let length = body.len();
@@ -111,9 +118,13 @@ impl Engine {
         }
     }
 
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     fn pause(&self, limit: Duration, since: Instant, what: &'static str) -> Result<(), WarmError> {
-        if since.elapsed() >= limit {
-            return Err(WarmError::Late { what, limit });
+        if since.elapsed() >= limit || self.is_over() {
+            return Err(WarmError::Late { what, waited: since.elapsed() });
         }
         thread::sleep(PAUSE);
         Ok(())

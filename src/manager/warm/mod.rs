@@ -1,10 +1,14 @@
-//! `stayput warm`: makes an archive of the engine's classes while an image is built, so that a server
-//! JVM maps them instead of loading and linking each anew.
+//! `stayput warm`: makes an archive of the engine's classes while an image is built, or before a pod's
+//! first start, so that a server JVM maps them instead of loading and linking each anew.
 //!
 //! * [`plan`]: pure: paths, texts and arguments.
+//! * [`java`]: pure: the program in the place of `java`.
 //! * [`engine`]: runs the engine once.
+//! * [`once`]: in a pod.
 
 mod engine;
+mod java;
+mod once;
 mod plan;
 
 use std::ffi::OsString;
@@ -13,12 +17,13 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
 use crate::process::{self, Archive, LaunchError};
 use engine::Engine;
+pub use once::once;
 
 /// What to make.
 #[derive(Debug)]
@@ -61,8 +66,8 @@ pub enum WarmError {
     Launch(#[from] LaunchError),
     #[error("the engine ended with code {0} before it accepted connections; its output is above")]
     Ended(i32),
-    #[error("the engine did not {what} within {} s; its output is above", limit.as_secs())]
-    Late { what: &'static str, limit: Duration },
+    #[error("the engine did not {what} within {} s; its output is above", waited.as_secs())]
+    Late { what: &'static str, waited: Duration },
     #[error(
         "no archive was written: its server JVM was not started by the java of {0:?} with a class path \
          (Elasticsearch 8 and later start it as a patched module, which JVMs keep in no archive), or \
@@ -78,6 +83,17 @@ pub enum WarmError {
 /// Runs the engine twice: once to make the archive, and once to see that it is used. If that fails,
 /// neither file is left.
 pub fn warm(warm: &Warm) -> Result<Warmed, WarmError> {
+    all_or_nothing(warm, |java_home| {
+        let size = make(warm, java_home, None)?;
+        write(&warm.options, &plan::option_file(&warm.archive))?;
+        prove(warm, size)
+    })
+}
+
+fn all_or_nothing<T>(
+    warm: &Warm,
+    work: impl FnOnce(&Path) -> Result<T, WarmError>,
+) -> Result<T, WarmError> {
     plan::check(warm)?;
     let java_home = plan::java_home(warm.java_home.clone(), |name| std::env::var_os(name));
     let java_home = java_home.ok_or(WarmError::NoJava)?;
@@ -86,7 +102,7 @@ pub fn warm(warm: &Warm) -> Result<Warmed, WarmError> {
     }
     // With an old one, the JVM cannot make another.
     remove(warm)?;
-    let made = make(warm, &java_home).and_then(|size| prove(warm, size));
+    let made = work(&java_home);
     if made.is_err() {
         // What failed first is what matters.
         let _ = remove(warm);
@@ -94,16 +110,17 @@ pub fn warm(warm: &Warm) -> Result<Warmed, WarmError> {
     made
 }
 
-fn make(warm: &Warm, java_home: &Path) -> Result<u64, WarmError> {
+/// Returns the archive's size.
+fn make(warm: &Warm, java_home: &Path, deadline: Option<Instant>) -> Result<u64, WarmError> {
     let work = Work::new()?;
     let bin = work.0.join("java/bin");
     fs::create_dir_all(&bin)?;
-    let java = bin.join("java");
-    write(&java, &plan::java(java_home, &warm.archive))?;
-    fs::set_permissions(&java, Permissions::from_mode(0o755))?;
+    let program = bin.join("java");
+    write(&program, &java::program(java_home, &warm.archive, &work.0))?;
+    fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let instead = work.0.join("java").into_os_string();
     let variables = plan::JAVA_HOMES.map(|name| (name.into(), instead.clone()));
-    let mut engine = start(warm, &work, variables.into())?;
+    let mut engine = start(warm, &work, variables.into(), deadline)?;
     engine.until_serving()?;
     engine.use_once();
     engine.stop()?;
@@ -115,9 +132,8 @@ fn make(warm: &Warm, java_home: &Path) -> Result<u64, WarmError> {
 
 /// Starts the engine as its container will.
 fn prove(warm: &Warm, size: u64) -> Result<Warmed, WarmError> {
-    write(&warm.options, &plan::option_file(&warm.archive))?;
     let work = Work::new()?;
-    let mut engine = start(warm, &work, Vec::new())?;
+    let mut engine = start(warm, &work, Vec::new(), None)?;
     let took = engine.until_serving()?;
     let archive = engine.archive();
     engine.stop()?;
@@ -134,6 +150,7 @@ fn start(
     warm: &Warm,
     work: &Work,
     variables: Vec<(OsString, OsString)>,
+    deadline: Option<Instant>,
 ) -> Result<Engine, WarmError> {
     // Both are bound at the same time, so that they differ.
     let listeners = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
@@ -141,7 +158,7 @@ fn start(
     drop(listeners);
     let arguments = plan::arguments(&work.0, http, transport);
     let command = warm.command.iter().cloned().chain(arguments).collect();
-    Ok(Engine::start(command, variables, http)?)
+    Ok(Engine::start(command, variables, http, deadline)?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), WarmError> {

@@ -8,10 +8,6 @@ use super::{Warm, WarmError};
 /// Variables with which the engines' scripts find their JVM, in the scripts' order.
 pub(super) const JAVA_HOMES: [&str; 3] = ["OPENSEARCH_JAVA_HOME", "ES_JAVA_HOME", "JAVA_HOME"];
 
-/// Classes that run a node in a JVM that the engine's script starts itself.
-const SERVERS: &str =
-    "org.opensearch.bootstrap.OpenSearch|org.elasticsearch.bootstrap.Elasticsearch";
-
 /// Checks what was asked for.
 pub(super) fn check(warm: &Warm) -> Result<(), WarmError> {
     for path in [&warm.archive, &warm.options] {
@@ -36,16 +32,6 @@ pub(super) fn java_home(
     given.or_else(|| JAVA_HOMES.iter().find_map(set).map(PathBuf::from))
 }
 
-/// A program in the place of `java`: the server JVM writes the archive when it ends. Before it, the
-/// engine's script starts other JVMs with the same options, so an option file would not do.
-pub(super) fn java(home: &Path, archive: &Path) -> String {
-    let (java, archive) = (quoted(&home.join("bin/java")), quoted(archive));
-    format!(
-        "#!/bin/sh\nfor argument; do\n    case $argument in\n    {SERVERS}) \
-         exec {java} -XX:ArchiveClassesAtExit={archive} \"$@\" ;;\n    esac\ndone\nexec {java} \"$@\"\n"
-    )
-}
-
 /// The option file: JVMs that know no such archives do not get the option.
 pub(super) fn option_file(archive: &Path) -> String {
     format!(
@@ -68,11 +54,6 @@ pub(super) fn arguments(work: &Path, http: u16, transport: u16) -> Vec<OsString>
     ]
     .map(|setting| format!("-E{setting}").into())
     .into()
-}
-
-/// As one word of a shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -119,14 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written() {
-        assert_eq!(
-            java(Path::new("/it's/java"), Path::new("/a.jsa")),
-            "#!/bin/sh\nfor argument; do\n    case $argument in\n    \
-             org.opensearch.bootstrap.OpenSearch|org.elasticsearch.bootstrap.Elasticsearch) exec \
-             '/it'\\''s/java/bin/java' -XX:ArchiveClassesAtExit='/a.jsa' \"$@\" ;;\n    esac\ndone\n\
-             exec '/it'\\''s/java/bin/java' \"$@\"\n"
-        );
+    fn jvms_without_such_archives_do_not_get_the_option() {
         let options = option_file(Path::new("/a.jsa"));
         let lines: Vec<&str> = options.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(lines, ["13-:-XX:SharedArchiveFile=/a.jsa"]);

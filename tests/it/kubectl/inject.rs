@@ -46,6 +46,16 @@ fn in_a_pipe_and_back() {
 }
 
 #[test]
+fn an_archive_of_classes_comes_and_goes_with_its_option() {
+    let text = manifest("opensearch-chart.yaml");
+    let warm = run(&["inject", "--warm"], &text);
+    assert_eq!(warm.code, 0, "{}", warm.stderr);
+    assert!(warm.stdout.contains("--best-effort"), "{}", warm.stdout);
+    assert_eq!(run(&["inject"], &warm.stdout).stdout, run(&["inject"], &text).stdout);
+    assert_eq!(run(&["uninject"], &warm.stdout).stdout, text);
+}
+
+#[test]
 fn several_files_become_one_stream() {
     let file = |name: &str| manifests().join(name).to_str().unwrap().to_owned();
     let (eck, list) = (file("eck.yaml"), file("list.json"));

@@ -56,6 +56,18 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             fs::remove_file(&archive).expect("an archive");
             manager.api.start(&serde_json::json!({}));
             assert_eq!(manager.log().matches(WARNING).count(), 2);
+            manager.api.stop();
+
+            step("an init container makes it anew, once");
+            fs::remove_file(&options).expect("an option file");
+            let made = warm_with(&node, &["--best-effort", "5m"]);
+            assert!(made.status.success(), "{}", text(&made));
+            fs::remove_file(&log).expect("a log");
+            manager.api.start(&serde_json::json!({}));
+            assert!(count(&log) > 5_000, "{} classes", count(&log));
+            assert_eq!(manager.log().matches(WARNING).count(), 2);
+            let again = text(&warm_with(&node, &["--best-effort", "5m"]));
+            assert!(again.contains("is not tried again"), "{again}");
         },
     );
 }
@@ -84,6 +96,10 @@ fn files(node: &Node) -> [PathBuf; 2] {
 
 /// Runs `stayput warm` as an image build does: with the config in its place.
 fn warm(node: &Node) -> Output {
+    warm_with(node, &[])
+}
+
+fn warm_with(node: &Node, more: &[&str]) -> Output {
     for entry in fs::read_dir(node.work().join("mount")).expect("a config").flatten() {
         if entry.path().is_file() {
             let copy = node.work().join("config").join(entry.file_name());
@@ -99,6 +115,7 @@ fn warm(node: &Node) -> Output {
         .arg(archive)
         .arg("--options")
         .arg(options)
+        .args(more)
         .arg("--")
         .arg(node.executable())
         .envs(node.variables())

@@ -1,0 +1,105 @@
+//! An archive of the engine's classes, made in the pod before the engine's first start.
+
+use serde_json::{Value, json};
+
+use super::command::is_shell;
+use super::{Pod, added};
+use crate::edit::{Change, Path, Step};
+use crate::engine::Engine;
+use crate::finding::Found;
+
+/// The volume with the archive, and the init container that makes it.
+const NAME: &str = "stayput-warm";
+/// How long the pod waits for the archive. An engine that starts slower has no need of one.
+const LIMIT: &str = "5m";
+
+/// The JVM, and its heap, which has to fit into the container.
+const VARIABLES: [&str; 3] = ["OPENSEARCH_JAVA_OPTS", "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
+
+/// The changes for `--warm`. `command` is that of the engine, without the manager.
+pub(super) fn changes(
+    pod: Pod<'_>,
+    at: &Path,
+    container: &Value,
+    command: &[String],
+) -> Result<Vec<Change>, Found> {
+    let image = container["image"].as_str().unwrap_or_default();
+    let name = container["name"].as_str().unwrap_or_default();
+    let engine = Engine::of_image(image).or_else(|| Engine::named(name));
+    let Some(engine) = engine.filter(Engine::keeps_classes) else {
+        return Err(Found::error(
+            format!("{at}.image"),
+            "an archive of classes can be made for OpenSearch only",
+            "Leave out --warm",
+        ));
+    };
+    if is_shell(command) {
+        return Err(Found::error(
+            format!("{at}.command"),
+            "what a shell starts does not get the arguments with which the archive is made",
+            "Start the engine without a shell, or leave out --warm",
+        ));
+    }
+    // The server JVM reads its options from here, and only it.
+    let directory = format!("{}/jvm.options.d", engine.config);
+    let mounts = &container["volumeMounts"];
+    let is_there = |mount: &Value| mount["mountPath"].as_str() == Some(&directory);
+    if mounts.as_array().into_iter().flatten().any(is_there) {
+        return Err(Found::error(
+            format!("{at}.volumeMounts[mountPath={directory}]"),
+            "the volume of the archive is to be mounted there",
+            "Mount its files one by one (subPath), or leave out --warm",
+        ));
+    }
+    let mount = json!({ "name": NAME, "mountPath": directory });
+    let init = init_container(container, command, &directory, &mount);
+    let put = |at: Path, child: Step, value: Value| Change::Put { at, child, value };
+    let mut all = vec![put(pod.at.then(Step::key("initContainers")), Step::named(NAME), init)];
+    let wanted = vec![mount];
+    all.extend(added(&at.then(Step::key("volumeMounts")), "mountPath", mounts, wanted));
+    let volume = vec![json!({ "name": NAME, "emptyDir": {} })];
+    all.extend(added(&pod.at.then(Step::key("volumes")), "name", &pod.spec["volumes"], volume));
+    Ok(all)
+}
+
+/// Runs the engine of the container, with the image's own config: with that of the cluster it would
+/// look for the other nodes.
+fn init_container(engine: &Value, command: &[String], directory: &str, mount: &Value) -> Value {
+    let archive = format!("{directory}/warm.jsa");
+    let options = format!("{directory}/warm.options");
+    let own = [
+        super::PROGRAM,
+        "warm",
+        "--best-effort",
+        LIMIT,
+        "--archive",
+        &archive,
+        "--options",
+        &options,
+        "--",
+    ];
+    let command: Vec<&str> = own.into_iter().chain(command.iter().map(String::as_str)).collect();
+    let mut env = vec![
+        json!({ "name": "DISABLE_INSTALL_DEMO_CONFIG", "value": "true" }),
+        json!({ "name": "DISABLE_SECURITY_PLUGIN", "value": "true" }),
+    ];
+    let variables = engine["env"].as_array().into_iter().flatten();
+    let counts = |one: &&Value| one["name"].as_str().is_some_and(|name| VARIABLES.contains(&name));
+    env.extend(variables.filter(counts).cloned());
+    let mut init = json!({
+        "name": NAME,
+        "image": engine["image"],
+        "command": command,
+        "env": env,
+        "volumeMounts": [
+            { "name": "stayput", "mountPath": "/stayput", "readOnly": true },
+            mount,
+        ],
+    });
+    for field in ["imagePullPolicy", "resources", "securityContext", "workingDir"] {
+        if !engine[field].is_null() {
+            init[field] = engine[field].clone();
+        }
+    }
+    init
+}

@@ -1,0 +1,104 @@
+//! An archive of classes that is made in the pod.
+
+use serde_json::Value;
+
+use super::manifests::manifest;
+use crate::{Options, inject, uninject};
+
+const DIRECTORY: &str = "/usr/share/opensearch/config/jvm.options.d";
+
+fn warm() -> Options {
+    Options { warm: true, ..Options::default() }
+}
+
+/// The pod's spec in the first StatefulSet.
+fn spec(text: &str) -> Value {
+    let documents = crate::yaml::documents(text).unwrap().into_iter();
+    let mut objects = documents.filter_map(|document| Some(document.root?.value()));
+    let set = objects.find(|object| object["kind"] == "StatefulSet").unwrap();
+    set["spec"]["template"]["spec"].clone()
+}
+
+fn named<'a>(list: &'a Value, field: &str, name: &str) -> &'a Value {
+    let mut items = list.as_array().unwrap().iter();
+    items.find(|item| item[field] == name).unwrap_or(&Value::Null)
+}
+
+#[test]
+fn the_engines_own_image_makes_it_before_the_first_start() {
+    let text = manifest("opensearch-chart.yaml").replace(
+        "- name: node.name",
+        "- {name: OPENSEARCH_JAVA_OPTS, value: -Xmx512M}\n        - name: node.name",
+    );
+    let spec = spec(&inject(&text, &warm()).unwrap().text);
+    let names: Vec<_> =
+        spec["initContainers"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["fsgroup-volume", "stayput", "stayput-warm"], "after the program is there");
+    let (init, engine) = (
+        named(&spec["initContainers"], "name", "stayput-warm"),
+        named(&spec["containers"], "name", "opensearch"),
+    );
+    for field in ["image", "imagePullPolicy", "securityContext"] {
+        assert_eq!(init[field], engine[field], "{field}");
+    }
+    let command: Vec<_> =
+        init["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(
+        command.join(" "),
+        format!(
+            "/stayput/stayput warm --best-effort 5m --archive {DIRECTORY}/warm.jsa \
+             --options {DIRECTORY}/warm.options -- ./opensearch-docker-entrypoint.sh opensearch"
+        )
+    );
+    let variables: Vec<_> =
+        init["env"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(
+        variables,
+        ["DISABLE_INSTALL_DEMO_CONFIG", "DISABLE_SECURITY_PLUGIN", "OPENSEARCH_JAVA_OPTS"],
+        "the heap, and nothing of the cluster"
+    );
+    for container in [init, engine] {
+        assert_eq!(
+            named(&container["volumeMounts"], "mountPath", DIRECTORY)["name"],
+            "stayput-warm"
+        );
+    }
+    assert!(named(&spec["volumes"], "name", "stayput-warm")["emptyDir"].is_object());
+}
+
+#[test]
+fn it_comes_and_goes_with_the_option() {
+    for name in ["hand-written.yaml", "opensearch-chart.yaml", "list.json"] {
+        let text = manifest(name);
+        let once = inject(&text, &warm()).unwrap().text;
+        assert_eq!(inject(&once, &warm()).unwrap().text, once, "{name}");
+        assert_eq!(uninject(&once).unwrap().text, text, "{name}");
+        let without = inject(&once, &Options::default()).unwrap().text;
+        assert_eq!(without, inject(&text, &Options::default()).unwrap().text, "{name}");
+    }
+}
+
+#[test]
+fn where_it_cannot_be_made_nothing_is_written() {
+    let own = manifest("hand-written.yaml");
+    let mounted = format!(
+        "mountPath: {DIRECTORY}\n            - name: config\n              mountPath: /usr/share/opensearch/config/opensearch.yml"
+    );
+    for (text, message) in [
+        (
+            own.replace("args: [opensearch]", "command: [bash, -c, exec ./start]"),
+            "what a shell starts",
+        ),
+        (
+            own.replace("mountPath: /usr/share/opensearch/config/opensearch.yml", &mounted),
+            "is to be mounted there",
+        ),
+        (manifest("elasticsearch-chart.yaml"), "for OpenSearch only"),
+        (manifest("eck.yaml"), "in the pods of a StatefulSet only"),
+        (manifest("opensearch-cluster.yaml"), "in the pods of a StatefulSet only"),
+    ] {
+        let found = inject(&text, &warm()).expect_err(message);
+        let messages: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(messages.iter().any(|one| one.contains(message)), "{message}: {messages:#?}");
+    }
+}
