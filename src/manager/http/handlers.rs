@@ -15,7 +15,7 @@ use super::wait::{self, Outcome};
 use crate::metrics::CONTENT_TYPE;
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use stayput_api::{Code, RequestKind, StartRequest, State, Status, StopRequest};
+use stayput_api::{Code, DrainRequest, RequestKind, StartRequest, State, Status, StopRequest};
 
 /// How long a poll without `timeout` waits.
 const DEFAULT_POLL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -95,7 +95,7 @@ where
     request.check()?;
     let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
     let reply = async move { handle.stop(request, caller).await };
-    let accepted = submit(RequestKind::Stop, by, number, reply).await?;
+    let accepted = submit(RequestKind::Stop.as_str(), by, number, reply).await?;
     answer(context, listener, accepted, wait, |status| wait::stop(accepted.sequence, status)).await
 }
 
@@ -112,22 +112,37 @@ where
     let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
     let asked = request.clone();
     let reply = async move { handle.start(request, caller).await };
-    let accepted = submit(RequestKind::Start, by, number, reply).await?;
+    let accepted = submit(RequestKind::Start.as_str(), by, number, reply).await?;
     let outcome = |status: &Status| wait::start(accepted.sequence, &asked, status);
     answer(context, listener, accepted, wait, outcome).await
+}
+
+pub(super) async fn drain<B>(
+    context: &Arc<Context>,
+    sent: ControlRequest<'_, B>,
+) -> Result<Answer, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let by = sent.by;
+    Query::parse(sent.query, &[])?;
+    let request: DrainRequest = body::parse(&body::read(sent.body, context.limits.body).await?)?;
+    let (handle, number) = (context.handle.clone(), request.sequence);
+    submit("drain", by, number, async move { handle.drain(request).await }).await?;
+    Ok(status_answer(context, StatusCode::OK, &context.handle.status()))
 }
 
 /// Sends the request to the supervisor on a task of its own, so that the result is logged even if the
 /// caller has closed the connection.
 async fn submit(
-    kind: RequestKind,
+    request: &'static str,
     by: String,
     number: Option<u64>,
     reply: impl Future<Output = Result<Accepted, Refusal>> + Send + 'static,
 ) -> Result<Accepted, Refusal> {
     let task = tokio::spawn(async move {
         let outcome = reply.await;
-        let request = kind.as_str();
         match &outcome {
             Ok(Accepted { sequence, done }) => {
                 tracing::info!(request, by, sequence, done, "accepted");

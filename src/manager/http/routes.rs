@@ -48,6 +48,7 @@ enum Handler {
     Status,
     Stop,
     Start,
+    Drain,
     Livez,
     Readyz,
     Metrics,
@@ -55,10 +56,11 @@ enum Handler {
 
 /// Every route.
 #[rustfmt::skip]
-pub const ROUTES: [Route; 6] = [
+pub const ROUTES: [Route; 7] = [
     Route { path: "/es/status", method: "GET",  access: Access::Read,    handler: Handler::Status },
     Route { path: "/es/stop",   method: "POST", access: Access::Control, handler: Handler::Stop },
     Route { path: "/es/start",  method: "POST", access: Access::Control, handler: Handler::Start },
+    Route { path: "/es/drain",  method: "POST", access: Access::Control, handler: Handler::Drain },
     Route { path: "/livez",     method: "GET",  access: Access::Open,    handler: Handler::Livez },
     Route { path: "/readyz",    method: "GET",  access: Access::Open,    handler: Handler::Readyz },
     Route { path: "/metrics",   method: "GET",  access: Access::Metrics, handler: Handler::Metrics },
@@ -86,8 +88,8 @@ where
     let route = ROUTES.iter().find(|route| route.path == request.uri().path());
     let answer = match route {
         None => {
-            let message = "the routes are /es/status, /es/stop, /es/start, /livez, /readyz and \
-                          /metrics";
+            let message = "the routes are /es/status, /es/stop, /es/start, /es/drain, /livez, \
+                          /readyz and /metrics";
             Answer::problem(Refusal::new(Code::NotFound, message), None)
         }
         Some(route) if method != route.method && (route.method, method) != ("GET", "HEAD") => {
@@ -195,6 +197,7 @@ where
         Handler::Status => handlers::status(context, listener, query).await,
         Handler::Stop => handlers::stop(context, sent()).await,
         Handler::Start => handlers::start(context, sent()).await,
+        Handler::Drain => handlers::drain(context, sent()).await,
         Handler::Livez => Ok(handlers::livez(context).await),
         Handler::Readyz => Ok(handlers::readyz(context).await),
         Handler::Metrics => Ok(handlers::metrics(context)),

@@ -1,7 +1,9 @@
 //! The events of the lifecycle.
 
 use super::{Intent, Millis};
-use stayput_api::{ConfigChoice, Exit, Process, Refusal, Run, StartRequest, StopRequest};
+use stayput_api::{
+    ConfigChoice, DrainRequest, Exit, Process, Refusal, Run, StartRequest, StopRequest,
+};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +22,8 @@ pub enum Event {
         /// Who sent it.
         by: String,
     },
+    /// `POST /es/drain`, authorised.
+    Drain(DrainRequest),
     /// Answer to [`super::Effect::Prepare`].
     Prepared(Result<Prepared, Refusal>),
     /// This version of the journal, and so every earlier one, is on disk.
@@ -139,7 +143,7 @@ impl Tree {
 /// What the lifecycle waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
-    /// The drain is over.
+    /// The drain is over, of a stop or ahead of one.
     Drain,
     /// The grace of leader and server is over.
     Grace,

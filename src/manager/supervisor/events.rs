@@ -18,7 +18,9 @@ impl Supervisor {
                 let running = self.lifecycle.state() == api::State::Running;
                 self.readiness.ask(running, reply);
             }
-            Call::Stop { .. } | Call::Start { .. } if self.lifecycle.is_deciding() => {
+            Call::Stop { .. } | Call::Start { .. } | Call::Drain { .. }
+                if self.lifecycle.is_deciding() =>
+            {
                 self.waiting.push_back(call);
             }
             Call::Stop { request, by, reply } => {
@@ -28,6 +30,10 @@ impl Supervisor {
             Call::Start { request, by, reply } => {
                 self.reply = Some(reply);
                 self.feed(Event::Start { request, by });
+            }
+            Call::Drain { request, reply } => {
+                self.reply = Some(reply);
+                self.feed(Event::Drain(request));
             }
         }
     }
