@@ -63,6 +63,7 @@ pub(super) fn pod(number: usize) -> Pod {
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
+        unserved_since: None,
         update: Ok(None),
         live: None,
         ignores_change: false,

@@ -1,4 +1,4 @@
-//! Bodies of `POST /es/stop` and `POST /es/start`.
+//! Bodies of `POST /es/stop`, `POST /es/start` and `POST /es/drain`.
 
 use std::fmt;
 use std::time::Duration;
@@ -250,4 +250,17 @@ pub struct StartRequest {
     /// Which config to start with.
     #[serde(default)]
     pub config: ConfigChoice,
+}
+
+/// Body of `POST /es/drain`. Every field may be left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DrainRequest {
+    /// Sequence of the stop that is to follow: refused once the manager has accepted it, or a higher
+    /// one, and it has an effect only once.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
+    /// Uid of the pod the request is meant for.
+    #[serde(default, deserialize_with = "pod", skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
 }

@@ -97,6 +97,14 @@ pub enum Action {
         /// The pod.
         uid: String,
     },
+    /// `POST /es/drain`: the node is not ready while its stop is prepared. If no stop follows, its
+    /// manager is ready again by itself.
+    Drain {
+        /// The pod.
+        uid: String,
+        /// Sequence of the stop that follows.
+        sequence: u64,
+    },
     /// `POST /es/stop`.
     Stop {
         /// The pod.
@@ -183,6 +191,7 @@ impl Action {
             | Self::Resize { uid, .. }
             | Self::DeletePod { uid }
             | Self::Stop { uid, .. }
+            | Self::Drain { uid, .. }
             | Self::EndDrain { uid, .. }
             | Self::Start { uid, .. } => Some(uid),
             Self::WriteLedger(_)

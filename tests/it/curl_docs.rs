@@ -67,6 +67,7 @@ fn expected(block: &Block) -> &'static str {
         "Checksum" => "\"checksum\":\"sha256:",
         "Start" if has("wrong") => "\n412\n",
         "Start" => "\"desired\":\"running\",\"state\":\"running\"",
+        "Not ready, ahead of a stop" => "\"ready\":false",
         "Restart" if has("last_good") => "\"config\":\"last_good\"",
         "Restart" => "\n409\n",
         "Upgrade" => "200\n",

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stayput_api::{Code, Problem, StartRequest, Status, StopRequest};
+use stayput_api::{Code, DrainRequest, Problem, StartRequest, Status, StopRequest};
 use stayput_manager::http::{Access, ROUTES};
 use yaml_rust2::{Yaml, YamlLoader};
 
@@ -88,6 +88,7 @@ fn requests_have_the_fields_that_are_written_down() {
     for (name, sample) in [
         ("StopRequest", include_str!("../../proto/samples/stop-request.json")),
         ("StartRequest", include_str!("../../proto/samples/start-request.json")),
+        ("DrainRequest", include_str!("../../proto/samples/drain-request.json")),
     ] {
         let sample: Value = serde_json::from_str(sample).unwrap();
         let fields = sample.as_object().unwrap().keys().cloned().collect();
@@ -110,6 +111,7 @@ fn samples_are_read_and_written_without_loss() {
     }
     survives::<StopRequest>(include_str!("../../proto/samples/stop-request.json"));
     survives::<StartRequest>(include_str!("../../proto/samples/start-request.json"));
+    survives::<DrainRequest>(include_str!("../../proto/samples/drain-request.json"));
     for sample in [
         include_str!("../../proto/samples/problem-checksum-mismatch.json"),
         include_str!("../../proto/samples/problem-unauthenticated.json"),

@@ -15,7 +15,7 @@ use super::wait::{self, Outcome};
 use crate::metrics::CONTENT_TYPE;
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use stayput_api::{Code, StartRequest, State, Status, StopRequest, UpgradeRequest};
+use stayput_api::{Code, DrainRequest, StartRequest, State, Status, StopRequest, UpgradeRequest};
 
 /// How long a poll without `timeout` waits.
 const DEFAULT_POLL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -115,6 +115,21 @@ where
     let accepted = submit("start", by, number, reply).await?;
     let outcome = |status: &Status| wait::start(accepted.sequence, &asked, status);
     answer(context, listener, accepted, wait, outcome).await
+}
+
+pub(super) async fn drain<B>(
+    context: &Arc<Context>,
+    sent: ControlRequest<'_, B>,
+) -> Result<Answer, Refusal>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    Query::parse(sent.query, &[])?;
+    let request: DrainRequest = body::parse(&body::read(sent.body, context.limits.body).await?)?;
+    let (handle, number) = (context.handle.clone(), request.sequence);
+    submit("drain", sent.by, number, async move { handle.drain(request).await }).await?;
+    Ok(status_answer(context, StatusCode::OK, &context.handle.status()))
 }
 
 pub(super) async fn upgrade<B>(

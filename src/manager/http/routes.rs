@@ -48,6 +48,7 @@ enum Handler {
     Status,
     Stop,
     Start,
+    Drain,
     Upgrade,
     Livez,
     Readyz,
@@ -56,10 +57,11 @@ enum Handler {
 
 /// Every route.
 #[rustfmt::skip]
-pub const ROUTES: [Route; 7] = [
+pub const ROUTES: [Route; 8] = [
     Route { path: "/es/status", method: "GET",  access: Access::Read,    handler: Handler::Status },
     Route { path: "/es/stop",   method: "POST", access: Access::Control, handler: Handler::Stop },
     Route { path: "/es/start",  method: "POST", access: Access::Control, handler: Handler::Start },
+    Route { path: "/es/drain",  method: "POST", access: Access::Control, handler: Handler::Drain },
     Route { path: "/es/upgrade", method: "POST", access: Access::Control, handler: Handler::Upgrade },
     Route { path: "/livez",     method: "GET",  access: Access::Open,    handler: Handler::Livez },
     Route { path: "/readyz",    method: "GET",  access: Access::Open,    handler: Handler::Readyz },
@@ -88,8 +90,8 @@ where
     let route = ROUTES.iter().find(|route| route.path == request.uri().path());
     let answer = match route {
         None => {
-            let message = "the routes are /es/status, /es/stop, /es/start, /es/upgrade, /livez, \
-                          /readyz and /metrics";
+            let message = "the routes are /es/status, /es/stop, /es/start, /es/drain, /es/upgrade, \
+                          /livez, /readyz and /metrics";
             Answer::problem(Refusal::new(Code::NotFound, message), None)
         }
         Some(route) if method != route.method && (route.method, method) != ("GET", "HEAD") => {
@@ -197,6 +199,7 @@ where
         Handler::Status => handlers::status(context, listener, query).await,
         Handler::Stop => handlers::stop(context, sent()).await,
         Handler::Start => handlers::start(context, sent()).await,
+        Handler::Drain => handlers::drain(context, sent()).await,
         Handler::Upgrade => handlers::upgrade(context, sent()).await,
         Handler::Livez => Ok(handlers::livez(context).await),
         Handler::Readyz => Ok(handlers::readyz(context).await),

@@ -283,7 +283,10 @@ impl Lifecycle {
                 });
                 out.push(Effect::Spawn(prepared));
             }
-            Act::Acknowledge => out.push(Effect::Reply(self.outcome(&pending))),
+            Act::Acknowledge => {
+                self.end_drain_ahead();
+                out.push(Effect::Reply(self.outcome(&pending)));
+            }
             Act::Refuse(refusal) => out.push(Effect::Reply(Err(refusal))),
         }
     }

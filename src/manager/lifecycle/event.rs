@@ -1,7 +1,9 @@
 //! The events of the lifecycle.
 
 use super::{Checked, Intent, Millis, TakenOver};
-use stayput_api::{ConfigChoice, Exit, Process, Refusal, Run, StartRequest, StopRequest};
+use stayput_api::{
+    ConfigChoice, DrainRequest, Exit, Process, Refusal, Run, StartRequest, StopRequest,
+};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +22,8 @@ pub enum Event {
         /// Who sent it.
         by: String,
     },
+    /// `POST /es/drain`, authorised.
+    Drain(DrainRequest),
     /// `POST /es/upgrade`, authorised.
     Upgrade,
     /// Answer to [`super::Effect::CheckProgram`].
@@ -149,7 +153,7 @@ impl Tree {
 /// What the lifecycle waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
-    /// The drain is over.
+    /// The drain is over, of a stop or ahead of one.
     Drain,
     /// The grace of leader and server is over.
     Grace,

@@ -20,6 +20,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 mod commit;
+mod drain;
 mod effect;
 mod ended_with_manager;
 mod ending;
@@ -81,6 +82,8 @@ pub struct Lifecycle {
     failure: Option<Held>,
     /// Why a start that is due by [`Intent::resume`] was not made.
     resume_refused: Option<RefusedResume>,
+    /// The highest sequence that a drain ahead of a stop had in this boot.
+    drained: u64,
     /// The last stop asked that the manager ends when the engine is stopped.
     leaves: bool,
     /// Why the last write of the journal failed; none after a good one.
@@ -120,6 +123,7 @@ impl Lifecycle {
             own_ends: Vec::new(),
             failure: None,
             resume_refused: None,
+            drained: 0,
             leaves: false,
             journal_error: None,
             terminating: false,
@@ -143,6 +147,7 @@ impl Lifecycle {
             Event::Boot(recovered) => self.boot(now, recovered, out),
             Event::Stop { request, by } => self.stop_requested(now, request, by, out),
             Event::Start { request, by } => self.start_requested(now, request, by, out),
+            Event::Drain(request) => self.drain_requested(now, request, out),
             Event::Prepared(result) => self.prepared(now, result, out),
             Event::Persisted(version) => self.persisted(now, version, out),
             Event::PersistFailed { version, error } => {

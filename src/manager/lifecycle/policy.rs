@@ -9,6 +9,9 @@ pub struct Limits;
 impl Limits {
     /// Without a readiness probe, an engine that has run this long counts as ready.
     pub const SETTLE_TIME: Millis = 10_000;
+    /// How long a drain ahead of a stop takes, if no stop comes. As long as the reconciler drains at
+    /// most.
+    pub const DRAIN_AHEAD: Millis = 10_000;
     /// How long a JVM gets to print its threads before it is killed.
     pub const THREAD_DUMP_TIMEOUT: Millis = 500;
     /// How long KILL may take before a process counts as stuck.

@@ -109,7 +109,7 @@ impl Lifecycle {
         }
     }
 
-    fn for_this_pod(&self, request: &Request) -> Result<(), Refusal> {
+    pub(super) fn for_this_pod(&self, request: &Request) -> Result<(), Refusal> {
         match (request.pod(), &self.policy.pod) {
             (None, _) => Ok(()),
             (Some(_), None) => Err(Refusal::new(

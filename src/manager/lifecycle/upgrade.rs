@@ -153,6 +153,8 @@ impl Lifecycle {
             Phase::Running if self.timers.contains_key(&Timer::Prove) => {
                 Some("its config has not proved itself yet: that takes a minute")
             }
+            // It is not handed over: the engine would be ready again while its stop is prepared.
+            Phase::Running if self.drains_ahead() => Some("a stop of it is prepared"),
             Phase::Running => None,
             Phase::Starting | Phase::Backoff => Some("it is being started"),
             Phase::Draining

@@ -104,6 +104,13 @@ impl Lifecycle {
             return reason("preparing", message.to_owned());
         }
         match self.phase {
+            Phase::Running if self.drains_ahead() => reason(
+                "draining",
+                format!(
+                    "not ready on purpose, because a stop is prepared; ready again {}",
+                    self.until(Timer::Drain)
+                ),
+            ),
             Phase::Running => None,
             Phase::Stopped if self.intent.desired == Desired::Stopped => {
                 match (&self.resume_refused, &self.intent.resume) {

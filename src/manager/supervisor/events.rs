@@ -19,7 +19,7 @@ impl Supervisor {
                 self.readiness.ask(running, reply);
             }
             Call::ServerClosed => self.feed(Event::ServerClosed),
-            Call::Stop { .. } | Call::Start { .. } | Call::Upgrade { .. }
+            Call::Stop { .. } | Call::Start { .. } | Call::Drain { .. } | Call::Upgrade { .. }
                 if self.lifecycle.is_deciding() =>
             {
                 self.waiting.push_back(call);
@@ -31,6 +31,10 @@ impl Supervisor {
             Call::Start { request, by, reply } => {
                 self.reply = Some(reply);
                 self.feed(Event::Start { request, by });
+            }
+            Call::Drain { request, reply } => {
+                self.reply = Some(reply);
+                self.feed(Event::Drain(request));
             }
             Call::Upgrade { reply } => {
                 self.reply = Some(reply);

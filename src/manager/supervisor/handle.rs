@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config_watch::ConfigWatch;
-use stayput_api::{Accepted, Code, Refusal, StartRequest, Status, StopRequest};
+use stayput_api::{Accepted, Code, DrainRequest, Refusal, StartRequest, Status, StopRequest};
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
@@ -20,6 +20,10 @@ pub(crate) enum Call {
     Start {
         request: StartRequest,
         by: String,
+        reply: Reply,
+    },
+    Drain {
+        request: DrainRequest,
         reply: Reply,
     },
     /// Execute another version of the manager.
@@ -69,6 +73,14 @@ impl Handle {
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
     pub async fn start(&self, request: StartRequest, by: String) -> Result<Accepted, Refusal> {
         self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
+    }
+
+    /// Requests a drain ahead of a stop.
+    ///
+    /// # Errors
+    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
+    pub async fn drain(&self, request: DrainRequest) -> Result<Accepted, Refusal> {
+        self.ask(|reply| Call::Drain { request, reply }).await.unwrap_or_else(unavailable)
     }
 
     /// Requests that another version of the manager takes over.

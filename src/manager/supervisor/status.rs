@@ -117,7 +117,7 @@ fn build(
         cursor: cursor(manager, generation),
         desired: lifecycle.desired(),
         state: lifecycle.state(),
-        ready: readiness.ready(),
+        ready: if lifecycle.drains_ahead() { Some(false) } else { readiness.ready() },
         ready_error: readiness.error().map(str::to_owned),
         since: timestamp(lifecycle.since()),
         sequence: lifecycle.intent().fencing.sequence,

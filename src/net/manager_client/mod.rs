@@ -19,7 +19,7 @@ use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
 
 use crate::https::{self, Bounds, Target};
-use stayput_api::{Cursor, StartRequest, Status, StopRequest, UpgradeRequest};
+use stayput_api::{Cursor, DrainRequest, StartRequest, Status, StopRequest, UpgradeRequest};
 
 pub use address::{Address, AddressError, Credentials};
 pub use error::{
@@ -153,6 +153,15 @@ impl ManagerClient {
     ) -> Result<Answer, ClientError> {
         let pod = request.pod.clone().or_else(|| self.pod.clone());
         self.post("/es/start", &StartRequest { pod, ..request.clone() }, wait).await
+    }
+
+    /// Requests a drain ahead of a stop.
+    ///
+    /// # Errors
+    /// See [`ClientError`].
+    pub async fn drain(&self, request: &DrainRequest) -> Result<Answer, ClientError> {
+        let pod = request.pod.clone().or_else(|| self.pod.clone());
+        self.post("/es/drain", &DrainRequest { pod, ..request.clone() }, None).await
     }
 
     async fn post<T: Serialize>(

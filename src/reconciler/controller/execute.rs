@@ -6,6 +6,7 @@ mod patches;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use tokio::time::timeout;
 
 use super::apiserver::{ApiError, namespaced_name};
 use super::concurrency::join_limited;
@@ -17,12 +18,15 @@ use super::observe::Observer;
 use super::pods::{Facts, Reading};
 use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
-use stayput_api::{Span, StartRequest, StopRequest};
+use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError};
 use stayput_restart::{Action, AllocationBefore, Policy, annotation};
 
 /// How long a flush may take: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a manager may take to answer that it drains.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The answer to one action.
 enum Answered {
@@ -157,6 +161,7 @@ impl Executor<'_> {
                 }
             }
             // Managers.
+            Action::Drain { uid, sequence } => self.drain(uid, *sequence).await,
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 let Some(client) = self.observer.managers.client(uid) else {
@@ -234,6 +239,21 @@ impl Executor<'_> {
 
     fn facts(&self, pod: &Pod) -> Option<Box<Facts>> {
         Facts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
+    }
+
+    /// Nothing waits for a drain ahead of a stop: without it the node drains after the stop.
+    async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
+        let Some(client) = self.observer.managers.client(uid) else { return Err(gone(uid)) };
+        let request = DrainRequest { sequence: Some(sequence), pod: Some(uid.to_owned()) };
+        let answer = timeout(DRAIN_TIMEOUT, client.drain(&request)).await;
+        self.metrics.count_request(Side::Manager, "drain", matches!(answer, Ok(Ok(_))));
+        let error = match answer {
+            Ok(Ok(_)) => return Ok(Answered::Done),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::info!(pod.uid = uid, "the node drains only after its stop: {error}");
+        Ok(Answered::Done)
     }
 
     /// A refusal of a manager is no failure: it is in the status that the next observation reads.

@@ -3,6 +3,7 @@
 
 mod ages;
 mod content;
+mod endpoint_change;
 mod endpoints;
 mod engine;
 mod flushes;
@@ -32,6 +33,7 @@ use crate::engine_client::Endpoint;
 use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
+pub(super) use endpoint_change::wait_for_endpoints;
 use endpoints::Endpoints;
 pub(super) use engine::health;
 use engine::{EngineView, ViewError};

@@ -268,6 +268,13 @@ async fn act(
         .into_iter()
         .partition(|action| !stops.is_empty() && matches!(action, Action::Flush { .. }));
     let others = cx.new_phases.hold_back(others, Instant::now());
+    let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
+    let drain: Vec<String> =
+        others.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
+    if !drain.is_empty() {
+        // Apiserver: when Services stop sending them requests.
+        cx.observer.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
+    }
     let mut outcome = execute(cx, &others, cluster, spec).await;
     if !stops.is_empty() {
         if *wrote_ledger {

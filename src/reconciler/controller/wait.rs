@@ -1,7 +1,6 @@
 //! Between two reconciles: until a watch, a manager or the engine reports a change, or the time is
 //! over.
 
-mod endpoint_change;
 mod engine_change;
 mod manager_polls;
 mod owner_change;
@@ -13,7 +12,7 @@ use futures_util::future::{Either, pending};
 use tokio::time::{Instant, sleep_until};
 
 use super::context::Context;
-use super::observe::Managers;
+use super::observe::{Managers, wait_for_endpoints};
 use super::requeue::Next;
 use super::snapshot_requests::SnapshotQueue;
 use super::snapshot_view::snapshot;
@@ -21,7 +20,6 @@ use stayput_api::Cursor;
 use stayput_net::manager_client::ManagerClient;
 use stayput_restart::Snapshot;
 
-use endpoint_change::wait_for_endpoints;
 use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
 use owner_change::wait_for_owner;

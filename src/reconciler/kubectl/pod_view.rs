@@ -136,6 +136,7 @@ impl PodView {
             leaving: None,
             phase_applied_by: None,
             endpoint: Err(Unknown { message: "not read".into() }),
+            unserved_since: None,
             update: Ok(None),
             live: None,
             room: Ok(None),

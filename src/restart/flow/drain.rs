@@ -1,12 +1,26 @@
-//! While a node that is being stopped drains: its stop signal is sent as soon as Services send it no
-//! requests any more. If nothing of this is known, its manager ends the drain by itself.
+//! The drain of a node: it begins while the stop is prepared, and the stop signal is sent as soon as
+//! Services send the node no requests any more. If nothing of this is known, its manager ends the drain
+//! by itself.
 
 use crate::context::Context;
-use crate::{Action, Drain, Endpoint, Manager, Pod, Resume};
+use crate::{Action, Drain, Endpoint, Manager, Member, Pod, Resume};
+use stayput_api::State;
 
 /// How long kube-proxy may take to follow an EndpointSlice, in milliseconds: by default it writes its
 /// rules at most once a second.
 const PROXY_DELAY: u64 = 1_000;
+
+/// The drain ahead of a member's stop, to be asked for when the preparation begins. Nothing waits for
+/// it: an older manager does not know the request, and drains after the stop only.
+pub(super) fn begin_drain(
+    context: &Context<'_>,
+    member: &Member,
+    manager: &Manager,
+) -> Option<Action> {
+    let (uid, sequence) = (member.pod_uid.clone(), member.stop_sequence);
+    let serves = context.policy.drain == Drain::Auto && manager.state == State::Running;
+    serves.then_some(Action::Drain { uid, sequence })
+}
 
 /// The shorter drain of the stop with this sequence, if it is known that it may be shorter. It is sent
 /// at each look until the drain is over, a second at most: no field of a manager's status says when a
@@ -24,7 +38,10 @@ pub(super) fn end_drain(
     }
     let drain = match pod.endpoint {
         Ok(Endpoint::Absent) => 0,
-        Ok(Endpoint::NotReady) => PROXY_DELAY,
+        Ok(Endpoint::NotReady) => {
+            let since = pod.unserved_since.unwrap_or(context.snapshot.now);
+            PROXY_DELAY.saturating_sub(context.snapshot.now.since(since))
+        }
         Ok(Endpoint::Ready) | Err(_) => return None,
     };
     Some(Action::EndDrain { uid: pod.uid.clone(), sequence, drain, resume, exit })

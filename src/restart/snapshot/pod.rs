@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use stayput_api::State;
 
 use super::{Known, LivePod, Manager, PodUpdate, known};
+use crate::Time;
 
 /// What decisions need of a pod.
 #[derive(
@@ -54,6 +55,11 @@ pub struct Pod {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Endpoint>")]
     pub endpoint: Known<Endpoint>,
+    /// Since when it is known that Services send no requests to it; none if they do, or if this is not
+    /// read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub unserved_since: Option<Time>,
     /// How it gets to the template that its owner wants; none if it is made from that, or if
     /// templates are not carried out here (`spec.update`).
     #[serde(with = "known")]

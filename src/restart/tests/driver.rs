@@ -152,8 +152,10 @@ impl Driver {
             self.last = None;
             return ANSWER_TIME;
         }
-        let new_actions: Vec<Action> =
+        let mut new_actions: Vec<Action> =
             made.actions.iter().filter(|action| self.is_new(action)).cloned().collect();
+        // They are done at the same time, and only a flush takes long.
+        new_actions.sort_by_key(|action| matches!(action, Action::Flush { .. }));
         if new_actions.is_empty() {
             self.last = None;
             return made.requeue_after.max(self.idle);

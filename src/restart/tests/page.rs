@@ -51,7 +51,10 @@ impl Page {
     pub(crate) fn action(&mut self, world: &mut World, action: &Action, how: &str) {
         let who = match action {
             Action::PatchPod { .. } if how.is_empty() => return,
-            Action::Stop { .. } | Action::EndDrain { .. } | Action::Start { .. }
+            Action::Drain { .. }
+            | Action::Stop { .. }
+            | Action::EndDrain { .. }
+            | Action::Start { .. }
                 if how != " (lost)" && how != " (late)" =>
             {
                 return;
@@ -207,6 +210,9 @@ pub(crate) fn describe(pod: &SimPod, world: &World) -> String {
     }
     if pod.living.is_without_container() {
         line += ", no container";
+    }
+    if machine.life().drains_ahead() {
+        line += ", drains";
     }
     if machine.frozen {
         line += ", frozen";

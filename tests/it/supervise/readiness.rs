@@ -80,6 +80,28 @@ fn why_it_is_not_ready_is_in_the_status_and_told_by_wait() {
 }
 
 #[test]
+fn ahead_of_a_stop_it_is_not_ready_until_the_engine_is_to_run_on() {
+    let pod = Pod::new();
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    let (engine, journal) = (manager.engine(), manager.status()["sequence"].clone());
+    let answer = manager.post("/es/drain", r#"{"sequence":7}"#);
+    assert_eq!((answer.code, &answer.body["ready"]), (200, &false.into()));
+    assert_eq!(
+        (&answer.body["state"], &answer.body["desired"]),
+        (&"running".into(), &"running".into())
+    );
+    assert_eq!(answer.body["reason"]["code"], "draining");
+    assert_eq!(manager.get("/readyz").code, 503);
+    assert_eq!(manager.status()["sequence"], journal, "no sequence is used up");
+    assert_eq!(manager.post("/es/start", r#"{"sequence":8}"#).code, 200);
+    super::processes::becomes(&200, || manager.get("/readyz").code);
+    assert_eq!(manager.engine(), engine);
+    assert_eq!(manager.post("/es/drain", r#"{"sequence":7}"#).code, 409);
+    assert_eq!(manager.get("/readyz").code, 200);
+}
+
+#[test]
 fn without_a_probe_ready_is_null() {
     let pod = Pod::new();
     let mut command = stayput(["run", "--socket"]);

@@ -115,7 +115,7 @@ async fn without_credentials_only_the_probes_are_open() {
     {
         assert_eq!(client.get(target, None).await.status, code, "{target}");
     }
-    for target in ["/es/stop", "/es/start"] {
+    for target in ["/es/stop", "/es/start", "/es/drain"] {
         assert_eq!(client.post(target, None, "{}").await.status, 401, "{target}");
     }
     let open = World::with(Limits::default(), |settings| settings.open_metrics = true).await;

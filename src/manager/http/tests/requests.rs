@@ -59,6 +59,18 @@ async fn requests_reach_the_supervisor_as_they_were_sent() {
 }
 
 #[tokio::test]
+async fn a_drain_reaches_the_supervisor_and_is_answered_with_the_status() {
+    let world = World::new().await;
+    let mut client = world.unix().await;
+    let answer = client.post("/es/drain", None, r#"{"sequence":43,"pod":"u-1"}"#).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["state"]), (200, &json!("running")));
+    let seen = world.script.lock().unwrap().seen.clone();
+    assert_eq!(seen, [r#"DrainRequest { sequence: Some(43), pod: Some("u-1") }"#]);
+    let refused = client.post("/es/drain", None, r#"{"drain":"10s"}"#).await;
+    assert_eq!(refused.problem(), (400, "invalid_body".into()));
+}
+
+#[tokio::test]
 async fn refusals_carry_code_sentence_and_current_status() {
     let world = World::new().await;
     let mut client = world.unix().await;
@@ -88,7 +100,13 @@ async fn bodies_that_cannot_be_used_are_named_and_go_no_further() {
         assert!(refused.json()["detail"].as_str().unwrap().contains(part), "{refused:?}");
         assert_eq!(refused.json()["current"]["state"], "running");
     }
-    for target in ["/es/stop?wiat=1s", "/es/stop?wait=soon", "/es/start?after=a", "/es/stop?wait"] {
+    for target in [
+        "/es/stop?wiat=1s",
+        "/es/stop?wait=soon",
+        "/es/start?after=a",
+        "/es/stop?wait",
+        "/es/drain?wait=1s",
+    ] {
         let refused = client.post(target, None, "").await;
         assert_eq!(refused.problem(), (400, "invalid_query".into()), "{target}");
     }
@@ -122,6 +140,7 @@ async fn unknown_routes_and_methods_are_named() {
         ("PUT", "/es/stop", "POST"),
         ("GET", "/es/start", "POST"),
         ("HEAD", "/es/start", "POST"),
+        ("GET", "/es/drain", "POST"),
         ("DELETE", "/metrics", "GET, HEAD"),
         ("OPTIONS", "/livez", "GET, HEAD"),
         ("BREW", "/readyz", "GET, HEAD"),

@@ -189,6 +189,10 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
                 script.seen.push(format!("{by} {request:?}"));
                 let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
             }
+            Call::Drain { request, reply } => {
+                script.seen.push(format!("{request:?}"));
+                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
+            }
             Call::Upgrade { reply } => {
                 script.seen.push("upgrade".to_owned());
                 let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));

@@ -1,6 +1,7 @@
 //! What the lifecycle decides, as scenarios; `model` checks every decision that can occur.
 
 mod defects_of_2019;
+mod drain;
 mod ended_with_manager;
 mod exit;
 mod held;

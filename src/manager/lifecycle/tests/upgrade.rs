@@ -57,6 +57,9 @@ fn a_stop_with_a_resume_goes_on() {
 #[test]
 fn it_is_refused_while_anything_is_under_way() {
     let mut world = running();
+    world.drains_ahead(1).expect("it is running");
+    world.asks_for_upgrade();
+    assert_eq!(refusal(&world), Code::NotAtRest, "its stop is prepared");
     world.asks(stop(1));
     world.works();
     world.asks_for_upgrade();

@@ -6,7 +6,9 @@ use crate::lifecycle::{
     Checked, Effect, Event, ExitStatus, Intent, KeepAs, Lifecycle, Millis, Phase, Policy, Prepared,
     Recovered, Request, Timer, Tree,
 };
-use stayput_api::{Accepted, Code, ConfigChoice, Desired, Exit, Process, Refusal, Run};
+use stayput_api::{
+    Accepted, Code, ConfigChoice, Desired, DrainRequest, Exit, Process, Refusal, Run,
+};
 
 /// Checksum of what is mounted.
 pub(super) const MOUNTED: &str = "sha256:mounted";
@@ -159,6 +161,17 @@ impl World {
             Request::Stop(request) => Event::Stop { request, by },
             Request::Start(request) => Event::Start { request, by },
         });
+    }
+
+    /// Asks for a drain ahead of the stop with this sequence: it is answered at once, and nothing
+    /// else is done.
+    pub(super) fn drains_ahead(&mut self, sequence: u64) -> Result<Accepted, Refusal> {
+        let request = DrainRequest { sequence: Some(sequence), pod: None };
+        let mut effects = self.lifecycle.step(self.now, Event::Drain(request));
+        match (effects.pop(), effects.is_empty()) {
+            (Some(Effect::Reply(reply)), true) => reply,
+            _ => panic!("a drain ahead of a stop has one effect, its answer: {effects:?}"),
+        }
     }
 
     pub(super) fn asks_for_upgrade(&mut self) {

@@ -1,24 +1,68 @@
 //! Whether Services send requests to a pod: the EndpointSlices of its namespace. They are listed only
 //! while a manager drains. Without the right to do so, the manager ends the drain by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::discovery::v1::{Endpoint as Entry, EndpointConditions, EndpointSlice};
 use kube::api::ObjectList;
+use tokio::task::JoinSet;
 
+use super::endpoint_change::wait_for_endpoints;
+use super::snapshot::now;
 use crate::controller::apiserver::{ApiError, Apiserver};
-use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Unknown};
+use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
 
 /// What was listed last, for the pods that drained then.
 #[derive(Debug, Default)]
 pub(in super::super) struct Endpoints {
     version: Option<String>,
+    unserved: Unserved,
+    /// Follows the EndpointSlices between two observations.
+    following: JoinSet<()>,
+}
+
+/// Since when it is known that pods are sent no requests, by uid.
+#[derive(Debug, Clone, Default)]
+struct Unserved(Arc<Mutex<BTreeMap<String, Time>>>);
+
+impl Unserved {
+    /// Takes what is known of a pod now; since when it is sent no requests.
+    fn note(&self, uid: &str, endpoint: &Known<Endpoint>, now: Time) -> Option<Time> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if *endpoint != Ok(Endpoint::NotReady) {
+            known.remove(uid);
+            return None;
+        }
+        Some(*known.entry(uid.to_owned()).or_insert(now))
+    }
+
+    fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 impl Endpoints {
     /// Since which version a change of the EndpointSlices may end a drain; none if none is awaited.
     pub(in super::super) fn awaited_since(&self) -> Option<&str> {
         self.version.as_deref()
+    }
+
+    /// Follows these pods, which begin to drain, until the next observation: while actions are carried
+    /// out nothing is observed.
+    pub(in super::super) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
+        let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
+        self.following.spawn(async move {
+            // What cannot be listed is reported by the observation.
+            while let Ok(listed) = api.endpoint_slices(&namespace).await {
+                let note = |uid| unserved.note(uid, &endpoint(Ok(&listed), uid), now());
+                if pods.iter().filter_map(|uid| note(uid)).count() == pods.len() {
+                    return;
+                }
+                let version = listed.metadata.resource_version;
+                wait_for_endpoints(api.clone(), namespace.clone(), version).await;
+            }
+        });
     }
 
     /// Completes these pods.
@@ -30,8 +74,10 @@ impl Endpoints {
         pods: &mut [Pod],
     ) {
         self.version = None;
+        self.following = JoinSet::new();
         let drains = |pod: &Pod| pod.manager.as_ref().is_ok_and(|manager| manager.draining);
         if policy.drain != Drain::Auto || !pods.iter().any(drains) {
+            self.unserved.clear();
             return;
         }
         let listed = api.endpoint_slices(namespace).await;
@@ -41,6 +87,7 @@ impl Endpoints {
         let listed = listed.as_ref();
         for pod in pods.iter_mut().filter(|pod| drains(pod)) {
             pod.endpoint = endpoint(listed, &pod.uid);
+            pod.unserved_since = self.unserved.note(&pod.uid, &pod.endpoint, now());
             if pod.endpoint == Ok(Endpoint::Ready) {
                 self.version = listed.ok().and_then(|list| list.metadata.resource_version.clone());
             }
@@ -92,6 +139,19 @@ mod tests {
             "items": items,
         }))
         .expect("a list")
+    }
+
+    #[test]
+    fn it_counts_since_the_first_look_without_requests_to_it() {
+        let unserved = Unserved::default();
+        let note = |endpoint, now| unserved.note("a", &Ok(endpoint), Time(now));
+        assert_eq!(note(Endpoint::Ready, 1), None);
+        assert_eq!(note(Endpoint::NotReady, 2), Some(Time(2)));
+        assert_eq!(note(Endpoint::NotReady, 3), Some(Time(2)));
+        assert_eq!(note(Endpoint::Ready, 4), None);
+        assert_eq!(note(Endpoint::NotReady, 5), Some(Time(5)));
+        let unknown = Err(Unknown { message: "forbidden".into() });
+        assert_eq!(unserved.note("a", &unknown, Time(6)), None, "nothing is assumed");
     }
 
     #[test]

@@ -5,11 +5,12 @@ use super::last_check::{may_stop, why_not};
 use super::mounted::until_mounted;
 use super::update;
 use crate::context::Context;
+use crate::flow::drain::begin_drain;
 use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
 use crate::flow::observed::{expected_now, is_over_time};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::rules::preflight;
-use crate::{Action, Code, Ledger, Manager, Member, Pod, Restart, Resume};
+use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume};
 
 /// After a stop without a start its manager starts the engine by itself, in milliseconds. Longer than
 /// a stop and the look at its result take, and short for a cluster without a node.
@@ -82,30 +83,34 @@ fn prepare_stop(
     hand_over(context, ledger, member)?;
     // Nothing is limited in vain.
     rules_allow()?;
-    prepare_and_flush(context, ledger, restart, member)?;
+    prepare_and_flush(context, ledger, restart, member, manager)?;
     Ok(may_stop(context, ledger, restart, pod)?)
 }
 
-/// Passes once the engine is prepared and flushed. Both are asked for at once: neither needs the other.
+/// Passes once the engine is prepared and flushed. Both are asked for at once, with the drain: none needs
+/// another.
 fn prepare_and_flush(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
     member: &Member,
+    manager: &Manager,
 ) -> Result<(), Turn> {
     let prepared = prepare(context, ledger, restart, member);
     if context.snapshot.flushed.contains(&member.node) || context.index.engine().is_err() {
         return prepared;
     }
-    let flush = Action::Flush { node: member.node.clone() };
-    Err(match prepared {
-        Ok(()) => Turn::act_and_wait(flush, Code::Preparing, "flushing"),
-        Err(Turn::Act(mut changes, blocker)) if !changes.actions.is_empty() => {
-            changes.actions.push(flush);
-            Turn::Act(changes, blocker)
+    let (mut changes, blocker) = match prepared {
+        Ok(()) => {
+            let flushing = Blocker { code: Code::Preparing, message: "flushing".into() };
+            (Box::default(), Some(flushing))
         }
-        Err(turn) => turn,
-    })
+        Err(Turn::Act(changes, blocker)) if !changes.actions.is_empty() => (changes, blocker),
+        Err(turn) => return Err(turn),
+    };
+    changes.actions.extend(begin_drain(context, member, manager));
+    changes.actions.push(Action::Flush { node: member.node.clone() });
+    Err(Turn::Act(changes, blocker))
 }
 
 /// As [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if

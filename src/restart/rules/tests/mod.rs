@@ -138,6 +138,7 @@ fn pod(name: &str) -> Pod {
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(Unknown { message: "not read".into() }),
+        unserved_since: None,
         update: Ok(None),
         live: None,
         ignores_change: false,

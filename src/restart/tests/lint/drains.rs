@@ -1,8 +1,36 @@
-//! A drain ends early only if the manager has taken our stop, drains, and nobody is sent there.
+//! A drain begins ahead only of a stop that is being prepared, of a node that has a slot; it ends early only if the manager has taken our stop, drains, and nobody is sent there.
 
 use super::facts::Facts;
-use crate::{Drain, Endpoint};
+use crate::{Action, Drain, Endpoint, Plan, Step};
 use stayput_api::{RequestKind, State};
+
+/// What kube-proxy may take to follow.
+const PROXY_DELAY: u64 = 1_000;
+
+pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
+    let member = facts
+        .restart()
+        .and_then(|restart| restart.members.iter().find(|member| member.pod_uid == uid));
+    let (Some(member), Some(manager)) = (member, facts.manager(uid)) else {
+        wrong.push(format!("{uid} drains, which has no slot or is not known"));
+        return;
+    };
+    let name = &member.node;
+    if facts.policy.drain != Drain::Auto {
+        wrong.push(format!("{name} drains ahead of its stop, though its time is fixed"));
+    }
+    if member.step != Step::Restarting || member.stop_sequence != sequence {
+        wrong.push(format!("{name} drains for {sequence}, which is not the stop of its slot"));
+    }
+    if manager.sequence >= sequence || manager.state != State::Running {
+        wrong.push(format!("{name} drains ahead of a stop that was sent"));
+    }
+    let is_prepared =
+        |action: &Action| matches!(action, Action::Flush { node } if *node == member.node);
+    if !plan.actions.iter().any(is_prepared) {
+        wrong.push(format!("{name} drains, and its stop is not prepared"));
+    }
+}
 
 pub(super) fn end(facts: &Facts, uid: &str, sequence: u64, drain: u64, wrong: &mut Vec<String>) {
     let (Some(pod), Some(manager)) = (facts.pod(uid), facts.manager(uid)) else {
@@ -22,7 +50,10 @@ pub(super) fn end(facts: &Facts, uid: &str, sequence: u64, drain: u64, wrong: &m
     }
     match &pod.endpoint {
         Ok(Endpoint::Absent) => {}
-        Ok(Endpoint::NotReady) if drain > 0 => {}
+        Ok(Endpoint::NotReady)
+            if pod
+                .unserved_since
+                .is_some_and(|since| facts.snapshot.now.since(since) + drain >= PROXY_DELAY) => {}
         other => {
             wrong.push(format!("the drain of {name} ends after {drain} ms more at {other:?}"));
         }

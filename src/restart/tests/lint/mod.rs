@@ -38,6 +38,9 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                 requests::stop(&facts, plan, uid, *sequence, &mut wrong);
                 requests::resume(&facts, uid, *sequence, resume.as_ref(), &mut wrong);
             }
+            Action::Drain { uid, sequence } => {
+                drains::begin(&facts, plan, uid, *sequence, &mut wrong);
+            }
             Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 updates::exit(&facts, uid, *sequence, *exit, &mut wrong);
                 drains::end(&facts, uid, *sequence, *drain, &mut wrong);

@@ -60,6 +60,7 @@ fn acted_on(facts: &Facts, plan: &Plan) -> BTreeSet<String> {
             | Action::Resize { uid, .. }
             | Action::DeletePod { uid }
             | Action::Stop { uid, .. }
+            | Action::Drain { uid, .. }
             | Action::EndDrain { uid, .. }
             | Action::Start { uid, .. } => {
                 acted.insert(uid.clone());

@@ -107,6 +107,7 @@ scenarios! {
     deleted_with_its_pods
     deadline_after_absence
     drain
+    drain_ahead
     drift
     drift_left_out
     drift_stuck

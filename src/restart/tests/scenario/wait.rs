@@ -42,6 +42,10 @@ pub(super) fn until(driver: &mut Driver, words: &[&str]) {
         ["something", "is", "owed"] => {
             driver.run(LONGEST, |driver| !driver.world.ledger().debts.start.is_empty())
         }
+        [pod, "drains"] => driver.run(LONGEST, |driver| {
+            let found = driver.world.pods.iter().find(|other| other.name == *pod);
+            found.is_some_and(|pod| pod.machine.is_draining())
+        }),
         [pod, "is", state] => driver.run(LONGEST, |driver| {
             let found = driver.world.pods.iter().find(|other| other.name == *pod);
             found.is_some_and(|pod| pod.machine.life().state().as_str() == *state)

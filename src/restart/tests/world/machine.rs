@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{LastExit, LastRequest, Manager, Run};
-use stayput_api::{Code, ConfigChoice, Refusal, StartRequest, StopRequest};
+use stayput_api::{Code, ConfigChoice, DrainRequest, Refusal, StartRequest, StopRequest};
 use stayput_manager::lifecycle::{
     Effect, Event, ExitStatus, KeepAs, Lifecycle, Policy, Prepared, Recovered, Tree,
 };
@@ -29,6 +29,7 @@ pub(crate) struct Habits {
 pub(crate) enum Asked {
     Stop(StopRequest),
     Start(StartRequest),
+    Drain(DrainRequest),
 }
 
 /// A process of the engine.
@@ -208,6 +209,7 @@ impl Machine {
         let reply = match asked {
             Asked::Stop(request) => self.happens(now, Event::Stop { request, by }),
             Asked::Start(request) => self.happens(now, Event::Start { request, by }),
+            Asked::Drain(request) => self.happens(now, Event::Drain(request)),
         };
         match reply {
             Some(Ok(_)) if self.life.intent().fencing.sequence > before.sequence => {
@@ -328,6 +330,12 @@ impl Machine {
                 None
             }
             Effect::DumpThreads | Effect::Reply(_) => None,
+            // Nobody upgrades a manager here.
+            Effect::CheckProgram
+            | Effect::EndCheck
+            | Effect::CloseServer
+            | Effect::Execute
+            | Effect::OpenServer(_) => None,
         }
     }
 
@@ -419,6 +427,7 @@ impl Machine {
             ready: Some(
                 self.up(now).is_some()
                     && !self.is_silent()
+                    && !self.is_draining()
                     && self.life.state() == stayput_api::State::Running,
             ),
             sequence: self.life.intent().fencing.sequence,

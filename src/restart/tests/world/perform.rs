@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Asked, Judgement, SimPod, Verdict, World};
 use crate::{Action, Change, annotation};
-use stayput_api::{Span, StartRequest, State, StopRequest};
+use stayput_api::{DrainRequest, Span, StartRequest, State, StopRequest};
 
 /// The caller that the managers see in our requests.
 pub(crate) const US: &str = "stayput-reconciler";
@@ -41,6 +41,7 @@ pub(crate) fn describe_action(action: &Action) -> String {
         Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
         Action::DeletePod { uid } => format!("delete {uid}"),
         Action::Stop { uid, sequence, .. } => format!("stop {sequence} to {uid}"),
+        Action::Drain { uid, sequence } => format!("drain {sequence} to {uid}"),
         Action::EndDrain { uid, sequence, drain, .. } => {
             format!("stop {sequence} to {uid} again, drain {drain} ms")
         }
@@ -160,6 +161,12 @@ impl World {
                 };
                 self.ask(uid, Asked::Stop(request), US)
             }
+            Action::Drain { uid, sequence } => {
+                let request = DrainRequest { sequence: Some(*sequence), pod: Some(uid.clone()) };
+                // As the executor: nothing waits for it, whatever becomes of it.
+                self.ask(uid, Asked::Drain(request), US);
+                true
+            }
             Action::Start { uid, sequence, checksum, config } => {
                 let request = StartRequest {
                     sequence: Some(*sequence),
@@ -242,23 +249,29 @@ impl World {
         verdict: Verdict,
         took_effect: bool,
     ) {
-        let (is_stop, sequence) = match asked {
-            Asked::Stop(request) => (true, request.sequence),
-            Asked::Start(request) => (false, request.sequence),
+        let (kind, sequence) = match asked {
+            Asked::Stop(request) => ("stop", request.sequence),
+            Asked::Start(request) => ("start", request.sequence),
+            Asked::Drain(request) => ("drain", request.sequence),
         };
         let outcome = match &verdict {
             Verdict::Accepted => "accepted".into(),
+            Verdict::Again if kind == "drain" => "accepted".into(),
             Verdict::Again => "accepted before".into(),
             Verdict::Refused(code) => format!("refused, {}", code.as_str()),
             Verdict::Waits => "no answer".into(),
             Verdict::Lost => "not delivered".into(),
         };
-        let kind = if is_stop { "stop" } else { "start" };
         let number = sequence.map(|sequence| format!(" {sequence}")).unwrap_or_default();
         let whose = if by == US { String::new() } else { format!(" by {by}") };
         self.happened("ask", format!("{pod} {kind}{number}{whose}: {outcome}"));
         let uid = uid.to_owned();
         let by = by.to_owned();
+        if kind == "drain" {
+            // It decides nothing.
+            return;
+        }
+        let is_stop = kind == "stop";
         self.judged.push(Judgement { uid, pod, is_stop, sequence, by, verdict, took_effect });
     }
 

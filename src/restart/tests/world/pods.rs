@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::Machine;
 use super::template::{self, Living};
-use crate::{Endpoint, Known, Pod, Sources, Unknown};
+use crate::{Endpoint, Known, Pod, Sources, Time, Unknown};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
@@ -212,8 +212,13 @@ impl SimPod {
         }
     }
 
+    /// Since when the kubelet has seen that it drains.
+    fn unready_since(&self, now: u64) -> Option<u64> {
+        self.drains_since.map(|since| since + PROBED).filter(|seen| *seen <= now)
+    }
+
     fn endpoint(&self, now: u64) -> Known<Endpoint> {
-        let unready = self.drains_since.is_some_and(|since| since + PROBED <= now);
+        let unready = self.unready_since(now).is_some();
         match self.services {
             Services::Unknown => {
                 Err(Unknown { message: "EndpointSlices cannot be listed: forbidden".into() })
@@ -245,6 +250,7 @@ impl SimPod {
             container: self.living.is_read.then(|| "engine".to_owned()),
             annotations: self.annotations.clone(),
             ready: !self.living.is_pending
+                && self.unready_since(now).is_none()
                 && self.machine.up(now).is_some()
                 && !self.machine.is_silent()
                 && !self.terminating
@@ -256,6 +262,10 @@ impl SimPod {
             leaving: None,
             phase_applied_by: self.phase_applied_by.clone(),
             endpoint: self.endpoint(now),
+            unserved_since: self
+                .unready_since(now)
+                .filter(|_| self.endpoint(now) == Ok(Endpoint::NotReady))
+                .map(Time),
             update: Ok(self
                 .living
                 .is_read

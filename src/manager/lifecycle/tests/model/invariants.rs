@@ -210,13 +210,17 @@ fn structure(world: &World) -> Result<(), &'static str> {
         !has(Timer::Prove) || phase == Phase::Running,
         "an engine that is not up proves its config",
     )?;
+    require(
+        !has(Timer::Drain) || matches!(phase, Phase::Draining | Phase::Running),
+        "an engine that is not up drains",
+    )?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
     let rewrites = !lifecycle.is_durable();
     let only = |timer: &Timer| match timer {
         Timer::Rewrite => rewrites,
         Timer::Journal => !lifecycle.end_is_recorded(),
         Timer::Resume => phase == Phase::Stopped,
-        Timer::Prove => phase == Phase::Running,
+        Timer::Prove | Timer::Drain => phase == Phase::Running,
         _ => false,
     };
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);

@@ -16,7 +16,7 @@ use super::world::World;
 use crate::lifecycle::commit::{Act, Deciding};
 use crate::lifecycle::{Intent, Limits, OnExit, Origin, Phase, Policy, Request};
 use invariants::Memory;
-use moves::{Move, expected_move, other_moves, requests};
+use moves::{Move, drains_ahead, expected_move, other_moves, requests};
 
 /// How far the search goes.
 struct Bounds {
@@ -46,6 +46,7 @@ impl Node {
         }
         if self.requests < bounds.requests && !ended {
             moves.extend(requests(&self.world, bounds.sequences).into_iter().map(Move::Asks));
+            moves.extend(drains_ahead(&self.world, bounds.sequences));
         }
         moves
     }
@@ -54,7 +55,7 @@ impl Node {
         let mut next = self.clone();
         step.happens_in(&mut next.world);
         match step {
-            Move::Asks(_) => next.requests += 1,
+            Move::Asks(_) | Move::DrainsAhead(_) => next.requests += 1,
             Move::Crash => next.crashes += 1,
             _ => {}
         }

@@ -11,6 +11,8 @@ use stayput_api::{Code, Refusal};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Move {
     Asks(Request),
+    /// A drain is asked for, ahead of the stop with this sequence.
+    DrainsAhead(u64),
     Prepared,
     PrepareFails,
     Written,
@@ -43,6 +45,7 @@ impl Move {
     pub(super) fn happens_in(&self, world: &mut World) {
         match self {
             Self::Asks(request) => world.asks(request.clone()),
+            Self::DrainsAhead(sequence) => drop(world.drains_ahead(*sequence)),
             Self::Prepared => world.prepared(world.verify()),
             Self::PrepareFails => {
                 world.prepared(Err(Refusal::new(Code::StageFailed, "")));
@@ -104,6 +107,12 @@ pub(super) fn requests(world: &World, sequences: u64) -> Vec<Request> {
         bodies.push(stop_and_exit(0));
     }
     bodies
+}
+
+/// The drains ahead of a stop that are tried.
+pub(super) fn drains_ahead(world: &World, sequences: u64) -> Vec<Move> {
+    let highest = if world.lifecycle.is_deciding() { 0 } else { sequences };
+    (1..=highest).map(Move::DrainsAhead).collect()
 }
 
 /// Everything else that can happen.

@@ -12,7 +12,11 @@ use crate::controller::apiserver::Apiserver;
 
 /// Completes once an EndpointSlice differs from what was listed at this version; never if that is
 /// not awaited, or cannot be watched: then the next reconcile lists them again.
-pub(super) async fn wait_for_endpoints(api: Apiserver, namespace: String, since: Option<String>) {
+pub(in crate::controller) async fn wait_for_endpoints(
+    api: Apiserver,
+    namespace: String,
+    since: Option<String>,
+) {
     let Some(version) = since else { return pending().await };
     let slices: Api<EndpointSlice> = Api::namespaced(api.client(), &namespace);
     let Ok(changes) = slices.watch(&WatchParams::default(), &version).await else {
