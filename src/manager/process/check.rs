@@ -64,6 +64,9 @@ pub fn is_for_this_machine(file: &OwnedFd) -> io::Result<bool> {
 pub fn only_ours_to_write(file: &OwnedFd) -> Result<(), String> {
     let file = fstat(file).map_err(|error| error.to_string())?;
     let own = nix::unistd::geteuid().as_raw();
+    if file.st_mode & libc::S_IFMT != libc::S_IFREG {
+        return Err("it is not a file".to_owned());
+    }
     if file.st_mode & 0o022 == 0 && [0, own].contains(&file.st_uid) {
         return Ok(());
     }

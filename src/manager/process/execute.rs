@@ -2,9 +2,10 @@
 //! finds what the program before has handed over.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
@@ -33,7 +34,8 @@ pub fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
 /// # Errors
 /// It cannot be read, or there is no free descriptor.
 pub fn open_program(path: &Path) -> io::Result<OwnedFd> {
-    Ok(File::open(path)?.into())
+    // A pipe would be waited for.
+    Ok(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?.into())
 }
 
 /// The program that runs, also if its file has been replaced.

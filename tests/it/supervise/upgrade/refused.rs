@@ -4,6 +4,9 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
 use super::super::pod::Pod;
 use super::{install, install_version, start, upgrade};
 
@@ -31,6 +34,8 @@ fn a_program_that_cannot_take_over_changes_nothing() {
     };
     fs::remove_file(pod.path("stayput")).expect("removed");
     refused("No such file");
+    install(&pod, |path| mkfifo(path, Mode::S_IRWXU).expect("a fifo"));
+    refused("not a file");
     install(&pod, copy("/bin/true", 0o644));
     refused("Permission denied");
     install(&pod, copy("/bin/true", 0o775));
