@@ -75,8 +75,8 @@ pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
 /// Whether bringing these drifting pods to the config of their sources needs all nodes at once.
 ///
 /// # Errors
-/// It is not known: what an engine runs on was never seen in its sources, or the engine does not
-/// tell its version.
+/// It is not known: what an engine runs on was never seen in its sources, its manager does not answer,
+/// or the engine does not tell its version.
 pub(crate) fn at_once(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -87,20 +87,21 @@ pub(crate) fn at_once(
     judge(context, ledger, drifting.collect())
 }
 
-/// The same for a pod that was stopped for the config `expected`, with which it could be in one
-/// cluster with the others.
+/// The same for one pod, whatever its engine runs on now: `from` is the config with which it was in one
+/// cluster with the others, or could have been, and `to` the one that it would run on.
 ///
 /// # Errors
 /// As [`at_once`].
-pub(crate) fn at_once_after_stop(
+pub(crate) fn at_once_between(
     context: &Context<'_>,
     ledger: &Ledger,
     pod: &Pod,
-    expected: &str,
+    from: &str,
+    to: &str,
 ) -> Result<Option<AtOnce>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
-    let runs_on = seen.of(expected).or_else(|| remembered.of(expected));
-    judge(context, ledger, vec![Known { runs_on, ..Known::of(pod, seen, remembered) }])
+    let find = |checksum| seen.of(checksum).or_else(|| remembered.of(checksum));
+    judge(context, ledger, vec![Known { pod, runs_on: find(from), wanted: find(to) }])
 }
 
 fn judge<'a>(
@@ -110,37 +111,43 @@ fn judge<'a>(
 ) -> Result<Option<AtOnce>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let unknown = |message: String| Blocker { code: Code::PendingRestart, message };
+    // What is known to need all nodes at once does so, whatever else is not known.
+    let mut not_known = None;
     // Many pods have few pairs.
-    let mut changes: BTreeMap<(&Settings, &Settings), usize> = BTreeMap::new();
+    let mut changes: BTreeMap<(&Settings, &Settings), Vec<&Pod>> = BTreeMap::new();
     for known in drifting {
         let pod = known.pod;
         match (known.runs_on, known.wanted) {
             (Some(old), Some(new)) if old == new => {}
-            (Some(old), Some(new)) => *changes.entry((old, new)).or_default() += 1,
+            (Some(old), Some(new)) => changes.entry((old, new)).or_default().push(pod),
             (None, _) => {
-                return Err(unknown(format!(
-                    "the config that {} runs on was never seen in its sources, so nobody knows whether \
-                 the nodes can change it one by one",
-                    pod.node
-                )));
+                not_known.get_or_insert_with(|| unknown(never_seen(pod)));
             }
             (_, None) => {
-                return Err(unknown(format!(
-                    "the sources of {} have no elasticsearch.yml or opensearch.yml that can be read",
-                    pod.node
-                )));
+                not_known.get_or_insert_with(|| {
+                    unknown(format!(
+                        "the sources of {} have no elasticsearch.yml or opensearch.yml that can be \
+                         read",
+                        pod.node
+                    ))
+                });
             }
         }
     }
     if changes.is_empty() {
-        return Ok(None);
+        return not_known.map_or(Ok(None), Err);
+    }
+    let all: Vec<Known<'_>> =
+        context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
+    if all.iter().all(|known| known.runs_on.is_none()) && is_unknown_of_any(context, &all).is_none()
+    {
+        // No other engine runs.
+        return not_known.map_or(Ok(None), Err);
     }
     let engine = context.index.engine()?;
     let Some(version) = version(engine) else {
         return Err(unknown(format!("the engine's version {} is not known", engine.version)));
     };
-    let all: Vec<Known<'_>> =
-        context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
     let mut pairs: BTreeMap<Pair<'_>, (usize, &str)> = BTreeMap::new();
     for known in &all {
         let pair = pairs.entry((known.runs_on, known.wanted)).or_insert((0, &known.pod.node));
@@ -148,7 +155,12 @@ fn judge<'a>(
     }
     let mut found: Vec<Reason> = Vec::new();
     let mut keeps = None;
-    for (old, new) in changes.into_keys() {
+    for ((old, new), pods) in changes {
+        // Two of them are each other's others.
+        let itself = match pods[..] {
+            [pod] => Some(Known::of(pod, seen, remembered)),
+            _ => None,
+        };
         for reason in needs_coordinated(old, new, version) {
             // As this one now: it would not find a node that has changed.
             let has_it = |settings: &Settings| {
@@ -156,11 +168,14 @@ fn judge<'a>(
                     .iter()
                     .any(|other| (other.setting, &other.from) == (reason.setting, &reason.from))
             };
-            let mut others = pairs.iter().filter(|((runs_on, wanted), (count, _))| {
-                let is_itself = (*runs_on, *wanted) == (Some(old), Some(new)) && *count == 1;
-                !is_itself && runs_on.is_some_and(has_it)
+            let is_only_itself = |pair: &Pair<'_>, count: usize| {
+                count == 1 && itself.as_ref().is_some_and(|one| (one.runs_on, one.wanted) == *pair)
+            };
+            let mut others = pairs.iter().filter(|(pair, (count, _))| {
+                !is_only_itself(pair, *count) && pair.0.is_some_and(has_it)
             });
             if others.clone().next().is_none() {
+                not_known = not_known.or_else(|| is_unknown_of_any(context, &all));
                 continue;
             }
             let stays = others.find(|((_, wanted), _)| wanted.is_none_or(has_it));
@@ -171,10 +186,34 @@ fn judge<'a>(
         }
     }
     let mut found = found.into_iter();
-    Ok(found.next().map(|reason| {
-        let others = found.map(|reason| reason.setting).collect();
-        AtOnce { reason, others, keeps }
-    }))
+    let Some(reason) = found.next() else { return not_known.map_or(Ok(None), Err) };
+    let others = found.map(|reason| reason.setting).collect();
+    Ok(Some(AtOnce { reason, others, keeps }))
+}
+
+/// Why it is not known of some engine which settings it runs on: it may have the old ones.
+fn is_unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
+    let mut unknown = all.iter().filter(|known| known.runs_on.is_none());
+    unknown.find_map(|known| match context.index.manager(&known.pod.uid) {
+        Err(blocker) => {
+            let message = format!(
+                "nobody knows what {} runs on, so nobody knows whether the nodes can change their config \
+                 one by one: {}",
+                known.pod.node, blocker.message
+            );
+            Some(Blocker { message, ..blocker })
+        }
+        Ok(manager) if manager.run.is_none() => None,
+        Ok(_) => Some(Blocker { code: Code::PendingRestart, message: never_seen(known.pod) }),
+    })
+}
+
+fn never_seen(pod: &Pod) -> String {
+    format!(
+        "the config that {} runs on was never seen in its sources, so nobody knows whether the nodes \
+         can change it one by one",
+        pod.node
+    )
 }
 
 /// The oldest version that runs: in the middle of an upgrade, a node that is upgraded may have answered,

@@ -6,6 +6,7 @@ use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::member::update::back::is_due_of;
 use super::observed::{is_to_be_stopped, not_paused};
+use crate::at_once::at_once_between;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -99,6 +100,8 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
         node: pod.node.clone(),
         sequence,
         releasing: false,
+        config: ConfigChoice::Mounted,
+        checksum: None,
     }));
     let message = format!("{} is stopped and kept so; its pod stays", pod.node);
     changes.event(Some(&pod.uid), Reason::NodeStopped, message);
@@ -205,7 +208,13 @@ fn stop_after_all(
 ) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
     let sequence = manager.sequence.max(kept.sequence) + 1;
-    let again = KeptStopped { releasing: false, sequence, ..kept.clone() };
+    let again = KeptStopped {
+        releasing: false,
+        sequence,
+        config: ConfigChoice::Mounted,
+        checksum: None,
+        ..kept.clone()
+    };
     Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(again)))
 }
 
@@ -220,25 +229,64 @@ fn release(
     if ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid) {
         refuse(Code::Debts, "its pod is set back before it is started")?;
     }
-    if !kept.releasing {
+    let is_decided = kept.releasing && manager.sequence >= kept.sequence;
+    let is_refused = was_refused(manager, kept.sequence);
+    // The start may only have made its manager refuse a stop of ours that was slower.
+    if is_decided && (!is_refused || manager.desired == Desired::Running) {
+        let mut changes = Changes::of_ledger(LedgerChange::RemoveKeptStopped(kept.clone()));
+        let on = match kept.config {
+            ConfigChoice::LastGood => {
+                " on its last good config: on what is mounted it might not be in one cluster with the \
+                 others"
+            }
+            ConfigChoice::Mounted => "",
+        };
+        let message = format!("{} is started{on}", pod.node);
+        changes.event(Some(&pod.uid), Reason::NodeStarted, message);
+        return Ok(changes);
+    }
+    if kept.releasing && is_ending(manager.state) {
+        let message = "it is started once it is stopped".to_owned();
+        return Err(Blocker { code: Code::Stopping, message });
+    }
+    let (config, checksum) = start_on(context, ledger, pod, manager);
+    if !kept.releasing || (config, &checksum) != (kept.config, &kept.checksum) {
         let sequence = manager.sequence.max(kept.sequence) + 1;
-        let released = KeptStopped { releasing: true, sequence, ..kept.clone() };
+        let released = KeptStopped { releasing: true, sequence, config, checksum, ..kept.clone() };
         return Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(released)));
     }
-    if manager.sequence < kept.sequence || was_refused(manager, kept.sequence) {
-        if is_ending(manager.state) {
-            let message = "it is started once it is stopped".to_owned();
-            return Err(Blocker { code: Code::Stopping, message });
-        }
-        return Ok(Changes::action(Action::Start {
-            uid: pod.uid.clone(),
-            sequence: kept.sequence,
-            checksum: None,
-            config: ConfigChoice::Mounted,
-        }));
+    Ok(Changes::action(Action::Start {
+        uid: pod.uid.clone(),
+        sequence: kept.sequence,
+        checksum,
+        config,
+    }))
+}
+
+/// What a node is started on that was kept stopped: what is mounted, by its checksum; but the last good
+/// config if with the mounted one it could not be in one cluster with the nodes that run, or if nobody
+/// knows now. What was never seen in any sources is no reason.
+fn start_on(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+    manager: &Manager,
+) -> (ConfigChoice, Option<String>) {
+    if manager.desired == Desired::Running {
+        // It was never stopped.
+        return (ConfigChoice::Mounted, manager.run.as_ref().and_then(|run| run.checksum.clone()));
     }
-    let mut changes = Changes::of_ledger(LedgerChange::RemoveKeptStopped(kept.clone()));
-    let message = format!("{} is started", pod.node);
-    changes.event(Some(&pod.uid), Reason::NodeStarted, message);
-    Ok(changes)
+    let good = manager.last_good.as_deref().filter(|_| context.policy.rollback);
+    if let (Some(good), Some(mounted)) = (good, manager.mounted.as_deref())
+        && good != mounted
+    {
+        match at_once_between(context, ledger, pod, good, mounted) {
+            Ok(Some(_)) => return (ConfigChoice::LastGood, None),
+            Err(blocker) if blocker.code != Code::PendingRestart => {
+                return (ConfigChoice::LastGood, None);
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+    (ConfigChoice::Mounted, manager.mounted.clone())
 }

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{IgnoredChanges, KnownConfigs, Request};
+use stayput_api::ConfigChoice;
 
 pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
@@ -82,6 +83,17 @@ pub struct KeptStopped {
     /// It is not to be kept stopped any more: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub releasing: bool,
+    /// Which config it is started on.
+    #[serde(default, skip_serializing_if = "is_mounted")]
+    #[schemars(with = "String")]
+    pub config: ConfigChoice,
+    /// Checksum of the mounted config that it is started on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+}
+
+fn is_mounted(config: &ConfigChoice) -> bool {
+    *config == ConfigChoice::Mounted
 }
 
 impl Ledger {

@@ -6,7 +6,7 @@ use super::world::template::Template;
 use super::world::{SimPod, Verdict, World};
 use crate::{
     AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
-    Restart, Step, Strategy, annotation,
+    Restart, Sources, Step, Strategy, annotation,
 };
 use stayput_api::{Desired, RequestKind};
 
@@ -35,6 +35,11 @@ pub(crate) struct Laws {
     expected: BTreeMap<String, String>,
     /// Pods whose manager got requests of another client since the restart began.
     interfered: BTreeSet<String>,
+    /// Pods whose manager has started its engine by itself after a stop of ours.
+    resumed: BTreeSet<String>,
+    /// The config that each engine ran on when we last stopped it: what it came back on by itself before is
+    /// not our doing.
+    stopped_on: BTreeMap<String, String>,
     /// Whether it, or one that it superseded, has stopped any engine.
     has_stopped: bool,
     /// Pods whose manager another client gave a request, with the template that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
@@ -62,6 +67,8 @@ impl Laws {
             configs: BTreeMap::new(),
             expected: BTreeMap::new(),
             interfered: BTreeSet::new(),
+            resumed: BTreeSet::new(),
+            stopped_on: BTreeMap::new(),
             has_stopped: false,
             interrupted: BTreeMap::new(),
             given_back_at: None,
@@ -80,6 +87,7 @@ impl Laws {
             let came_back = manager.desired == Desired::Running
                 && last.is_some_and(|last| last.kind == RequestKind::Stop && last.accepted);
             if came_back {
+                self.resumed.insert(pod.uid.clone());
                 self.stops.retain(|(_, uid, _), _| *uid != pod.uid);
             }
         }
@@ -100,12 +108,16 @@ impl Laws {
                 self.wrong.push(format!("S5: {sequence} took effect twice at {}", judged.pod));
             }
             if !judged.is_stop && judged.took_effect {
-                self.not_mixed(world, policy, &judged.uid);
+                self.not_mixed(world, policy, &judged.uid, sequence);
             }
             if !(judged.is_stop && judged.took_effect) {
                 continue;
             }
             self.has_stopped = true;
+            let pod = world.pods.iter().find(|pod| pod.uid == judged.uid);
+            if let Some(ran) = pod.and_then(|pod| pod.machine.checksum()) {
+                self.stopped_on.insert(judged.uid.clone(), ran.to_owned());
+            }
             let Some(restart) = &world.ledger().restart else { continue };
             let member = restart.members.iter().find(|member| member.pod_uid == judged.uid);
             let Some(member) = member else { continue };
@@ -134,20 +146,33 @@ impl Laws {
         }
     }
 
-    /// S13: a rolling restart that we requested ourselves never starts a node where it cannot be in one
-    /// cluster with the others: with another name of the cluster than it had, which they still have.
-    fn not_mixed(&mut self, world: &World, policy: &Policy, uid: &str) {
-        let Some(restart) = world.ledger().restart.as_ref() else { return };
-        let by = restart.request.by.as_deref().unwrap_or_default();
-        let is_own = by.starts_with("spec.") && restart.request.strategy == Strategy::Rolling;
-        let name = |config: &str| world.configs.get(config)?.get("cluster.name");
+    /// S13: neither a rolling restart that we requested ourselves nor the end of being kept stopped ever
+    /// starts a node where it cannot be in one cluster with the others: with another name of the cluster
+    /// than it had, which they still have.
+    fn not_mixed(&mut self, world: &World, policy: &Policy, uid: &str, sequence: u64) {
         let Some(pod) = world.pods.iter().find(|pod| pod.uid == uid) else { return };
-        let before = self.configs.get(uid).into_iter().flatten();
-        let before: BTreeSet<&String> = before.filter_map(|config| name(config)).collect();
+        let restart = world.ledger().restart.as_ref();
+        let is_own = restart.is_some_and(|restart| {
+            let by = restart.request.by.as_deref().unwrap_or_default();
+            by.starts_with("spec.") && restart.request.strategy == Strategy::Rolling
+        });
+        let mut kept = world.ledger().kept_stopped.iter();
+        let is_kept = kept.any(|kept| kept.pod_uid == uid && kept.sequence == sequence);
+        let before: Vec<&String> = match is_kept {
+            true => pod.machine.last_good.iter().collect(),
+            false => {
+                let begun_on = self.configs.get(uid).into_iter().flatten();
+                begun_on.chain(self.stopped_on.get(uid)).collect()
+            }
+        };
+        let name = |config: &str| world.configs.get(config)?.get("cluster.name");
+        let before: BTreeSet<&String> =
+            before.into_iter().filter_map(|config| name(config)).collect();
         let now = pod.machine.checksum().and_then(name);
         // Without a config to go back to, what is mounted is all there is.
         let can_go_back = policy.rollback && pod.machine.last_good.is_some();
-        let Some(now) = now.filter(|now| is_own && can_go_back && !before.contains(now)) else {
+        let is_ours = is_own || is_kept;
+        let Some(now) = now.filter(|now| is_ours && can_go_back && !before.contains(now)) else {
             return;
         };
         let others = world.pods.iter().filter(|other| other.uid != uid && !other.gone);
@@ -196,6 +221,7 @@ impl Laws {
                 self.begun.insert(begun.request.id.clone());
                 if !superseded {
                     self.interfered.clear();
+                    self.resumed.clear();
                     self.has_stopped = false;
                     self.configs.clear();
                 }
@@ -274,6 +300,14 @@ impl Laws {
             return;
         }
         let (mut old, mut fresh) = (Vec::new(), Vec::new());
+        // Sources that moved meanwhile may have kept a manager from bringing its engine back by itself, as
+        // others have: those are good on the new config by then, and have no earlier one to return to.
+        let has_moved = before.members.iter().any(|member| {
+            let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid);
+            let expected = self.expected.get(&member.pod_uid);
+            let sources = pod.map(|pod| &pod.sources);
+            expected.is_some_and(|one| sources != Some(&Sources::Checksum(one.clone())))
+        });
         for member in &before.members {
             let pod = world.pods.iter().find(|pod| pod.uid == member.pod_uid && !pod.gone);
             let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
@@ -291,6 +325,7 @@ impl Laws {
                 || new_pod
                 || self.interfered.contains(&member.pod_uid)
                 || self.given_up.contains(&member.pod_uid)
+                || has_moved && self.resumed.contains(&member.pod_uid)
             {
                 continue;
             }

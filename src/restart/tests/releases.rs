@@ -39,12 +39,14 @@ const RELEASES: [Release; 2] = [
     // It has no lines of members: it would not know who is under way.
     release!("2026-11-22", None),
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
-    // and no rule is skipped.
+    // no rule is skipped, and a node that was kept stopped is started on what is mounted.
     release!(
         "2026-11-23",
         Some(&[
             "/history/*/skippedRules",
             "/ignoredChanges",
+            "/keptStopped/*/checksum",
+            "/keptStopped/*/config",
             "/queued/outsideWindows",
             "/queued/skipRules",
             "/restart/request/outsideWindows",

@@ -7,6 +7,8 @@ use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
 use crate::flow::member::give_back::is_long_ago;
+use crate::flow::observed::is_to_be_stopped;
+use crate::flow::requests::configs::may_change_alone;
 use crate::lookup::Lookup;
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
@@ -24,8 +26,10 @@ pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Ch
 fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let members = restart.members.iter().enumerate();
+    // A node that is to be kept stopped leaves the restart with its stop, or waits for that.
+    let is_kept = |uid| context.index.pod(uid).is_some_and(|pod| is_to_be_stopped(context, pod));
     let scheduled: Lookup<'_, usize> = members
-        .filter(|(_, member)| member.step == Step::Scheduled)
+        .filter(|(_, member)| member.step == Step::Scheduled && !is_kept(&member.pod_uid))
         .map(|(index, member)| (member.pod_uid.as_str(), index))
         .collect();
     if scheduled.is_empty() {
@@ -85,6 +89,7 @@ fn begin_in_order<'a>(
     let pause = is_long_ago(context, restart);
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
         pause.clone()?;
+        may_change_alone(context, ledger, restart, pod, manager)?;
         let index = scheduled[&*pod.uid];
         let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
         changes.merge(begun);
@@ -153,6 +158,7 @@ fn begin_failed(
     let terms = StopImpact { whole_set_failed: true, ..StopImpact::default() };
     for pod in failed {
         let begun = preflight(pod).and_then(|manager| {
+            may_change_alone(context, ledger, restart, pod, manager)?;
             let index = scheduled[&*pod.uid];
             begin(context, ledger, restart, index, pod, manager, &terms)
         });

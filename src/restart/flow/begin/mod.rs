@@ -4,5 +4,5 @@
 pub(super) mod choose_next;
 pub(super) mod may_begin;
 pub(super) mod slot;
-mod stuck;
+pub(super) mod stuck;
 mod zone;

@@ -18,7 +18,11 @@ const PHASES: u64 = 16;
 /// Ends the restart once it has been stuck for too long; `chosen` is what was found for the nodes
 /// that wait. The time counts from when it was seen to be stuck, not from its last node: nobody may
 /// have looked at it meanwhile, a person may have paused it, or no maintenance window was open.
-pub(super) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Changes) -> Changes {
+pub(in crate::flow) fn end_if_stuck(
+    context: &Context<'_>,
+    restart: &Restart,
+    chosen: &Changes,
+) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
     let is_own = is_for_updates(restart) || is_for_configs(restart);

@@ -5,15 +5,22 @@ use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
 use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
 use crate::flow::begin::slot::begin;
+use crate::flow::begin::stuck::end_if_stuck;
 use crate::flow::member::{changes_of, replaced::before_its_turn};
 use crate::rules::{StopImpact, preflight};
 use crate::{Blocker, Ledger, Restart};
 
-/// Gives every member its slot.
+/// Gives every member its slot. A restart that nobody waits for ends if that cannot be done for too long.
 pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return Changes::default();
     };
+    let mut changes = give_slots(context, ledger, restart);
+    changes.merge(end_if_stuck(context, restart, &changes));
+    changes
+}
+
+fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     if let Err(blocker) = may_begin_all(context, ledger, restart) {
         let mut waits = vec![Wait::cluster(blocker.code, blocker.message.clone())];
         let members = active(restart);

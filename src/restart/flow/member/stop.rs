@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::flow::drain::begin_drain;
 use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
 use crate::flow::observed::{expected_now, is_over_time};
+use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
 use crate::rules::preflight;
 use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume};
@@ -76,6 +77,13 @@ fn prepare_stop(
     }
     preflight(pod)?;
     update::refresh(context, restart, member, pod)?;
+    if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
+        // An engine that has failed keeps nobody waiting.
+        return Err(match has_failed {
+            true => Turn::Wait(blocker),
+            false => Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true }),
+        });
+    }
     until_mounted(context, member, pod, manager, false)?;
     if has_failed {
         return prepare_failed(context, ledger, restart, member);

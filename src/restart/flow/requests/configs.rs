@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use crate::at_once::{at_once, at_once_after_stop};
+use crate::at_once::{at_once, at_once_between};
+use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
+use crate::flow::member::update::is_for_updates;
+use crate::flow::requests::drift::is_for_configs;
 use crate::ledger::LedgerChange;
-use crate::{Ledger, Member, Outcome, Pod, Sources, Step, Strategy};
+use crate::{
+    Blocker, Code, Ledger, Manager, Member, OnConfigChange, Outcome, Pod, Restart, Sources, Step,
+    Strategy,
+};
 
 /// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
 /// forgotten that no engine runs on any more.
@@ -80,12 +86,13 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         return changes;
     }
     let may_be_stopped = |step| matches!(step, Step::Scheduled | Step::Restarting);
+    // Also one that is starting: it may be stopped as soon as one that runs.
     let waiting: Vec<&Pod> = restart
         .members
         .iter()
         .filter(|member| may_be_stopped(member.step))
         .filter_map(|member| context.index.pod(&member.pod_uid))
-        .filter(|pod| pod.drifts())
+        .filter(|pod| !pod.ignores_change && pod.change().is_some())
         .collect();
     // What is not known is a person's own risk.
     if let Ok(Some(change)) = at_once(context, ledger, &waiting) {
@@ -114,6 +121,43 @@ pub(in crate::flow) fn why_not_started(
     {
         return None;
     }
-    let change = at_once_after_stop(context, ledger, pod, expected).ok()??;
-    Some(format!("{}: ask for a coordinated restart", change.sentence()))
+    match at_once_between(context, ledger, pod, expected, wanted) {
+        Ok(change) => {
+            change.map(|change| format!("{}: ask for a coordinated restart", change.sentence()))
+        }
+        Err(blocker) => (!may_be_risked(context, restart, &blocker)).then_some(blocker.message),
+    }
+}
+
+/// Passes unless a rolling restart that we requested ourselves would take the node to a config with which
+/// it could not be in one cluster with the others, or may do so.
+pub(in crate::flow) fn may_change_alone(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+    manager: &Manager,
+) -> Check {
+    if restart.request.strategy != Strategy::Rolling
+        || context.snapshot.configs.are_alike(&ledger.configs)
+    {
+        return Ok(());
+    }
+    let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+    let from = runs_on.or(manager.last_good.as_ref());
+    let (Sources::Checksum(wanted), Some(from)) = (&pod.sources, from) else { return Ok(()) };
+    match at_once_between(context, ledger, pod, from, wanted) {
+        Ok(Some(change)) => refuse(Code::NeedsCoordinated, change.sentence()),
+        Err(blocker) if !may_be_risked(context, restart, &blocker) => Err(blocker),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether a rolling restart goes on although it is not known whether its nodes can change their config
+/// one by one. A person's does: it is a person's own risk. One of ours does not; but with `rolling`, one
+/// by one was asked for by name also where nobody can know.
+fn may_be_risked(context: &Context<'_>, restart: &Restart, blocker: &Blocker) -> bool {
+    let is_own = is_for_configs(restart) || is_for_updates(restart);
+    let is_auto = context.policy.on_config_change == OnConfigChange::Auto;
+    !is_own || (!is_auto && blocker.code == Code::PendingRestart)
 }

@@ -7,7 +7,7 @@ use crate::{
     Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, Node, Policy, Predicate, Report,
     Request, Snapshot, Step, Time, Unknown, annotation, plan, report,
 };
-use stayput_api::{Desired, ExitReason, State};
+use stayput_api::{ConfigChoice, Desired, ExitReason, State};
 
 const WHY: &str = "the engine ended with code 78 after 3s before it was ready; start it again when \
                    its config is repaired";
@@ -122,6 +122,8 @@ fn stopped_by_a_person_is_down_and_kept_stopped_is_not() {
         node: "logs-1".into(),
         sequence: 1,
         releasing: false,
+        config: ConfigChoice::Mounted,
+        checksum: None,
     }];
     assert_eq!(down(&shown(&by_ledger, &[])), []);
 }

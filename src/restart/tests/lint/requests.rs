@@ -388,9 +388,12 @@ pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
     let owed = facts
         .start_debt(asked.uid)
         .is_some_and(|debt| debt.sequence == sequence && debt.config == asked.config);
-    let lifted = facts
-        .kept_stopped(asked.uid)
-        .is_some_and(|entry| entry.releasing && entry.sequence == sequence);
+    let lifted = facts.kept_stopped(asked.uid).is_some_and(|entry| {
+        let (config, checksum) = (entry.config, &entry.checksum);
+        let is_its =
+            entry.sequence == sequence && (config, checksum) == (asked.config, asked.checksum);
+        entry.releasing && is_its
+    });
     if !owed && !lifted {
         wrong.push(format!("S6: start {sequence} of {name} is not in the ledger"));
     }

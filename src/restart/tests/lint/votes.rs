@@ -96,45 +96,50 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
 
 /// What one write may change of the debts.
 pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
-    let excluded = seen(facts).map(|(.., excluded)| excluded);
-    match (debt(facts), &new.debts.exclusion) {
-        (None, Some(made)) => {
-            let turn = new.restart.iter().any(|restart| {
-                restart.request.strategy != Strategy::Coordinated
-                    && restart.members.iter().any(|member| {
-                        member.pod_uid == made.pod_uid && member.step == Step::Restarting
-                    })
-            });
-            if !turn {
-                wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
-            }
-            if excluded.is_none_or(|excluded| !foreign(facts, excluded).is_empty()) {
-                wrong.push(format!(
-                    "an exclusion of {} is owed beside that of another client",
-                    made.node
-                ));
-            }
-        }
-        (Some(before), Some(after)) if before.node != after.node => {
-            wrong.push(format!("S8: the exclusion of {} is forgotten for another", before.node));
-        }
-        (Some(before), None) => {
-            let gone = match (facts.engine().map(|engine| &engine.voting), excluded) {
-                (_, Some(excluded)) => !excluded.contains(&before.node),
-                (Some(Ok(Voting::MinimumMasterNodes(_))), None) => true,
-                (None | Some(_), None) => {
-                    facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty()
-                }
-            };
-            if !gone {
-                wrong.push(format!("S8: the exclusion of {} is forgotten", before.node));
-            }
-            let deleted = facts.snapshot.cluster.deleting && facts.snapshot.pods.is_empty();
-            if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
-                wrong.push(format!("no entry remembers a late exclusion of {}", before.node));
-            }
-        }
-        (None, None) | (Some(_), Some(_)) => {}
+    let (before, after) = (debt(facts), new.debts.exclusion.as_ref());
+    let node = |debt: Option<&ExclusionDebt>| debt.map(|debt| debt.node.clone());
+    if node(before) == node(after) {
+        return;
+    }
+    // One write may have the end of one node's turn and the beginning of the next one's.
+    if let Some(before) = before {
+        paid(facts, new, before, wrong);
+    }
+    if let Some(made) = after {
+        made_by(facts, new, made, wrong);
+    }
+}
+
+/// A debt is made for a node whose turn it is.
+fn made_by(facts: &Facts, new: &Ledger, made: &ExclusionDebt, wrong: &mut Vec<String>) {
+    let turn = new.restart.iter().any(|restart| {
+        restart.request.strategy != Strategy::Coordinated
+            && restart
+                .members
+                .iter()
+                .any(|member| member.pod_uid == made.pod_uid && member.step == Step::Restarting)
+    });
+    if !turn {
+        wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));
+    }
+    if seen(facts).is_none_or(|(.., excluded)| !foreign(facts, excluded).is_empty()) {
+        wrong.push(format!("an exclusion of {} is owed beside that of another client", made.node));
+    }
+}
+
+/// A debt is paid once the engine no longer has the exclusion.
+fn paid(facts: &Facts, new: &Ledger, before: &ExclusionDebt, wrong: &mut Vec<String>) {
+    let deleted = facts.is_deleted_with_its_pods();
+    let gone = match (facts.engine().map(|engine| &engine.voting), seen(facts)) {
+        (_, Some((.., excluded))) => !excluded.contains(&before.node),
+        (Some(Ok(Voting::MinimumMasterNodes(_))), None) => true,
+        (None | Some(_), None) => deleted,
+    };
+    if !gone {
+        wrong.push(format!("S8: the exclusion of {} is forgotten", before.node));
+    }
+    if !deleted && !new.removed_exclusions.iter().any(|one| one.node == before.node) {
+        wrong.push(format!("no entry remembers a late exclusion of {}", before.node));
     }
 }
 

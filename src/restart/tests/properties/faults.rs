@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
+use super::FAULT_TIME;
 use crate::Unknown;
+use stayput_api::State;
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -435,6 +437,13 @@ pub(super) fn repair_all(driver: &mut Driver) {
         // A restart that only goes forward and cannot end needs people: they must start the nodes
         // that they have stopped, and request another restart.
         for name in stopped_by_hand(driver) {
+            // A manager refuses a start while it still stops the engine: people wait for that.
+            let is_ending = |driver: &Driver| {
+                let pod = driver.world.pods.iter().find(|pod| pod.name == name);
+                let state = pod.map(|pod| pod.machine.life().state());
+                matches!(state, Some(State::Stopping | State::Killing))
+            };
+            driver.run(FAULT_TIME, |driver| !is_ending(driver));
             play_line(driver, &format!("person starts {name}"));
         }
         play_line(driver, "request coordinated r9 deadline 15m");

@@ -97,6 +97,7 @@ scenarios! {
     control_plane_lost
     control_plane_lost_coordinated
     controller_crash
+    coordinated_cannot_begin
     coordinated_frozen_checksums
     coordinated_paused_before_stop
     coordinated_pod_not_listed
@@ -129,14 +130,20 @@ scenarios! {
     health_lost_before_stop
     immediate_one_node
     kept_stopped
+    kept_stopped_before_its_turn
     kept_stopped_in_its_turn
+    kept_stopped_other_cluster_name
     kept_stopped_while_paused
     late_allocation
     manager_not_durable
     needs_coordinated
     needs_coordinated_after_stop
+    needs_coordinated_after_stop_of_two
+    needs_coordinated_before_stop
     needs_coordinated_in_parts
     needs_coordinated_midway
+    needs_coordinated_unknown
+    needs_coordinated_unknown_midway
     multi_az
     multi_az_all_masters_failed
     multi_az_even_masters

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
 use crate::{Color, KeptStopped, Member, Restart, RunningSnapshot, Step, Time, Voting};
-use stayput_api::State;
+use stayput_api::{ConfigChoice, State};
 
 impl Case {
     /// `a master data (elected; not ready), b-0..2 data`: names or ranges of names, roles, states.
@@ -102,6 +102,8 @@ impl Case {
                         node: name.to_owned(),
                         sequence: 1,
                         releasing: false,
+                        config: ConfigChoice::Mounted,
+                        checksum: None,
                     });
                 }
                 other if other.starts_with("snapshot") => {
