@@ -182,8 +182,14 @@ pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
     for number in (0..nodes).step_by(10) {
         snapshot.cluster.stopped.insert(name(number));
-        let fence =
-            KeptStopped { pod_uid: uid(number), node: name(number), sequence: 4, releasing: false };
+        let fence = KeptStopped {
+            pod_uid: uid(number),
+            node: name(number),
+            sequence: 4,
+            releasing: false,
+            config: ConfigChoice::Mounted,
+            checksum: None,
+        };
         snapshot.ledger.kept_stopped.push(fence);
         if let Ok(manager) = &mut snapshot.pods[number].manager {
             manager.desired = Desired::Stopped;
