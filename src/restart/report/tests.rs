@@ -36,6 +36,7 @@ fn pod(name: &str) -> Pod {
         mounted: Some(NEW.into()),
         lagging: None,
         live_mismatch: None,
+        clock_ahead: 0,
         last_good: None,
         reason: None,
     };
