@@ -89,6 +89,7 @@ pub(super) fn pod(number: usize) -> Pod {
             mounted: Some(checksum(1)),
             lagging: None,
             live_mismatch: None,
+            clock_ahead: 0,
             last_good: Some(checksum(1)),
             reason: None,
         }),

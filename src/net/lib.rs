@@ -1,6 +1,7 @@
 //! Shared by both programs: HTTP over TLS, tokens, logs, and the client of the manager. Nothing
 //! here decides anything about an engine.
 //!
+//! * [`http_date`]: what a server's clock says.
 //! * [`https`]: one HTTP exchange, bounded in time and size.
 //! * [`jwt`]: scopes, keys, and tokens that carry scopes.
 //! * [`manager_client`]: typed client of the manager's API.
@@ -12,6 +13,7 @@
 //! An error displays as one whole message, including the message of its source: the code that shows
 //! it adds nothing. Programs match on the variants.
 
+pub mod http_date;
 pub mod https;
 pub mod jwt;
 pub mod manager_client;

@@ -9,6 +9,5 @@ mod certificates;
 pub mod cluster;
 pub mod controller;
 pub mod engine_client;
-mod http_date;
 pub mod kubectl;
 mod workload;

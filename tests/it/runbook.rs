@@ -15,8 +15,9 @@ use crate::support::standin_cluster::Three;
 use crate::support::yaml::documents;
 
 /// Codes that block a cluster and are none of its rules, with the files that have them.
-const OTHERS: [(&str, &str); 7] = [
-    ("invalid_spec", "src/restart/report/mod.rs"),
+const OTHERS: [(&str, &str); 8] = [
+    ("invalid_spec", "src/reconciler/controller/effective_spec.rs"),
+    ("outdated_definition", "src/reconciler/controller/effective_spec.rs"),
     ("request_failed", "src/reconciler/controller/status_report.rs"),
     ("pods_unlisted", "src/reconciler/controller/status_report.rs"),
     ("declaration_refused", "src/reconciler/controller/declared/verdict.rs"),

@@ -13,6 +13,9 @@ pub use shared_key::{SharedKeyError, shared_key};
 /// How far ahead `exp` may be, in seconds, so that a stolen token expires soon.
 pub const MAX_AHEAD: u64 = 60 * 60;
 
+/// How far the clocks of who makes a token and of the manager may be apart, in seconds.
+pub const LEEWAY: u64 = 30;
+
 /// The audience of tokens for the manager of one pod.
 pub fn pod_audience(namespace: &str, uid: &str) -> String {
     format!("stayput:{namespace}/{uid}")

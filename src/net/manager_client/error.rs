@@ -99,6 +99,8 @@ pub struct Refused {
     pub problem: Box<Problem>,
     /// The answer's body, byte for byte.
     pub body: Bytes,
+    /// What the manager's clock said, in seconds since 1970.
+    pub date: Option<u64>,
 }
 
 /// The pod of the manager that answered is another one, or is not known.

@@ -55,6 +55,8 @@ pub struct Answer {
     pub status: Status,
     /// The answer's body, byte for byte.
     pub body: Bytes,
+    /// What the manager's clock said, in seconds since 1970.
+    pub date: Option<u64>,
 }
 
 impl ManagerClient {

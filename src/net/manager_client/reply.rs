@@ -5,6 +5,7 @@ use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
 
 use super::{Answer, ClientError, ProtocolError, Refused};
+use crate::http_date;
 use stayput_api::Problem;
 
 /// A response whose body has not been parsed.
@@ -12,6 +13,7 @@ use stayput_api::Problem;
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     content_type: String,
+    date: Option<u64>,
     body: Bytes,
     manager: String,
 }
@@ -22,7 +24,8 @@ impl Reply {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or("no content type").to_owned();
-        Self { status: head.status, content_type, body, manager }
+        let date = http_date::seconds(&head.headers);
+        Self { status: head.status, content_type, date, body, manager }
     }
 
     /// Returns the answer if it is a good one.
@@ -32,7 +35,8 @@ impl Reply {
         }
         match serde_json::from_slice(&self.body) {
             Ok(status) => {
-                Ok(Answer { done: self.status == StatusCode::OK, status, body: self.body })
+                let (done, date) = (self.status == StatusCode::OK, self.date);
+                Ok(Answer { done, status, body: self.body, date })
             }
             Err(error) => Err(self.unknown(format!("no status we know: {error}"), Some(error))),
         }
@@ -40,7 +44,10 @@ impl Reply {
 
     fn into_error(self) -> ClientError {
         match serde_json::from_slice::<Problem>(&self.body) {
-            Ok(problem) => Refused { problem: Box::new(problem), body: self.body }.into(),
+            Ok(problem) => {
+                let (problem, date) = (Box::new(problem), self.date);
+                Refused { problem, body: self.body, date }.into()
+            }
             Err(_) => {
                 let answer = unknown_problem(&self.body).unwrap_or(self.content_type.clone());
                 self.unknown(answer, None)
@@ -81,6 +88,22 @@ mod tests {
     fn escapes_what_would_change_the_query() {
         assert_eq!(escape("b7f1:17"), "b7f1:17");
         assert_eq!(escape("a&b=c d\n"), "a%26b%3Dc%20d%0A");
+    }
+
+    #[test]
+    fn a_refusal_says_what_the_clock_said() {
+        let problem = Problem::new(stayput_api::Code::Unauthenticated, "no");
+        let body = Bytes::from(serde_json::to_vec(&problem).unwrap());
+        let date = |date: &'static str| {
+            let response = Response::builder().status(401).header("date", date);
+            let response = response.body(body.clone()).unwrap();
+            match Reply::new(response, "m".to_owned()).into_answer() {
+                Err(ClientError::Refused(refused)) => refused.date,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(date("Mon, 23 Nov 2026 05:00:07 GMT"), Some(1_795_410_007));
+        assert_eq!(date("yesterday"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::apiserver::Apiserver;
 use super::certificates::Certificates;
 use super::clusters::{ClusterView, Key};
 use super::declared::Declared;
+use super::definition::Definition;
 use super::effective_spec::ValidSpec;
 use super::event_recorder::EventRecorder;
 use super::health::Health;
@@ -26,6 +27,7 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     pub(super) settings: Arc<Settings>,
     pub(super) health: Arc<Health>,
+    pub(super) definition: Definition,
 }
 
 /// The outside systems as one SearchCluster's task uses them, and what it remembers from one
@@ -49,6 +51,8 @@ pub(super) struct Context {
     pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
     pub(super) last_valid: Option<ValidSpec>,
+    /// Whether the apiserver keeps what is written.
+    pub(super) definition: Definition,
     /// What was done about the objects of a declared cluster.
     pub(super) declared: Declared,
     /// What is known of the managers' certificates and keys.
@@ -57,7 +61,7 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(key: &Key, cluster: ClusterView, shared: &Shared) -> Self {
-        let Shared { api, lease, metrics, settings, health } = shared;
+        let Shared { api, lease, metrics, settings, health, definition } = shared;
         let (namespace, name) = key;
         let (api, account) = (api.clone(), settings.account.clone());
         Self {
@@ -75,6 +79,7 @@ impl Context {
             new_phases: NewPhases::default(),
             start_times: StartTimes::default(),
             last_valid: None,
+            definition: definition.clone(),
             declared: Declared::new(settings.account.as_ref()),
             certificates: Certificates::default(),
         }

@@ -1,5 +1,5 @@
-//! The spec that is reconciled: the newest one. While that is invalid and something is unfinished,
-//! the last valid one, as if paused: an error in the spec must not keep a node stopped.
+//! The spec that is reconciled: the newest one. While that is invalid, or the apiserver drops fields, and
+//! something is unfinished, the last valid one, as if paused: an error must not keep a node stopped.
 
 use std::sync::Arc;
 
@@ -14,47 +14,58 @@ pub(super) struct ValidSpec {
     checked: Checked,
 }
 
+/// Why the newest spec is not reconciled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
 /// The spec that is reconciled.
 #[derive(Debug, Clone)]
 pub(super) struct EffectiveSpec {
     pub(super) checked: Checked,
-    /// What is wrong with the newest spec; empty if that is the one reconciled.
-    faults: Vec<String>,
+    /// Why nothing new is begun; none if the newest spec is reconciled.
+    refusal: Option<Refusal>,
     /// The spec reconciled in its place: another one, or the same with what it leaves out.
     instead: Option<SearchClusterSpec>,
 }
 
 impl EffectiveSpec {
-    /// Chooses the spec to reconcile.
+    /// Chooses the spec to reconcile. `definition` is what is wrong with that of SearchClusters.
     ///
     /// # Errors
-    /// What is wrong with the newest spec, if nothing is unfinished and the object is not being
-    /// deleted, or if not even the pods and their managers are known.
+    /// Why it is not the newest one, if nothing is unfinished and the object is not being deleted, or
+    /// if not even the pods and their managers are known.
     pub(super) fn resolve(
         cluster: &SearchCluster,
         last_valid: Option<&ValidSpec>,
-    ) -> Result<Self, Vec<String>> {
-        let faults = match cluster.check() {
-            Ok(checked) => {
-                let instead = cluster.is_declared().then(|| cluster.completed_spec().into_owned());
-                return Ok(Self { checked, faults: Vec::new(), instead });
+        definition: Option<&str>,
+    ) -> Result<Self, Refusal> {
+        let spec = || cluster.completed_spec().into_owned();
+        let (known, refusal) = match (cluster.check(), definition) {
+            (Ok(checked), None) => {
+                let instead = cluster.is_declared().then(spec);
+                return Ok(Self { checked, refusal: None, instead });
             }
-            Err(faults) => faults.iter().map(ToString::to_string).collect(),
+            (Ok(checked), Some(fault)) => {
+                let (code, message) = ("outdated_definition", fault.to_owned());
+                (Some((spec(), checked)), Refusal { code, message })
+            }
+            (Err(faults), _) => {
+                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                let refusal = Refusal { code: "invalid_spec", message: faults.join("; ") };
+                let last = last_valid.map(|valid| (valid.spec.clone(), valid.checked.clone()));
+                (last.or_else(|| Some((spec(), cluster.salvage()?))), refusal)
+            }
         };
         if !is_unfinished(cluster) && cluster.metadata.deletion_timestamp.is_none() {
-            return Err(faults);
+            return Err(refusal);
         }
-        let known = match last_valid {
-            Some(valid) => Some((valid.spec.clone(), valid.checked.clone())),
-            None => {
-                let spec = || cluster.completed_spec().into_owned();
-                cluster.salvage().map(|checked| (spec(), checked))
-            }
-        };
-        let Some((mut spec, mut checked)) = known else { return Err(faults) };
+        let Some((mut spec, mut checked)) = known else { return Err(refusal) };
         spec.paused = true;
         checked.policy.on_config_change = OnConfigChange::None;
-        Ok(Self { checked, faults, instead: Some(spec) })
+        Ok(Self { checked, refusal: Some(refusal), instead: Some(spec) })
     }
 
     /// What to remember of `cluster` as the last valid spec; none if its spec is invalid.
@@ -65,7 +76,7 @@ impl EffectiveSpec {
 
     /// Whether the newest spec is the one reconciled.
     pub(super) fn is_newest(&self) -> bool {
-        self.faults.is_empty()
+        self.refusal.is_none()
     }
 
     /// The SearchCluster with the spec that is reconciled. Only its status is ever written whole,
@@ -79,17 +90,14 @@ impl EffectiveSpec {
         }
     }
 
-    /// The report, with what is wrong with the newest spec in it.
-    pub(super) fn report_faults(&self, report: Report, now: Time) -> Report {
-        if self.faults.is_empty() {
-            return report;
-        }
+    /// The report, with why nothing new is begun in it.
+    pub(super) fn report_refusal(&self, report: Report, now: Time) -> Report {
+        let Some(Refusal { code, message }) = &self.refusal else { return report };
         let message = format!(
-            "{}; until this is corrected, what was begun is finished with the previous spec, and \
-             no further node is stopped",
-            self.faults.join("; ")
+            "{message}; until this is corrected, what was begun is finished with the last valid spec, \
+             and no further node is stopped"
         );
-        blocked(report, "invalid_spec", "invalid_spec", message, now)
+        blocked(report, code, code, message, now)
     }
 }
 
@@ -129,32 +137,52 @@ mod tests {
     #[test]
     fn with_nothing_begun_an_invalid_spec_is_refused() {
         let invalid = cluster(&json!({"maxUnavailable": 0}), &json!({}));
-        let faults = EffectiveSpec::resolve(&invalid, None).expect_err("it is invalid");
-        assert!(faults[0].contains("maxUnavailable"), "{faults:?}");
+        let faults = EffectiveSpec::resolve(&invalid, None, None).expect_err("it is invalid");
+        assert!(faults.message.contains("maxUnavailable"), "{faults:?}");
     }
 
     #[test]
     fn what_was_begun_goes_on_by_the_last_valid_spec_as_if_paused() {
         let valid = cluster(&json!({"phaseTimeout": "7m", "onConfigChange": "rolling"}), &begun());
-        let last = EffectiveSpec::resolve(&valid, None).expect("valid").as_valid(&valid);
+        let last = EffectiveSpec::resolve(&valid, None, None).expect("valid").as_valid(&valid);
         let invalid = Arc::new(cluster(&json!({"phaseTimeout": "7x"}), &begun()));
-        let spec = EffectiveSpec::resolve(&invalid, last.as_ref()).expect("the last valid spec");
+        let spec =
+            EffectiveSpec::resolve(&invalid, last.as_ref(), None).expect("the last valid spec");
         assert!(spec.as_valid(&invalid).is_none());
         assert_eq!(spec.checked.policy.phase_timeout, 7 * 60 * 1000);
         assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
         let applied = spec.apply(invalid);
         assert!(applied.spec.paused);
         assert_eq!(applied.spec.restart, valid.spec.restart);
-        let report = spec.report_faults(Report::default(), Time(0));
+        let report = spec.report_refusal(Report::default(), Time(0));
         assert_eq!(report.blocked.as_deref(), Some("invalid_spec"));
-        let spec = EffectiveSpec::resolve(&valid, last.as_ref()).expect("valid again");
-        assert_eq!(spec.report_faults(Report::default(), Time(0)), Report::default());
+        let spec = EffectiveSpec::resolve(&valid, last.as_ref(), None).expect("valid again");
+        assert_eq!(spec.report_refusal(Report::default(), Time(0)), Report::default());
+    }
+
+    #[test]
+    fn while_the_apiserver_drops_fields_only_what_was_begun_goes_on() {
+        let fault = Some("it has no status.debts");
+        let idle = cluster(&json!({}), &json!({}));
+        let refusal = EffectiveSpec::resolve(&idle, None, fault).expect_err("nothing was begun");
+        assert_eq!(refusal.code, "outdated_definition");
+        let under_way = Arc::new(cluster(&json!({"onConfigChange": "rolling"}), &begun()));
+        let spec = EffectiveSpec::resolve(&under_way, None, fault).expect("this spec");
+        assert!(spec.apply(Arc::clone(&under_way)).spec.paused && !spec.is_newest());
+        assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
+        let report = spec.report_refusal(Report::default(), Time(0));
+        assert_eq!(report.blocked.as_deref(), Some("outdated_definition"));
+        assert!(report.message.is_some_and(|message| message.contains("status.debts")));
+        // A mistake in the spec is told first: it may be older than the definition.
+        let invalid = cluster(&json!({"maxUnavailable": 0}), &json!({}));
+        let refusal = EffectiveSpec::resolve(&invalid, None, fault).expect_err("it is invalid");
+        assert_eq!(refusal.code, "invalid_spec");
     }
 
     #[test]
     fn without_a_valid_spec_known_what_can_be_used_of_the_invalid_one_is() {
         let invalid = cluster(&json!({"phaseTimeout": "7x"}), &begun());
-        let spec = EffectiveSpec::resolve(&invalid, None).expect("something to reconcile");
+        let spec = EffectiveSpec::resolve(&invalid, None, None).expect("something to reconcile");
         assert_eq!(spec.checked.policy.phase_timeout, 15 * 60 * 1000, "the default");
     }
 }

@@ -15,6 +15,7 @@ mod concurrency;
 mod context;
 mod credentials;
 mod declared;
+mod definition;
 mod effective_spec;
 mod event_recorder;
 mod execute;

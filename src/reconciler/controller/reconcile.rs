@@ -60,9 +60,11 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     let cluster = cx.cluster.newest()?;
     cx.pod_watch.drain(&mut cx.observer.pods).await;
 
-    let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref()) {
+    // Apiserver, read before: whether it keeps each field of the ledger.
+    let fault = cx.definition.fault();
+    let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), fault.as_deref()) {
         Ok(spec) => spec,
-        Err(faults) => return Some(unusable::report_invalid(cx, &cluster, &faults).await),
+        Err(refusal) => return Some(unusable::report_refused(cx, &cluster, &refusal).await),
     };
     if let Some(valid) = spec.as_valid(&cluster) {
         cx.last_valid = Some(valid);
@@ -234,7 +236,7 @@ async fn write_ledger(
     let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
     snapshot.cluster.has_status = true;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
-    let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
+    let report = cx.declared.report(spec.report_refusal(report, snapshot.now), snapshot.now);
     let report = cx.certificates.seen.report(report, snapshot.now);
 
     // Apiserver: compare-and-set on the ledger that the plan was made from.
@@ -391,7 +393,7 @@ async fn report_and_requeue(
     {
         report = failing(report, failure, snapshot.now);
     }
-    let report = cx.declared.report(spec.report_faults(report, snapshot.now), snapshot.now);
+    let report = cx.declared.report(spec.report_refusal(report, snapshot.now), snapshot.now);
     let report = cx.certificates.seen.report(report, snapshot.now);
     let ends = &cx.certificates.seen.ends;
     cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));

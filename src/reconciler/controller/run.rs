@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::apiserver::Apiserver;
 use super::context::Shared;
+use super::definition::Definition;
 use super::health::Health;
 use super::http_server::{serve, serve_probes};
 use super::lease::{Candidate, Lease};
@@ -64,8 +65,12 @@ pub async fn run(
     let election = settings.election.as_ref();
     let mut candidate =
         election.map(|election| Candidate::new(client.clone(), election, &settings.name));
+    let api = Apiserver::new(client, Arc::clone(&metrics));
+    let (definition, follow) = Definition::read(api.clone()).await;
+    let _definition = AbortOnDrop(tokio::spawn(follow));
     let shared = Shared {
-        api: Apiserver::new(client, Arc::clone(&metrics)),
+        api,
+        definition,
         lease: candidate.as_ref().map_or(Lease::not_needed(), Candidate::lease),
         metrics,
         settings: Arc::clone(&settings),

@@ -38,8 +38,8 @@ pub(super) enum SnapshotError {
     Timeout(String),
     #[error("the SearchCluster is deleted")]
     Deleted,
-    #[error("its spec is invalid: {}", .0.join("; "))]
-    InvalidSpec(Vec<String>),
+    #[error("its spec is invalid: {0}")]
+    InvalidSpec(String),
     #[error("{0}")]
     PodsUnlisted(String),
     #[error(transparent)]

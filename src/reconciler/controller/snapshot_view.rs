@@ -13,8 +13,9 @@ use stayput_restart::Saved;
 /// ConfigMaps and owners.
 pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     let cluster = cx.cluster.newest().ok_or(SnapshotError::Deleted)?;
-    let spec = EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref())
-        .map_err(SnapshotError::InvalidSpec)?;
+    // What the apiserver drops does not matter for who only looks.
+    let spec = EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), None)
+        .map_err(|refusal| SnapshotError::InvalidSpec(refusal.message))?;
     let cluster = spec.apply(cluster);
     if !cx.observer.pods.is_complete() {
         let error = cx.pod_watch.error().unwrap_or("its pods are not listed yet: try again");

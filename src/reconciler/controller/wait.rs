@@ -70,6 +70,7 @@ pub(super) async fn wait(
             // Apiserver, watches: the pods and the SearchCluster.
             () = cx.pod_watch.changed(&mut cx.observer.pods) => return,
             () = cx.cluster.changed() => return,
+            () = cx.definition.changed() => return,
         }
     }
 }

@@ -37,7 +37,7 @@ type NamespaceEvent = (Option<String>, watcher::Result<Event<Object>>);
 impl Controller {
     /// Runs until `stop` is set; reconciles under way are finished.
     pub(super) async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let Shared { api, metrics, settings, health, lease: _ } = &self.shared;
+        let Shared { api, metrics, settings, health, .. } = &self.shared;
         let mut events = self.watch();
         let (shown, clusters) = watch::channel(Arc::new(Clusters::new()));
         let (end, ended) = watch::channel(false);

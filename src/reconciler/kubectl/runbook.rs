@@ -45,6 +45,7 @@ static PAGES: &[(&str, &str)] = &pages! {
     "not_listed"
     "one_master_at_a_time"
     "only_restart_healthy_node_if_green_or_yellow"
+    "outdated_definition"
     "overlapping_selectors"
     "owner_will_replace"
     "paused"

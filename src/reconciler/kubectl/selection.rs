@@ -84,13 +84,13 @@ pub(super) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, 
 pub(super) async fn views_everywhere(
     session: &Session,
 ) -> Result<Vec<ClusterView>, SelectionError> {
-    let mut views: Vec<ClusterView> = everywhere(session)
-        .await?
-        .iter()
-        .map(|cluster| ClusterView::from_objects(cluster, []))
-        .collect();
+    let mut views = without_pods(&everywhere(session).await?);
     views.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Ok(views)
+}
+
+pub(super) fn without_pods(clusters: &[SearchCluster]) -> Vec<ClusterView> {
+    clusters.iter().map(|cluster| ClusterView::from_objects(cluster, [])).collect()
 }
 
 /// One SearchCluster, with its pods.

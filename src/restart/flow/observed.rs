@@ -84,6 +84,10 @@ fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
     let mut closed = cluster.closed_gates(&request.id);
     let Some((gate, text)) = closed.next() else { return Ok(()) };
     let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect();
+    let text = match text.trim() {
+        "" => String::new(),
+        text => format!(" ({text})"),
+    };
     let more = match closed.count() {
         0 => String::new(),
         more => format!(", and {more} more"),
@@ -92,7 +96,7 @@ fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
     refuse(
         Code::GateClosed,
         format!(
-            "the gate {gate} is closed ({text}){more}; to open it for this restart: kubectl annotate \
+            "the gate {gate} is closed{text}{more}; to open it for this restart: kubectl annotate \
              searchcluster {name} --namespace {namespace} --overwrite {}{gate}={}",
             annotation::GATE,
             request.id

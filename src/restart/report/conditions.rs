@@ -61,12 +61,11 @@ pub(super) fn conditions(
     all(values, ledger, needs_a_person, snapshot.now)
 }
 
-/// The conditions of a cluster whose spec cannot be used.
-pub(super) fn invalid(ledger: &Ledger, reason: &str, message: String, now: Time) -> Vec<Condition> {
-    let available =
-        value(Status::Unknown, reason, "the cluster is not read while the spec is invalid");
+/// The conditions of a cluster whose spec is not used.
+pub(super) fn refused(ledger: &Ledger, reason: &str, message: String, now: Time) -> Vec<Condition> {
+    let available = value(Status::Unknown, reason, "the cluster is not read while this blocks");
     let blocked = value(Status::Yes, reason, message);
-    let disabled = value(Status::Unknown, reason, "unknown while the spec is invalid");
+    let disabled = value(Status::Unknown, reason, "unknown while this blocks");
     let values = [available, in_progress(ledger), blocked, degraded(ledger, None), disabled];
     all(values, ledger, true, now)
 }

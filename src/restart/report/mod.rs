@@ -210,15 +210,14 @@ fn source_absent(snapshot: &Snapshot) -> Option<String> {
 }
 
 impl Report {
-    /// For a spec with these faults: nothing can be decided, and only the ledger is shown.
-    pub fn invalid(faults: &[String], ledger: &Ledger, now: Time) -> Self {
-        let message = faults.join("; ");
+    /// For a spec that is not used, for this reason: nothing is decided, and only the ledger is shown.
+    pub fn refused(code: &str, message: String, ledger: &Ledger, now: Time) -> Self {
         Self {
             phase: "Invalid".into(),
             progress: progress(ledger),
-            blocked: Some(INVALID_SPEC.into()),
+            blocked: Some(code.to_owned()),
             message: Some(message.clone()),
-            conditions: conditions::invalid(ledger, INVALID_SPEC, message, now),
+            conditions: conditions::refused(ledger, code, message, now),
             ..Self::default()
         }
     }
@@ -255,9 +254,6 @@ fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<Stri
         (message, estimate) => message.or_else(|| estimate.map(str::to_owned)),
     }
 }
-
-/// The code that blocks a cluster whose spec cannot be used.
-const INVALID_SPEC: &str = "invalid_spec";
 
 /// `rolling 2/3`.
 fn progress(ledger: &Ledger) -> Option<String> {

@@ -36,6 +36,7 @@ fn pod(name: &str) -> Pod {
         mounted: Some(NEW.into()),
         lagging: None,
         live_mismatch: None,
+        clock_ahead: 0,
         last_good: None,
         reason: None,
     };
@@ -409,13 +410,12 @@ fn conditions_keep_the_time_of_their_last_change() {
 #[test]
 fn a_spec_that_cannot_be_used_is_shown_beside_what_goes_on() {
     let ledger = under_way().ledger;
-    let faults = ["spec.restart.drain: x".to_owned(), "spec.pods.selector: y".to_owned()];
-    let report = Report::invalid(&faults, &ledger, Time(5));
+    let message = "spec.restart.drain: x; spec.pods.selector: y";
+    let report = Report::refused("invalid_spec", message.to_owned(), &ledger, Time(5));
     assert_eq!(
         (report.phase.as_str(), report.progress.as_deref()),
         ("Invalid", Some("rolling 1/3"))
     );
-    let message = "spec.restart.drain: x; spec.pods.selector: y";
     assert_eq!(condition(&report, "Blocked"), ("True", "invalid_spec", message));
     assert_eq!(condition(&report, "Available").0, "Unknown");
     assert_eq!(condition(&report, "RestartInProgress").0, "True");
@@ -467,7 +467,7 @@ fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
         standard(&shown(&under_way(), &outage)),
         [("False", code), ("False", "Stalled"), ("True", code)]
     );
-    let invalid = Report::invalid(&["spec: x".to_owned()], &three().ledger, Time(5));
+    let invalid = Report::refused("invalid_spec", "spec: x".to_owned(), &three().ledger, Time(5));
     assert_eq!(
         standard(&invalid),
         [("False", "invalid_spec"), ("False", "Stalled"), ("True", "invalid_spec")]

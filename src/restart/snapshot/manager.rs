@@ -42,6 +42,9 @@ pub struct Manager {
     pub lagging: Option<String>,
     /// How its live globs differ from those of the spec, for people (`live_mismatch`).
     pub live_mismatch: Option<String>,
+    /// By how many seconds its clock is ahead of the reconciler's; negative if it is behind.
+    #[serde(default)]
+    pub clock_ahead: i64,
     /// Checksum of the config it keeps as last good.
     pub last_good: Option<String>,
     /// Why its engine does not simply run.
@@ -99,7 +102,8 @@ pub struct LastExit {
 }
 
 impl From<&api::Status> for Manager {
-    /// `lagging` and `live_mismatch` need the sources and the spec, and are left empty.
+    /// `lagging` and `live_mismatch` need the sources and the spec, `clock_ahead` the time of the answer:
+    /// they are left empty.
     fn from(status: &api::Status) -> Self {
         let config = status.config.as_ref();
         Self {
@@ -131,6 +135,7 @@ impl From<&api::Status> for Manager {
             mounted: config.and_then(|config| config.checksum.clone()),
             lagging: None,
             live_mismatch: None,
+            clock_ahead: 0,
             last_good: config.and_then(|config| config.last_good.clone()),
             reason: status.reason.as_ref().map(|why| why.message.clone()),
         }

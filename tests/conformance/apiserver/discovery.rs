@@ -80,6 +80,24 @@ pub async fn a_new_kind_is_established_and_listed(client: Client) {
     assert_eq!((&found["kind"], &found["singularName"]), (&json!("Gauge"), &json!("gauge")));
     assert_eq!(found["shortNames"], json!(["gg"]));
     assert!(find(&list, "gauges/status").is_some());
+    let path = format!("/openapi/v3/apis/{GROUP}/v1");
+    let schema = world
+        .until("its schema is published", async || {
+            let document = world.get(&path).await;
+            let schemas = document.body["components"]["schemas"].as_object()?;
+            let is_it =
+                |schema: &&Value| schema["x-kubernetes-group-version-kind"][0]["kind"] == "Gauge";
+            schemas.values().find(is_it).cloned()
+        })
+        .await;
+    let written = &super::schema::definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    for part in ["spec", "status"] {
+        let names = |schema: &Value| {
+            let fields = schema["properties"][part]["properties"].as_object().cloned();
+            fields.expect("fields").into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&schema), names(written), "{part}");
+    }
     let mut other = super::schema::definition();
     other["metadata"]["name"] = json!("others.example.org");
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

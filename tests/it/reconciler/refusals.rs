@@ -3,7 +3,8 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
@@ -110,6 +111,31 @@ async fn an_invalid_spec_has_a_condition_and_nothing_is_done() {
     assert!(sentence.contains("spec.restart.drain"), "{sentence}");
     fixture.ask("r1", "rolling").await;
     fixture.respec(json!({"restart": {"drain": "0s"}})).await;
+    done(&fixture, "r1").await;
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn while_the_apiserver_drops_fields_nothing_is_begun_and_it_is_told() {
+    let fixture = Fixture::bare("").await;
+    let crds: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/handled";
+    let patch = |operation: serde_json::Value| {
+        Patch::Json::<()>(serde_json::from_value(json!([operation])).expect("a patch"))
+    };
+    let change = async |operation| {
+        let name = "searchclusters.stayput.dev";
+        crds.patch(name, &PatchParams::default(), &patch(operation)).await.expect("it is taken")
+    };
+    let whole = change(json!({"op": "test", "path": "/kind", "value": "CustomResourceDefinition"}));
+    let handled = json!(whole.await).pointer(schema).expect("the field").clone();
+    change(json!({"op": "remove", "path": schema})).await;
+    fixture.create::<SearchCluster>(search_cluster(true)).await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.ask("r1", "rolling").await;
+    let sentence = refused(&fixture, "outdated_definition").await;
+    assert!(sentence.contains("no status.handled,"), "{sentence}");
+    change(json!({"op": "add", "path": schema, "value": handled})).await;
     done(&fixture, "r1").await;
     reconciler.end().await;
 }

@@ -88,11 +88,14 @@ fn a_minted_token_opens_the_manager_of_its_pod_and_no_other() {
     let remote = Remote::start();
     for key in [SHARED, remote.private.as_bytes()] {
         let client = remote.client(Some(token(key, UID))).for_pod(UID);
-        assert_eq!(wait(client.status()).expect("an answer").status.state, State::Running);
+        let answer = wait(client.status()).expect("an answer");
+        assert_eq!(answer.status.state, State::Running);
+        assert!(answer.date.is_some(), "what its clock says: {answer:?}");
         let another = remote.client(Some(token(key, "another"))).for_pod(UID);
         match wait(another.status()) {
             Err(ClientError::Refused(refused)) => {
                 assert_eq!(refused.problem.code, Code::Unauthenticated);
+                assert!(refused.date.is_some(), "what its clock says: {refused:?}");
             }
             other => panic!("{other:?}"),
         }

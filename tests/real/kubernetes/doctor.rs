@@ -6,10 +6,12 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use stayput_reconciler::cluster::missing_fields;
 
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
 use crate::support::skip::skip;
+use crate::support::wait::eventually;
 
 /// The exit code, and the severity by code and object.
 fn doctor(admin: &Kubectl) -> (i32, BTreeMap<String, String>) {
@@ -32,6 +34,20 @@ fn doctor(admin: &Kubectl) -> (i32, BTreeMap<String, String>) {
     (output.status.code().expect("it ends by itself"), findings.collect())
 }
 
+/// What the apiserver publishes of the definition has each field, as a reconciler reads it at its start.
+fn published(admin: &Kubectl) {
+    let path = "/openapi/v3/apis/stayput.dev/v1alpha1";
+    let schema = eventually("the definition is published", || {
+        let text = admin.attempt(&["get", "--raw", path], "").ok()?;
+        let document: Value = serde_json::from_str(&text).ok()?;
+        let is_it = |schema: &&Value| {
+            schema["x-kubernetes-group-version-kind"][0]["kind"] == "SearchCluster"
+        };
+        document["components"]["schemas"].as_object()?.values().find(is_it).cloned()
+    });
+    assert_eq!(missing_fields([&schema]), None);
+}
+
 #[test]
 fn a_good_installation_and_a_broken_one() {
     let server = match ApiServer::start() {
@@ -44,6 +60,7 @@ fn a_good_installation_and_a_broken_one() {
     admin.run(&["apply", "-k", &path("")]);
     let definition = "customresourcedefinition/searchclusters.stayput.dev";
     admin.run(&["wait", "--for=condition=Established", "--timeout=60s", definition]);
+    published(admin);
     admin.run(&["create", "namespace", "search"]);
     // Its controller does not run.
     admin.run(&["create", "serviceaccount", "default", "--namespace", "search"]);

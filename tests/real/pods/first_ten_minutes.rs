@@ -238,7 +238,8 @@ fn standin_set() -> Value {
 fn the_plugin(fixture: &Fixture) {
     for (line, part) in [
         ("kubectl stayput -n search status logs", "Idle"),
-        ("kubectl stayput -n search plan logs", ""),
+        // Through a port that kubectl forwards to the reconciler.
+        ("kubectl stayput -n search plan logs", "search/logs, observed at"),
         ("kubectl stayput -n search why logs-1", "logs-1"),
         ("kubectl stayput -n search history logs", "done"),
     ] {

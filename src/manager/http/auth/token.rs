@@ -12,10 +12,8 @@ use super::Caller;
 use super::key::{Key, Source};
 use super::rejection::{Rejection, short, shown};
 use super::token_cache::TokenCache;
-use stayput_net::jwt::{MAX_AHEAD, Scopes, install_provider};
+use stayput_net::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider};
 
-/// How far the clocks of issuer and manager may be apart, in seconds.
-pub(super) const LEEWAY: u64 = 30;
 /// In bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;
 

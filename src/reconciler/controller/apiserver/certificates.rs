@@ -6,7 +6,7 @@ use kube::client::Body;
 use serde_json::Value;
 
 use super::{ApiError, Apiserver, ByName, params};
-use crate::http_date;
+use stayput_net::http_date;
 
 /// An answer that is not an object.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Observes the managers: the last status of each.
 
 mod background;
+mod clock;
 mod poll;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ use stayput_restart::{Known, Manager};
 use background::Background;
 pub(in crate::controller) use poll::STATUS_TIMEOUT;
 pub(super) use poll::ask;
-use poll::{Answer, NoAnswer};
+use poll::{Answer, NoAnswer, Told};
 
 /// A status that could not be read again for so long counts as unknown.
 const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
@@ -110,10 +111,10 @@ impl Managers {
                 continue;
             }
             let (manager, configs, cursor) = match result {
-                Ok(status) => {
-                    let configs = Generations::of(&status);
-                    let manager = compare(&status, &configs, sources, checked, &facts);
-                    (Ok(manager), configs, Some(status.cursor))
+                Ok(told) => {
+                    let configs = Generations::of(&told.status);
+                    let manager = compare(&told, &configs, sources, checked, &facts);
+                    (Ok(manager), configs, Some(told.status.cursor))
                 }
                 Err(NoAnswer::NotAsked) => {
                     self.has_unasked = true;
@@ -126,7 +127,7 @@ impl Managers {
                     continue;
                 }
                 Err(error) => {
-                    if let NoAnswer::Failed(error) = &error {
+                    if let NoAnswer::Failed { error, .. } = &error {
                         doubts.extend(doubt(error, &facts.uid));
                     }
                     (Err(unknown(error.to_string())), Generations::default(), None)
@@ -188,15 +189,17 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
     }
 }
 
-/// A status, compared with the sources and the spec.
+/// What a manager has told, compared with the sources and the spec.
 fn compare(
-    status: &Status,
+    told: &Told,
     configs: &Generations,
     read: &SourceReader,
     checked: &Checked,
     pod: &Facts,
 ) -> Manager {
+    let status = &told.status;
     let mut manager = Manager::from(status);
+    manager.clock_ahead = told.clock_ahead;
     if let (Some(mounted), Ok(sources)) = (&configs.mounted, sources_of(checked, pod)) {
         manager.live_mismatch = live_mismatch(status, sources.live());
         manager.lagging = read.lagging(sources, &pod.name, mounted);
@@ -230,7 +233,7 @@ mod tests {
 
     fn refused(code: Code) -> ClientError {
         let problem = Box::new(Problem::new(code, "no"));
-        ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new() })
+        ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new(), date: None })
     }
 
     #[test]

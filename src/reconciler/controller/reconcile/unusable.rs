@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cluster::SearchCluster;
 use crate::controller::context::Context;
-use crate::controller::effective_spec::is_unfinished;
+use crate::controller::effective_spec::{Refusal, is_unfinished};
 use crate::controller::execute::Executor;
 use crate::controller::observe::now;
 use crate::controller::requeue::Next;
@@ -14,20 +14,20 @@ use crate::controller::status::Reported;
 use crate::controller::status_report::{gauges, ledger_of, pods_unlisted};
 use stayput_restart::{Action, Ledger, Policy, Report, annotation};
 
-/// While a spec is invalid: a person has to change it, and then the watch reports it.
-const INVALID_INTERVAL: Duration = Duration::from_secs(300);
+/// While a spec is refused: a person has to repair something, and then a watch reports it.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(300);
 /// While the pods cannot be listed: the watch tries again by itself.
 const UNLISTED_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Reports a spec that cannot be used.
-pub(super) async fn report_invalid(
+/// Reports why the spec is not reconciled.
+pub(super) async fn report_refused(
     cx: &mut Context,
     cluster: &Arc<SearchCluster>,
-    faults: &[String],
+    refusal: &Refusal,
 ) -> Next {
     let ledger = ledger_of(cluster);
-    let report = Report::invalid(faults, &ledger, now());
-    report_only(cx, cluster, report, &ledger, INVALID_INTERVAL).await
+    let report = Report::refused(refusal.code, refusal.message.clone(), &ledger, now());
+    report_only(cx, cluster, report, &ledger, REFUSED_INTERVAL).await
 }
 
 /// Reports that the pods cannot be listed.

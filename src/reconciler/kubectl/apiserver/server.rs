@@ -8,8 +8,8 @@ use kube::client::Body;
 use kube::{Api, Client};
 
 use super::{ApiError, Operation, call};
-use crate::http_date;
 use crate::kubectl::session::Session;
+use stayput_net::http_date;
 use stayput_restart::Time;
 
 /// A namespace; none if it is not there.

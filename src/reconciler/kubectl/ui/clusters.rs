@@ -10,6 +10,7 @@ use super::moment::Moment;
 use super::page::Page;
 use crate::kubectl::apiserver::{self, ApiError};
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::selection;
 use crate::kubectl::session::Session;
 
 pub(super) struct Clusters {
@@ -39,8 +40,7 @@ impl Clusters {
 
     /// All, without their pods.
     pub(super) async fn list(&self) -> Result<Vec<ClusterView>, ApiError> {
-        let all = apiserver::clusters(&self.session).await?;
-        Ok(all.iter().map(|one| ClusterView::from_objects(one, [])).collect())
+        Ok(selection::without_pods(&apiserver::clusters(&self.session).await?))
     }
 
     /// The pages of one; none if there is no such SearchCluster.

@@ -175,6 +175,7 @@ fn fit(name: &str) -> Pod {
         mounted: Some("new".to_owned()),
         lagging: None,
         live_mismatch: None,
+        clock_ahead: 0,
         last_good: Some("old".to_owned()),
         reason: None,
     });

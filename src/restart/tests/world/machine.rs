@@ -447,6 +447,7 @@ impl Machine {
             mounted: self.mounted.clone(),
             lagging: None,
             live_mismatch: None,
+            clock_ahead: 0,
             last_good: self.last_good.clone(),
             reason: self.life.reason().map(|reason| reason.message),
         }

@@ -1,5 +1,5 @@
 //! The part of OpenAPI that `kubectl` reads before it writes: it says that the server reports
-//! unknown fields, so that `kubectl` does not check them itself.
+//! unknown fields, so that `kubectl` does not check them itself. And the schemas of CRDs.
 
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ impl Catalog {
 
     /// `/openapi/v3/PREFIX`.
     pub(in super::super) fn openapi_of(&self, asked: &str) -> Option<Value> {
-        let mut paths = Map::new();
+        let (mut paths, mut schemas) = (Map::new(), Map::new());
         for resource in self.all().filter(|resource| prefix(resource) == asked) {
             let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
             let kind = json!({
@@ -33,13 +33,23 @@ impl Catalog {
                 "x-kubernetes-group-version-kind": kind,
                 "responses": {},
             });
+            if let Some(schema) = resource.schema() {
+                let mut schema = schema.clone();
+                schema["x-kubernetes-group-version-kind"] = json!([kind]);
+                let group: Vec<&str> = resource.group.rsplit('.').collect();
+                let name = format!("{}.{}.{}", group.join("."), resource.version, resource.kind);
+                schemas.insert(name, schema);
+            }
             paths.insert(
                 format!("/{asked}{scope}/{}/{{name}}", resource.plural),
                 json!({"patch": patch}),
             );
         }
         let info = json!({"title": "Kubernetes", "version": super::super::VERSION});
-        (!paths.is_empty()).then(|| json!({"openapi": "3.0.0", "info": info, "paths": paths}))
+        let components = json!({"schemas": schemas});
+        (!paths.is_empty()).then(
+            || json!({"openapi": "3.0.0", "info": info, "paths": paths, "components": components}),
+        )
     }
 }
 

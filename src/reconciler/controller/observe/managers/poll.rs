@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::clock;
 use crate::controller::concurrency::join_limited;
 use crate::controller::credentials::{ClientOfPod, CredentialsError};
 use crate::controller::metrics::{Metrics, Side};
+use crate::controller::observe::now;
 use crate::controller::pods::Facts;
 use stayput_api::Status;
 use stayput_net::https::NoAnswer as NoReply;
@@ -26,7 +28,15 @@ pub(in crate::controller::observe) struct Answer {
     pub(super) client: Option<ManagerClient>,
     /// When the request was sent, at the earliest.
     pub(super) asked_at: Instant,
-    pub(super) result: Result<Status, NoAnswer>,
+    pub(super) result: Result<Told, NoAnswer>,
+}
+
+/// What a manager has told.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) status: Status,
+    /// By how many seconds its clock is ahead of ours.
+    pub(super) clock_ahead: i64,
 }
 
 /// Why a manager gave no answer.
@@ -35,8 +45,12 @@ pub(super) enum NoAnswer {
     /// Nothing was sent.
     #[error(transparent)]
     Credentials(Arc<CredentialsError>),
-    #[error(transparent)]
-    Failed(ClientError),
+    #[error("{error}{}", clock::cause(*clock_ahead))]
+    Failed {
+        error: ClientError,
+        /// By how many seconds its clock is ahead of ours, as far as it has answered.
+        clock_ahead: i64,
+    },
     /// There was no time left in this observation.
     #[error("not asked yet: other managers are slow to answer")]
     NotAsked,
@@ -64,7 +78,7 @@ pub(super) async fn ask_one(
     deadline: Duration,
     metrics: &Metrics,
 ) -> Answer {
-    let asked_at = Instant::now();
+    let (asked_at, asked) = (Instant::now(), now());
     let client = match client {
         Ok(client) => client,
         Err(error) => {
@@ -73,10 +87,21 @@ pub(super) async fn ask_one(
         }
     };
     let result = match timeout(deadline, client.status()).await {
-        // Only the status is kept: there may be ten thousand answers at once.
-        Ok(answer) => answer.map(|answer| answer.status),
+        Ok(answer) => answer,
         Err(_) => Err(Unanswered { manager: None, source: NoReply::Timeout(deadline) }.into()),
     };
+    let ahead = |date| clock::ahead(date, asked, now());
     metrics.count_request(Side::Manager, "status", result.is_ok());
-    Answer { facts, client: Some(client), asked_at, result: result.map_err(NoAnswer::Failed) }
+    let result = match result {
+        // Only this is kept: there may be ten thousand answers at once.
+        Ok(answer) => Ok(Told { status: answer.status, clock_ahead: ahead(answer.date) }),
+        Err(error) => {
+            let date = match &error {
+                ClientError::Refused(refused) => refused.date,
+                _ => None,
+            };
+            Err(NoAnswer::Failed { error, clock_ahead: ahead(date) })
+        }
+    };
+    Answer { facts, client: Some(client), asked_at, result }
 }

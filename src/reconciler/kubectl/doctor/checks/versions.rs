@@ -1,12 +1,11 @@
 //! Whether the parts of stayput are of one version.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
 use super::{Facts, Finding};
-use crate::cluster::crd;
+use crate::cluster::missing_fields;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
@@ -60,40 +59,17 @@ fn definition(facts: &Facts) -> Option<Finding> {
             );
         }
         Ok(None) => return None,
-        Ok(Some(theirs)) => fields(theirs),
+        Ok(Some(theirs)) => theirs,
     };
-    let ours = fields(&crd());
-    let mut missing = ours.difference(&theirs);
-    let first = missing.next()?;
+    let schemas = theirs.spec.versions.iter().filter_map(|version| version.schema.as_ref());
+    let schemas: Vec<Value> = schemas.map(|schema| json!(schema.open_api_v3_schema)).collect();
+    let missing = missing_fields(&schemas)?;
     Some(Finding::error(
         "definition",
         object,
         format!(
-            "it is of another version than kubectl stayput: it has no {first}{}; Kubernetes drops what \
-             is written there",
-            if missing.next().is_some() { " and others" } else { "" }
+            "it is older than kubectl stayput: it has no {missing}; Kubernetes drops what is written there"
         ),
         apply,
     ))
-}
-
-/// The paths of all fields.
-fn fields(definition: &CustomResourceDefinition) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    for version in &definition.spec.versions {
-        let schema = version.schema.as_ref().and_then(|schema| schema.open_api_v3_schema.as_ref());
-        collect(&json!(schema), "", &mut all);
-    }
-    all
-}
-
-fn collect(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-        collect(field, &path, all);
-        all.insert(path);
-    }
-    for inner in ["items", "additionalProperties"].iter().filter_map(|inner| schema.get(inner)) {
-        collect(inner, at, all);
-    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Severity::{Error, Note, Warning};
-use super::healthy::{from, healthy, now};
+use super::healthy::{certificate, encoded, from, healthy, now};
 use super::{each, findings};
 use crate::kubectl::doctor::facts::{Facts, Taken};
 
@@ -151,6 +151,11 @@ fn versions() {
     ]);
 }
 
+/// The clock of the first manager is so many seconds ahead.
+fn manager_ahead(facts: &mut Facts, seconds: i64) {
+    facts.see(|it| it["snapshot"]["pods"][0]["manager"]["known"]["clockAhead"] = json!(seconds));
+}
+
 /// The reconciler's clock is so many seconds ahead.
 fn ahead(facts: &mut Facts, seconds: i64) {
     let Ok(Taken { saved, .. }) = &mut facts.snapshot else { return };
@@ -177,7 +182,43 @@ fn clocks() {
             RECONCILER,
             ["600 s ahead of the apiserver's", "timedatectl"],
         ),
+        (
+            "a manager 29 s ahead",
+            |facts| manager_ahead(facts, 29),
+            Warning,
+            "clock",
+            POD,
+            ["29 s ahead of the reconciler's", "timedatectl"],
+        ),
+        (
+            "a manager 30 s behind",
+            |facts| manager_ahead(facts, -30),
+            Error,
+            "clock",
+            POD,
+            ["30 s behind the reconciler's: it may refuse tokens", "timedatectl"],
+        ),
+        (
+            "a manager that takes certificates, an hour behind",
+            |facts| {
+                facts.put_secret(json!({
+                    "metadata": {"name": "client", "annotations": {"stayput.dev/allow": "logs"}},
+                    "data": {"tls.crt": encoded(&certificate(2027)), "tls.key": "YQ=="},
+                }));
+                facts.change_cluster(|it| {
+                    it["spec"]["manager"]["auth"] = json!({"clientCertificateSecret": "client"});
+                });
+                manager_ahead(facts, -3600);
+            },
+            Warning,
+            "clock",
+            POD,
+            ["3600 s behind the reconciler's", "timedatectl"],
+        ),
     ]);
+    let mut facts = healthy();
+    manager_ahead(&mut facts, 4);
+    assert_eq!(findings(&facts), []);
     // A snapshot that takes long was made at some time meanwhile.
     let mut facts = healthy();
     ahead(&mut facts, 30);

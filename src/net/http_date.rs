@@ -2,11 +2,11 @@
 
 use std::time::UNIX_EPOCH;
 
-use http::HeaderMap;
-use http::header::DATE;
+use hyper::HeaderMap;
+use hyper::header::DATE;
 
 /// In seconds since 1970; none if there is none that can be read.
-pub(crate) fn seconds(headers: &HeaderMap) -> Option<u64> {
+pub fn seconds(headers: &HeaderMap) -> Option<u64> {
     let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
     Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
 }

@@ -1,0 +1,86 @@
+//! Fields of ours that a schema does not have, because it is of another version: Kubernetes drops what is
+//! written there without a word.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::crd;
+
+/// What is missing; shown as the first field, and whether there are more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingFields {
+    first: String,
+    more: usize,
+}
+
+impl fmt::Display for MissingFields {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.first)?;
+        if self.more > 0 { write!(formatter, " and {} more", self.more) } else { Ok(()) }
+    }
+}
+
+/// The fields of SearchClusters that these schemas of their versions do not have.
+pub fn missing_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<MissingFields> {
+    let ours = crd();
+    let ours = ours.spec.versions.iter().filter_map(|version| version.schema.as_ref());
+    let ours: Vec<Value> = ours.map(|schema| json!(schema.open_api_v3_schema)).collect();
+    let theirs = fields(theirs);
+    let ours = fields(&ours);
+    // A field is named once, and not with all fields inside of it.
+    let is_top =
+        |field: &&String| field.rsplit_once('.').is_none_or(|(above, _)| theirs.contains(above));
+    let mut missing = ours.difference(&theirs).filter(is_top);
+    let first = missing.next()?.clone();
+    Some(MissingFields { first, more: missing.count() })
+}
+
+/// The paths of all fields.
+fn fields<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for schema in schemas {
+        collect(schema, "", &mut all);
+    }
+    all
+}
+
+fn collect(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        collect(field, &path, all);
+        all.insert(path);
+    }
+    for inner in ["items", "additionalProperties"].iter().filter_map(|inner| schema.get(inner)) {
+        collect(inner, at, all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!(crd().spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema)
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_counted() {
+        assert_eq!(missing_fields([&schema()]), None);
+        let mut newer = schema();
+        newer["properties"]["spec"]["properties"]["newer"] = json!({"type": "string"});
+        assert_eq!(missing_fields([&newer]), None);
+        let mut older = schema();
+        let properties = &mut older["properties"];
+        properties["status"]["properties"].as_object_mut().unwrap().remove("debts");
+        let missing = missing_fields([&older]).expect("one with fields of its own");
+        assert_eq!(missing.to_string(), "status.debts");
+        let windows = &mut older["properties"]["spec"]["properties"]["restart"]["properties"];
+        windows["windows"]["items"]["properties"].as_object_mut().unwrap().remove("timeZone");
+        let missing = missing_fields([&older]).expect("two");
+        assert_eq!(missing.to_string(), "spec.restart.windows.timeZone and 1 more");
+        let missing = missing_fields([]).expect("everything");
+        assert_eq!(missing.to_string(), "spec and 1 more");
+    }
+}

@@ -1,0 +1,111 @@
+//! Whether the apiserver keeps each field that we write. It drops those that its definition of the
+//! SearchCluster does not have, and says nothing: a debt or a request would be forgotten.
+//!
+//! Its OpenAPI document is read, not the CustomResourceDefinition: everybody may read that, also who has
+//! rights in one namespace only. It is read once; while it is wrong or cannot be read, again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::apiserver::{ApiError, Apiserver};
+use crate::cluster::{MissingFields, missing_fields};
+
+const PATH: &str = "/openapi/v3/apis/stayput.dev/v1alpha1";
+const KIND: &str = "SearchCluster";
+/// While fields are missing: a person has to repair that, and waits.
+const MISSING_INTERVAL: Duration = Duration::from_secs(10);
+/// While it cannot be read.
+const UNREAD_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What is wrong with the definition, as it was read last.
+#[derive(Debug, Clone)]
+pub(super) struct Definition(watch::Receiver<Option<Arc<str>>>);
+
+/// Why nothing is known of it.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("{PATH} is not JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+    #[error("{PATH} has no {KIND}")]
+    NoKind,
+}
+
+impl Definition {
+    /// Reads it. The future reads it again as long as that is needed.
+    pub(super) async fn read(api: Apiserver) -> (Self, impl Future<Output = ()> + use<>) {
+        let (sender, receiver) = watch::channel(None);
+        let pause = look(&api, &sender).await;
+        (Self(receiver), follow(api, sender, pause))
+    }
+
+    /// What is wrong with it, for people; none also while that is not known.
+    pub(super) fn fault(&self) -> Option<Arc<str>> {
+        self.0.borrow().clone()
+    }
+
+    /// Completes when something else is wrong, or nothing any more.
+    pub(super) async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            // It is right, and not read again.
+            std::future::pending().await
+        }
+    }
+}
+
+async fn follow(api: Apiserver, sender: watch::Sender<Option<Arc<str>>>, pause: Option<Duration>) {
+    let mut pause = pause;
+    while let Some(time) = pause {
+        sleep(time).await;
+        pause = look(&api, &sender).await;
+    }
+}
+
+/// Reads it once. When to read it again.
+async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Option<Duration> {
+    let (fault, pause) = match read(api).await {
+        Ok(None) => (None, None),
+        Ok(Some(missing)) => (Some(fault(&missing)), Some(MISSING_INTERVAL)),
+        Err(unread) => {
+            tracing::warn!(
+                "whether the CustomResourceDefinition has all fields is not known, reading it again \
+                 in {UNREAD_INTERVAL:?}: {unread}"
+            );
+            return Some(UNREAD_INTERVAL);
+        }
+    };
+    if *sender.borrow() != fault {
+        match &fault {
+            Some(fault) => tracing::error!("nothing new is begun: {fault}"),
+            None => tracing::info!("the CustomResourceDefinition has all fields now"),
+        }
+        sender.send_replace(fault);
+    }
+    pause
+}
+
+fn fault(missing: &MissingFields) -> Arc<str> {
+    format!(
+        "the CustomResourceDefinition searchclusters.stayput.dev is older than this reconciler ({}): it \
+         has no {missing}, and Kubernetes drops what is written there; apply deploy/base/crd.yaml of \
+         this version",
+        env!("CARGO_PKG_VERSION")
+    )
+    .into()
+}
+
+async fn read(api: &Apiserver) -> Result<Option<MissingFields>, Unread> {
+    let document: Value = serde_json::from_str(&api.document(PATH).await?.text)?;
+    let schemas = document["components"]["schemas"].as_object();
+    let is_ours = |schema: &&Value| {
+        let kinds = schema["x-kubernetes-group-version-kind"].as_array();
+        kinds.into_iter().flatten().any(|kind| kind["kind"] == KIND)
+    };
+    let schema = schemas.into_iter().flat_map(|all| all.values()).find(is_ours);
+    Ok(missing_fields([schema.ok_or(Unread::NoKind)?]))
+}

@@ -1,0 +1,47 @@
+//! A manager's clock against ours.
+
+use stayput_net::jwt::LEEWAY;
+use stayput_restart::Time;
+
+/// By how many seconds the manager's clock is ahead of ours, at least; negative if it is behind, zero if
+/// it may be the same. `date` is what it said between `asked` and `answered`.
+pub(super) fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
+    let Some(date) = date else { return 0 };
+    // It has no fractions of a second.
+    let (least, most) =
+        (Time(date.saturating_mul(1000)), Time(date.saturating_mul(1000)).plus(999));
+    let seconds = |milliseconds: u64| i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX);
+    seconds(least.since(answered)) - seconds(asked.since(most))
+}
+
+/// What to add to the reason of a refusal; nothing if tokens are not refused for the difference.
+pub(super) fn cause(ahead: i64) -> String {
+    if ahead.unsigned_abs() < LEEWAY {
+        return String::new();
+    }
+    let (seconds, direction) =
+        (ahead.unsigned_abs(), if ahead > 0 { "ahead of" } else { "behind" });
+    format!("; its clock is {seconds} s {direction} the reconciler's")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_certain_is_a_difference() {
+        let (asked, answered) = (Time(100_200), Time(101_700));
+        let ahead = |date| ahead(Some(date), asked, answered);
+        assert_eq!([100, 101, 102].map(ahead), [0, 0, 0]);
+        assert_eq!([131, 132, 70, 69].map(ahead), [29, 30, -29, -30]);
+        assert_eq!(super::ahead(None, asked, answered), 0);
+        assert!(ahead(u64::MAX) > 30);
+    }
+
+    #[test]
+    fn a_refusal_is_explained_if_the_clock_can_be_its_cause() {
+        assert_eq!(cause(29), "");
+        assert_eq!(cause(30), "; its clock is 30 s ahead of the reconciler's");
+        assert_eq!(cause(-95), "; its clock is 95 s behind the reconciler's");
+    }
+}
