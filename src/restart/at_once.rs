@@ -1,7 +1,7 @@
 //! Whether a changed config can be brought to nodes one by one, or needs all of them at once, since
 //! a node with the new one and a node with the old one cannot be in one cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stayput_reuse::{EngineVersion, Reason, Settings, needs_coordinated};
 
@@ -193,6 +193,13 @@ fn judge<'a>(
 
 /// Why it is not known of some engine which settings it runs on: it may have the old ones.
 fn is_unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
+    if let Some(node) = without_pod(context) {
+        let message = format!(
+            "{node} is in the cluster, and no pod of it is listed, so nobody knows whether the nodes can \
+             change their config one by one"
+        );
+        return Some(Blocker { code: Code::PodGone, message });
+    }
     let mut unknown = all.iter().filter(|known| known.runs_on.is_none());
     unknown.find_map(|known| match context.index.manager(&known.pod.uid) {
         Err(blocker) => {
@@ -206,6 +213,13 @@ fn is_unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker
         Ok(manager) if manager.run.is_none() => None,
         Ok(_) => Some(Blocker { code: Code::PendingRestart, message: never_seen(known.pod) }),
     })
+}
+
+/// A node that the engine lists, and none of the pods is.
+fn without_pod<'a>(context: &Context<'a>) -> Option<&'a str> {
+    let pods: BTreeSet<&str> = context.index.pods().map(|pod| pod.node.as_str()).collect();
+    let mut nodes = context.index.engine().ok()?.nodes.iter().map(|node| node.name.as_str());
+    nodes.find(|node| !pods.contains(node))
 }
 
 fn never_seen(pod: &Pod) -> String {

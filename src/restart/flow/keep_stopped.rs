@@ -249,17 +249,21 @@ fn release(
         let message = "it is started once it is stopped".to_owned();
         return Err(Blocker { code: Code::Stopping, message });
     }
-    let (config, checksum) = start_on(context, ledger, pod, manager);
-    if !kept.releasing || (config, &checksum) != (kept.config, &kept.checksum) {
-        let sequence = manager.sequence.max(kept.sequence) + 1;
-        let released = KeptStopped { releasing: true, sequence, config, checksum, ..kept.clone() };
-        return Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(released)));
+    // Chosen once, and again only if its manager refused that: something else is mounted by now. So an
+    // apiserver that drops what was chosen costs no write at each look.
+    if !kept.releasing || is_refused {
+        let (config, checksum) = start_on(context, ledger, pod, manager);
+        if !kept.releasing || (config, &checksum) != (kept.config, &kept.checksum) {
+            let sequence = manager.sequence.max(kept.sequence) + 1;
+            let kept = KeptStopped { releasing: true, sequence, config, checksum, ..kept.clone() };
+            return Ok(Changes::of_ledger(LedgerChange::SetKeptStopped(kept)));
+        }
     }
     Ok(Changes::action(Action::Start {
         uid: pod.uid.clone(),
         sequence: kept.sequence,
-        checksum,
-        config,
+        checksum: kept.checksum.clone(),
+        config: kept.config,
     }))
 }
 

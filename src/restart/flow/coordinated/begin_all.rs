@@ -7,8 +7,9 @@ use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
 use crate::flow::begin::slot::begin;
 use crate::flow::begin::stuck::end_if_stuck;
 use crate::flow::member::{changes_of, replaced::before_its_turn};
+use crate::flow::observed::is_to_be_stopped;
 use crate::rules::{StopImpact, preflight};
-use crate::{Blocker, Ledger, Restart};
+use crate::{Blocker, Code, Ledger, Restart};
 
 /// Gives every member its slot. A restart that nobody waits for ends if that cannot be done for too long.
 pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -42,6 +43,12 @@ fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> R
             message: format!("{}: {}", pod.node, blocker.message),
             ..blocker
         })?;
+        // Otherwise our own start would be taken for another client's.
+        let is_kept = ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
+        if is_kept && !is_to_be_stopped(context, pod) {
+            let message = format!("{} is started first: it was kept stopped until now", pod.node);
+            return Err(Blocker { code: Code::KeptStopped, message });
+        }
     }
     Ok(())
 }

@@ -133,6 +133,7 @@ scenarios! {
     kept_stopped_before_its_turn
     kept_stopped_in_its_turn
     kept_stopped_other_cluster_name
+    kept_stopped_then_coordinated
     kept_stopped_while_paused
     late_allocation
     manager_not_durable
@@ -144,6 +145,7 @@ scenarios! {
     needs_coordinated_midway
     needs_coordinated_unknown
     needs_coordinated_unknown_midway
+    needs_coordinated_unlisted
     multi_az
     multi_az_all_masters_failed
     multi_az_even_masters
