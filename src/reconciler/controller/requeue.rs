@@ -85,7 +85,7 @@ impl Requeue {
         let actions =
             plan.actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let waiting = plan.waiting.iter().map(|waiting| (waiting.pod.clone(), waiting.code));
-        let now = (actions.cloned().collect::<Vec<_>>(), waiting.collect::<Vec<_>>());
+        let now = (actions.map(without_time).collect::<Vec<_>>(), waiting.collect::<Vec<_>>());
         let same = self.last.as_ref() == Some(&now);
         self.repeats = if same { self.repeats.saturating_add(1) } else { 0 };
         self.last = Some(now);
@@ -126,6 +126,15 @@ impl Requeue {
         let reading = if self.acted_anew { Duration::ZERO } else { reading };
         idle.max(reading.min(MAX_READING_PAUSE))
     }
+}
+
+/// The end of a drain is nearer at each look, and the same all the time.
+fn without_time(action: &Action) -> Action {
+    let mut action = action.clone();
+    if let Action::EndDrain { drain, .. } = &mut action {
+        *drain = 0;
+    }
+    action
 }
 
 /// Bounds the time until the next reconcile by what has to be observed or written sooner.
@@ -189,6 +198,23 @@ mod tests {
         assert_eq!(requeue.after_plan(&plan, true), backoff::pause(2));
         requeue.after_ledger();
         assert_eq!(requeue.after_plan(&plan, true), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_end_of_a_drain_that_comes_nearer_is_the_same() {
+        let end = |drain| Plan {
+            actions: vec![Action::EndDrain {
+                uid: "a".into(),
+                sequence: 1,
+                drain,
+                resume: None,
+                exit: false,
+            }],
+            ..Plan::default()
+        };
+        let mut requeue = Requeue::default();
+        assert_eq!(requeue.after_plan(&end(500), true), Duration::ZERO);
+        assert_eq!(requeue.after_plan(&end(470), true), backoff::pause(1));
     }
 
     #[test]

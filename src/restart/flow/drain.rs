@@ -6,9 +6,10 @@ use crate::context::Context;
 use crate::{Action, Drain, Endpoint, Manager, Member, Pod, Resume};
 use stayput_api::State;
 
-/// How long kube-proxy may take to follow an EndpointSlice, in milliseconds: by default it writes its
-/// rules at most once a second.
-const PROXY_DELAY: u64 = 1_000;
+/// How long kube-proxy is left to follow an EndpointSlice, in milliseconds. By default it writes its rules
+/// at once, but at most once a second: after another change within that second it may take up to half
+/// a second longer.
+const PROXY_DELAY: u64 = 500;
 
 /// The drain ahead of a member's stop, to be asked for when the preparation begins. Nothing waits for
 /// it: an older manager does not know the request, and drains after the stop only.

@@ -4,8 +4,8 @@ use super::facts::Facts;
 use crate::{Action, Drain, Endpoint, Plan, Step};
 use stayput_api::{RequestKind, State};
 
-/// What kube-proxy may take to follow.
-const PROXY_DELAY: u64 = 1_000;
+/// What kube-proxy is left to follow.
+const PROXY_DELAY: u64 = 500;
 
 pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
     let member = facts
