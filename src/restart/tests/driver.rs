@@ -162,13 +162,6 @@ impl Driver {
         }
         let mut well = true;
         for action in &new_actions {
-            // It names the version of the object that it was decided on.
-            if matches!(action, Action::ClaimTrigger { .. }) && version != self.world.object.version
-            {
-                self.page.action(&mut self.world, action, " (refused)");
-                well = false;
-                continue;
-            }
             let fate = self.fate_of(action);
             if fate == ActionFate::Crash {
                 self.crash();

@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) looked_at: Option<u64>,
     /// Requests that have not arrived yet, by their time of arrival.
     /// With the version of the object when they were sent.
-    late: BTreeMap<(u64, u64), (u64, crate::Action)>,
+    late: BTreeMap<(u64, u64), (Option<u64>, crate::Action)>,
     /// Every template that an owner had.
     pub(crate) templates: Vec<template::Template>,
     /// Number of late requests that have arrived.
@@ -188,16 +188,7 @@ impl World {
                     "late",
                     format!("a request arrives: {}", perform::describe_action(&action)),
                 );
-                // These name the version of the object they were decided on.
-                let same = match &action {
-                    crate::Action::ClaimTrigger { .. } => version == self.object.version,
-                    crate::Action::PatchImages { uid, .. }
-                    | crate::Action::Resize { uid, .. }
-                    | crate::Action::DeletePod { uid } => {
-                        self.by_uid(uid).is_some_and(|pod| pod.living.version == version)
-                    }
-                    _ => true,
-                };
+                let same = version == self.named_version(&action);
                 if same {
                     self.carry_out(&action);
                 }

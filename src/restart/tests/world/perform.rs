@@ -77,15 +77,23 @@ fn values(changes: &BTreeMap<String, Change>) -> String {
 }
 
 impl World {
-    /// The action arrives late.
-    pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
-        let count = self.fresh();
-        let version = match &action {
+    /// The version of the object that the action names, if it names one: it is refused on another.
+    pub(crate) fn named_version(&self, action: &Action) -> Option<u64> {
+        let versions = || self.pods.iter().map(|pod| (&pod.uid, pod.living.version));
+        let of_pod = |uid| versions().find(|(of, _)| *of == uid).map(|(_, version)| version);
+        match action {
+            Action::ClaimTrigger { .. } => Some(self.object.version),
             Action::PatchImages { uid, .. }
             | Action::Resize { uid, .. }
-            | Action::DeletePod { uid } => self.by_uid(uid).map_or(0, |pod| pod.living.version),
-            _ => self.object.version,
-        };
+            | Action::DeletePod { uid } => of_pod(uid),
+            Action::PatchMetadata { uid, images, .. } if !images.is_empty() => of_pod(uid),
+            _ => None,
+        }
+    }
+
+    /// The action arrives late.
+    pub(crate) fn carry_out_at(&mut self, at: u64, action: Action) {
+        let (count, version) = (self.fresh(), self.named_version(&action));
         self.late.insert((at, count), (version, action));
     }
 
