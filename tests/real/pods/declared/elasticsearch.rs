@@ -11,7 +11,7 @@ use super::writer::write_until;
 use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
 use crate::pods::bare::keys;
 use crate::pods::fixture::Fixture;
-use crate::pods::nodes::{Node, attribute, observe_all, until_formed};
+use crate::pods::nodes::{Node, attribute, observe_all, until_formed, until_ready};
 use crate::pods::opensearch::Parts;
 use crate::pods::seen::seen;
 use crate::pods::stateful_set::{claim, volumes};
@@ -63,6 +63,7 @@ fn changed_and_given_tls_in_the_same_pods() {
     fixture.admin().apply(&cluster(json!({ "node.attr.round": "second" })));
     until_restarted(&fixture);
     println!("a changed setting: {} ms", began.elapsed().as_millis());
+    until_ready(&fixture, &NODES);
     let changed = observe_all(&fixture, STAYPUT);
     assert_eq!(seen(&fixture), pods, "the same pods, containers and claims");
     same_pods_other_runs(&before, &changed);
@@ -92,6 +93,7 @@ fn changed_and_given_tls_in_the_same_pods() {
     until_formed(&secured);
     fixture.until_idle();
     fixture.until_nothing_is_owed();
+    until_ready(&fixture, &NODES);
     assert_eq!(seen(&fixture), pods, "the same pods, containers and claims");
     same_pods_other_runs(&changed, &secured);
     let is_on = each(&secured, "/_nodes/settings", |node| {
