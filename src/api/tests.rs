@@ -212,6 +212,7 @@ fn sample() -> serde_json::Value {
         "config": {
             "checksum": "sha256:ab", "drift": false,
             "files": [{"path": "elasticsearch.yml", "sha256": "ab", "live": false}],
+            "run_files": [{"path": "elasticsearch.yml", "sha256": "aa", "live": false}],
             "last_good": null, "errors": [], "observed_at": "2026-11-21T09:00:00Z",
         },
         "reason": {"code": "starting", "message": "the engine was spawned"},
