@@ -1,4 +1,4 @@
-//! Bodies of `POST /es/stop`, `POST /es/start` and `POST /es/drain`.
+//! Bodies of `POST /es/stop`, `POST /es/start`, `POST /es/drain` and `POST /es/upgrade`.
 
 use std::fmt;
 use std::time::Duration;
@@ -229,11 +229,6 @@ impl StopRequest {
     }
 }
 
-/// Body of `POST /es/upgrade`: it has no fields.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct UpgradeRequest {}
-
 /// Body of `POST /es/start`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -264,3 +259,8 @@ pub struct DrainRequest {
     #[serde(default, deserialize_with = "pod", skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
 }
+
+/// Body of `POST /es/upgrade`: it has no fields.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UpgradeRequest {}

@@ -58,7 +58,7 @@ pub(super) async fn status(
         .map_or_else(Answer::no_content, |status| status_answer(context, StatusCode::OK, &status)))
 }
 
-/// A stop or start request, before its body is read.
+/// A request that changes something, before its body is read.
 pub(super) struct ControlRequest<'a, B> {
     pub(super) listener: ListenerKind,
     /// The subject of the caller.
@@ -78,7 +78,23 @@ where
         context: &Context,
     ) -> Result<(Option<Duration>, T), Refusal> {
         let wait = Query::parse(self.query, &["wait"])?.wait(context.limits.max_wait)?;
-        Ok((wait, body::parse(&body::read(self.body, context.limits.body).await?)?))
+        Ok((wait, self.read_body(context).await?))
+    }
+
+    /// The parsed body of a request that does not wait.
+    async fn read_at_once<T: DeserializeOwned + Default>(
+        self,
+        context: &Context,
+    ) -> Result<T, Refusal> {
+        Query::parse(self.query, &[])?;
+        self.read_body(context).await
+    }
+
+    async fn read_body<T: DeserializeOwned + Default>(
+        self,
+        context: &Context,
+    ) -> Result<T, Refusal> {
+        body::parse(&body::read(self.body, context.limits.body).await?)
     }
 }
 
@@ -125,10 +141,10 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    Query::parse(sent.query, &[])?;
-    let request: DrainRequest = body::parse(&body::read(sent.body, context.limits.body).await?)?;
+    let by = sent.by.clone();
+    let request: DrainRequest = sent.read_at_once(context).await?;
     let (handle, number) = (context.handle.clone(), request.sequence);
-    submit("drain", sent.by, number, async move { handle.drain(request).await }).await?;
+    submit("drain", by, number, async move { handle.drain(request).await }).await?;
     Ok(status_answer(context, StatusCode::OK, &context.handle.status()))
 }
 
@@ -140,9 +156,9 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    Query::parse(sent.query, &[])?;
-    let UpgradeRequest {} = body::parse(&body::read(sent.body, context.limits.body).await?)?;
-    let (handle, by) = (context.handle.clone(), sent.by);
+    let by = sent.by.clone();
+    let UpgradeRequest {} = sent.read_at_once(context).await?;
+    let handle = context.handle.clone();
     let reply = async move { handle.upgrade().await };
     let accepted = submit("upgrade", by, None, reply).await?;
     let code = if accepted.done { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -24,7 +24,7 @@ pub(super) fn begin_drain(
 }
 
 /// The shorter drain of the stop with this sequence, if it is known that it may be shorter. It is sent
-/// at each look until the drain is over, a second at most: no field of a manager's status says when a
+/// at each look until the drain is over, half a second at most: no field of a manager's status says when a
 /// drain ends, and a repeated stop changes and writes nothing.
 pub(super) fn end_drain(
     context: &Context<'_>,

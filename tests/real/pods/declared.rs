@@ -15,8 +15,8 @@ use super::bare::keys;
 use super::fixture::Fixture;
 use super::nodes::{Node, attribute, observe_all, until_formed};
 use super::opensearch::Parts;
+use crate::support::engine::Kind;
 use crate::support::http::exchange;
-use crate::support::skip::skip;
 use crate::support::wait::eventually;
 use renamed::rename;
 use spec::{declared, image_files};
@@ -28,14 +28,7 @@ const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
 
 #[test]
 fn a_declared_cluster_is_made_changed_and_grown() {
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(why) => return skip(TEST, &why),
-    };
-    let fixture = match Fixture::lay("privileged") {
-        Ok(fixture) => fixture,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);
     image_files(&fixture, &parts);
     install(&fixture);

@@ -14,7 +14,7 @@ use super::nodes::{
 use super::official;
 use super::opensearch::Parts;
 use super::stateful_set::stateful_set;
-use crate::support::skip::skip;
+use crate::support::engine::Kind;
 use crate::support::wait::eventually;
 
 /// Where the document puts the manager.
@@ -37,14 +37,7 @@ const SECTIONS: [&str; 7] = [
 #[test]
 fn the_first_ten_minutes() {
     const TEST: &str = "pods::first_ten_minutes::the_first_ten_minutes";
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(why) => return skip(TEST, &why),
-    };
-    let fixture = match Fixture::lay("restricted") {
-        Ok(fixture) => fixture,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "restricted") else { return };
     let began = Instant::now();
     let reader = Document::read(&fixture, "first-ten-minutes.md", &SECTIONS);
     reader.section("Install the reconciler");

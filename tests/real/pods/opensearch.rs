@@ -41,15 +41,8 @@ int getrlimit64(int what, struct limit *limit) { return ask(__func__, what, limi
 #[test]
 fn opensearch_restarted_in_place() {
     const TEST: &str = "pods::opensearch::opensearch_restarted_in_place";
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(why) => return skip(TEST, &why),
-    };
     // PodSecurity `restricted` forbids directories of the machine in pods.
-    let fixture = match Fixture::lay("privileged") {
-        Ok(fixture) => fixture,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);
     let seeds = fixture.seeds();
     let files = |name: &str, round: &str| parts.files(name, &seeds, round);
@@ -96,6 +89,13 @@ impl Parts {
     /// Those of OpenSearch; `Err` names what is missing here.
     pub(super) fn find() -> Result<Self, String> {
         Self::of(Kind::OpenSearch)
+    }
+
+    /// Those of this engine, and a cluster of Kubernetes whose pods have this PodSecurity. None if
+    /// something is missing here; then the test is skipped.
+    pub(super) fn lay(test: &str, kind: Kind, policy: &str) -> Option<(Self, Fixture)> {
+        let laid = Self::of(kind).and_then(|parts| Ok((parts, Fixture::lay(policy)?)));
+        laid.map_err(|why| skip(test, &why)).ok()
     }
 
     /// Those of this engine; `Err` names what is missing here.

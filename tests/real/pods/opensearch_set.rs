@@ -12,8 +12,8 @@ use super::fixture::{Fixture, MANAGER};
 use super::nodes::{NODES, observe, until_formed, until_ready};
 use super::opensearch::Parts;
 use super::stateful_set::{stateful_set, volumes, with_claims};
+use crate::support::engine::Kind;
 use crate::support::http::exchange;
-use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 /// A heap that follows the container's memory, and a quick start.
@@ -35,14 +35,7 @@ impl OpenSearchSet {
     /// Three nodes with documents, each with this much memory, and a reconciler. None if something is
     /// missing here.
     pub(super) fn set_up(test: &str, memory: &str) -> Option<Self> {
-        let laid = Parts::find().and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
-        let (parts, fixture) = match laid {
-            Ok(laid) => laid,
-            Err(why) => {
-                skip(test, &why);
-                return None;
-            }
-        };
+        let (parts, fixture) = Parts::lay(test, Kind::OpenSearch, "privileged")?;
         keys(&fixture);
         let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
         let set = named(&parts.real(pod(&fixture, "logs")), memory);

@@ -8,21 +8,14 @@ use super::fixture::{Fixture, HOME};
 use super::nodes::until_ready;
 use super::official;
 use super::opensearch::Parts;
-use crate::support::skip::skip;
+use crate::support::engine::Kind;
 
 const POD: &str = "logs-0";
 
 #[test]
 fn a_pod_makes_the_archive_and_its_engines_use_it() {
     const TEST: &str = "pods::warm::a_pod_makes_the_archive_and_its_engines_use_it";
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(why) => return skip(TEST, &why),
-    };
-    let fixture = match Fixture::lay("privileged") {
-        Ok(fixture) => fixture,
-        Err(why) => return skip(TEST, &why),
-    };
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);
     official::load(&fixture, &parts, official::IMAGE);
     let config = "cluster.name: logs\nnode.name: ${NODE_NAME}\nnetwork.host: 0.0.0.0\n\

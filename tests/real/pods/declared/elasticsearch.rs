@@ -10,13 +10,11 @@ use super::spec::{declared, image_files};
 use super::writer::write_until;
 use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
 use crate::pods::bare::keys;
-use crate::pods::fixture::Fixture;
 use crate::pods::nodes::{Node, attribute, observe_all, until_formed, until_ready};
 use crate::pods::opensearch::Parts;
 use crate::pods::seen::seen;
 use crate::pods::stateful_set::{claim, volumes};
 use crate::support::engine::Kind;
-use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 const TEST: &str = "pods::declared::elasticsearch::changed_and_given_tls_in_the_same_pods";
@@ -26,11 +24,8 @@ const BEFORE: usize = 20;
 
 #[test]
 fn changed_and_given_tls_in_the_same_pods() {
-    let laid =
-        Parts::of(Kind::Elasticsearch).and_then(|parts| Ok((parts, Fixture::lay("privileged")?)));
-    let (parts, fixture) = match laid {
-        Ok(laid) => laid,
-        Err(why) => return skip(TEST, &why),
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::Elasticsearch, "privileged") else {
+        return;
     };
     keys(&fixture);
     image_files(&fixture, &parts);
