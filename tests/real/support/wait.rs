@@ -7,13 +7,25 @@ use super::api::ANSWER_TIMEOUT;
 
 /// Calls `poll` until it returns something; fails with `what` after two minutes.
 #[track_caller]
-pub(crate) fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
+    eventually_or(what, poll, String::new)
+}
+
+/// The same; fails also with what `explain` finds then.
+#[track_caller]
+pub(crate) fn eventually_or<T>(
+    what: &str,
+    mut poll: impl FnMut() -> Option<T>,
+    explain: impl FnOnce() -> String,
+) -> T {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
     loop {
         if let Some(seen) = poll() {
             return seen;
         }
-        assert!(Instant::now() < deadline, "never happened: {what}");
+        if Instant::now() >= deadline {
+            panic!("never happened: {what}{}", explain());
+        }
         thread::sleep(Duration::from_millis(5));
     }
 }

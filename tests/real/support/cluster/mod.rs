@@ -24,7 +24,7 @@ use super::engine::{Kind, home, work_directory};
 use super::manager::cannot_isolate;
 use super::pki::{Issued, issue};
 use super::ports::free_port;
-use super::wait::eventually;
+use super::wait::eventually_or;
 
 /// The nodes' addresses, in their order.
 const ADDRESSES: [Ipv4Addr; 5] = [
@@ -224,10 +224,32 @@ impl Cluster {
         let nodes = self.members.len();
         let target =
             format!("/_cluster/health?wait_for_nodes={nodes}&wait_for_status=green&timeout=5s");
-        eventually(&format!("{nodes} nodes, green"), || {
+        let is_formed = || {
             let health = self.members[0].rest.send("GET", &target, None).ok()?;
             (health.status == 200 && health.body["timed_out"] == false).then_some(health.body)
-        })
+        };
+        eventually_or(&format!("{nodes} nodes, green"), is_formed, || self.why_not_green())
+    }
+
+    /// What each node says about its cluster, and the engine about a shard copy that is not started.
+    fn why_not_green(&self) -> String {
+        let targets = [
+            "/_cluster/health",
+            "/_cat/shards?format=json&h=index,shard,prirep,state,node,unassigned.*",
+            "/_cluster/allocation/explain",
+            "/_cluster/settings?flat_settings=true",
+            "/_cat/pending_tasks?format=json",
+        ];
+        let ask = |member: &Member, target: &str| {
+            let said = match member.rest.send("GET", target, None) {
+                Ok(answer) => format!("{} {}", answer.status, answer.body),
+                Err(error) => error.to_string(),
+            };
+            format!("\n{}: {target}: {said}", member.pod.name)
+        };
+        let of_all = self.members.iter().map(|member| ask(member, targets[0]));
+        let of_first = targets[1..].iter().map(|target| ask(&self.members[0], target));
+        of_all.chain(of_first).collect()
     }
 
     /// The member of this name.
