@@ -41,7 +41,7 @@ use context::Context;
 pub use code::Code;
 pub use configs::KnownConfigs;
 pub use disabled::Disabled;
-pub use flow::starts_in_ledger;
+pub use flow::{awaits_start, starts_in_ledger};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };

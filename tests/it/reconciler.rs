@@ -10,6 +10,7 @@ mod faults;
 mod fixture;
 mod found_sources;
 mod gates;
+mod hung_engine;
 mod ignored;
 mod leaving;
 mod leftovers;

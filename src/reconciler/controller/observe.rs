@@ -17,11 +17,13 @@ mod owners;
 mod room;
 mod snapshot;
 mod sources;
+mod start_first;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::core::Selector;
+use tokio::sync::oneshot;
 
 use super::apiserver::Apiserver;
 use super::credentials::Credentials;
@@ -30,7 +32,9 @@ use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
 use crate::engine_client::Endpoint;
-use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_engine};
+use stayput_restart::{
+    Engine, Known, Ledger, Pod, Snapshot, awaits_start, needs_engine, reads_engine,
+};
 
 use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
@@ -131,14 +135,22 @@ impl Observer {
         };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
+        let (tell, start_comes_next) = oneshot::channel();
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let (mut answers, answered, engine, (), (), ()) = tokio::join!(
-            managers::ask(awaited, metrics),
+            async {
+                let answers = managers::ask(awaited, metrics).await;
+                let of = |uid: &str| answers.iter().find_map(|answer| answer.of(uid));
+                // Nobody listens any more if the engine was quicker.
+                let _ = tell.send(awaits_start(&snapshot.ledger, of));
+                answers
+            },
             self.managers.background.answers(),
             async {
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
-                Some(self.engine.observe(access, endpoints.clone(), zone, metrics).await)
+                let engine = self.engine.observe(access, endpoints.clone(), zone, metrics);
+                Some(start_first::read(engine, start_comes_next).await)
             },
             self.sources.read(api, namespace, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),

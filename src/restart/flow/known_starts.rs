@@ -1,5 +1,5 @@
-//! The starts that can be sent while the apiserver does not answer: all that they say is in the
-//! ledger that was written last, so a later leader sends the same ones.
+//! The starts that can be sent while the apiserver or the engine does not answer: all that they say is
+//! in the ledger that was written last, so a later leader sends the same ones.
 
 use super::answers::was_refused;
 use super::debts;
@@ -11,11 +11,7 @@ use stayput_api::State;
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
 /// `manager` reads a manager's status by the uid of its pod; none if it is not known.
 pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> Vec<Action> {
-    let may_start = ledger.restart.as_ref().is_some_and(|restart| {
-        restart.request.strategy != Strategy::Coordinated || restart.frozen.is_some()
-    });
-    let members = ledger.members().filter(|_| may_start);
-    let planned = members.filter_map(|member| {
+    let planned = startable(ledger).filter_map(|member| {
         let manager = manager(&member.pod_uid)?;
         planned_start(member, &manager)
     });
@@ -27,14 +23,34 @@ pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manage
     planned.chain(owed).collect()
 }
 
+/// Whether a manager has decided on a stop of this ledger, and its start comes next: it needs nothing
+/// that the engine could say.
+pub fn awaits_start(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> bool {
+    startable(ledger)
+        .any(|member| manager(&member.pod_uid).is_some_and(|is| is_stop_last(member, &is)))
+}
+
+/// The members that are started as soon as they are stopped.
+fn startable(ledger: &Ledger) -> impl Iterator<Item = &Member> {
+    let may_start = ledger.restart.as_ref().is_some_and(|restart| {
+        restart.request.strategy != Strategy::Coordinated || restart.frozen.is_some()
+    });
+    ledger.members().filter(move |_| may_start)
+}
+
 /// The start of a member whose stop was the last request that its manager has decided on.
 fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
-    // A pod that is to change is changed first, for which the apiserver is needed.
-    let is_due = member.step == Step::Restarting
-        && step_of(member) <= UpdateStep::Restart
+    let is_due = is_stop_last(member, manager)
         && manager.state == State::Stopped
-        && manager.sequence == member.stop_sequence
-        && !was_refused(manager, member.stop_sequence)
         && manager.mounted == member.expected;
     is_due.then(|| start_of(member))
+}
+
+/// Whether the stop of this member was the last request that its manager has decided on. A pod that
+/// is to change is changed first, for which the apiserver is needed.
+fn is_stop_last(member: &Member, manager: &Manager) -> bool {
+    member.step == Step::Restarting
+        && step_of(member) <= UpdateStep::Restart
+        && manager.sequence == member.stop_sequence
+        && !was_refused(manager, member.stop_sequence)
 }

@@ -31,7 +31,8 @@
 //!    `release_finalizer` removes the finalizer of a deleted SearchCluster, `expect_late_requests`
 //!    plans again soon after an end.
 //!
-//! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent.
+//! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent. While
+//! [`awaits_start`], the engine is not waited for.
 //!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
 //! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's
@@ -62,7 +63,7 @@ mod target;
 mod turn;
 
 pub(super) use begin::slot::begin;
-pub use known_starts::starts_in_ledger;
+pub use known_starts::{awaits_start, starts_in_ledger};
 pub(super) use member::update::planned_update;
 pub(super) use requests::kept_phase::why_kept;
 pub(super) use shown::{phase_of, shown_of};

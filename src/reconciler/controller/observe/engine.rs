@@ -55,6 +55,8 @@ pub(super) enum ViewError {
     Engine(#[from] EngineError),
     #[error("the engine was not reached yet")]
     NotReached,
+    #[error("no engine has answered within {0:?}; a node is started first")]
+    StartFirst(Duration),
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
     #[error("another cluster answers at the addresses of its pods")]

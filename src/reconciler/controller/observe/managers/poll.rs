@@ -14,6 +14,7 @@ use crate::controller::pods::Facts;
 use stayput_api::Status;
 use stayput_net::https::NoAnswer as NoReply;
 use stayput_net::manager_client::{ClientError, ManagerClient, Unanswered};
+use stayput_restart::Manager;
 
 /// How long one manager may take to answer.
 pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +30,14 @@ pub(in crate::controller::observe) struct Answer {
     /// When the request was sent, at the earliest.
     pub(super) asked_at: Instant,
     pub(super) result: Result<Told, NoAnswer>,
+}
+
+impl Answer {
+    /// The manager of the pod with this uid, if this answer is its.
+    pub(in crate::controller::observe) fn of(&self, uid: &str) -> Option<Manager> {
+        let told = self.result.as_ref().ok().filter(|_| self.facts.uid == uid)?;
+        Some(Manager::from(&told.status))
+    }
 }
 
 /// What a manager has told.

@@ -1,0 +1,52 @@
+//! Every engine that runs hangs while another one is stopped by us.
+
+use nix::sys::signal::Signal;
+use stayput_api::State;
+use stayput_restart::Outcome;
+
+use super::fixture::{Fixture, NODES};
+use super::objects::eventually;
+use super::program::Program;
+use crate::support::processes::send;
+
+/// A stopped engine is started without an answer of the others.
+#[tokio::test]
+async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
+    let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let reconciler = Program::start(&kubeconfig, "first");
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let stopping = eventually("a node is being stopped", async || {
+        for name in NODES {
+            if fixture.status(name).await.state == State::Stopping {
+                return Some(name);
+            }
+        }
+        None
+    })
+    .await;
+    let processes = fixture.processes();
+    let others = NODES.into_iter().filter(|name| *name != stopping);
+    let engines: Vec<u32> = others.map(|name| processes[name].1.expect("an engine")).collect();
+    engines.iter().for_each(|engine| send(*engine, Signal::SIGSTOP));
+    eventually("it is started again", async || {
+        (fixture.status(stopping).await.starts == 2).then_some(())
+    })
+    .await;
+    let (_, metrics) = reconciler.get("/metrics").await.expect("it answers");
+    engines.iter().for_each(|engine| send(*engine, Signal::SIGCONT));
+    let mut lines = metrics.lines();
+    let failed = lines.find(|line| {
+        line.starts_with("stayput_requests_total{to=\"engine\"") && !line.contains("outcome=\"ok\"")
+    });
+    assert_eq!(failed, None, "no request to an engine was waited for");
+
+    let entry = fixture.until_over("r1").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    for name in NODES {
+        assert_eq!(fixture.starts(name).await, 2, "{name}");
+    }
+}
