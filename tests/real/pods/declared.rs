@@ -3,6 +3,7 @@
 mod commands;
 mod counts;
 mod elasticsearch;
+mod https;
 mod renamed;
 mod spec;
 mod writer;

@@ -1,11 +1,13 @@
 //! Three real Elasticsearch nodes by one SearchCluster: a setting is changed one by one, and TLS
-//! between the nodes is turned on for all at once, each time in the same containers.
+//! between the nodes is turned on for all at once, each time in the same containers. And three that
+//! have TLS from their first start.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::https::from_the_first_start;
 use super::spec::{declared, image_files};
 use super::writer::{assert_kept, write_until};
 use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
@@ -97,6 +99,8 @@ fn changed_and_given_tls_in_the_same_pods() {
     assert_eq!(is_on, vec![json!("true"); 3]);
     let node = secured.values().next().expect("a node");
     assert_kept(node, written);
+
+    from_the_first_start(&fixture, &parts);
 }
 
 /// Who asks without a name may do anything: the test is about TLS between the nodes.
