@@ -24,12 +24,14 @@ fn refused(distribution: Distribution, from: Version, to: Version) -> Option<Str
 #[test]
 fn the_versions_that_the_engines_start_on_are_taken() {
     for (distribution, from, to) in [
-        (Elasticsearch, Version(6, 8, 0), Version(7, 0, 0)),
+        (Elasticsearch, Version(6, 7, 2), Version(7, 0, 1)),
+        (Elasticsearch, Version(6, 8, 0), Version(7, 1, 0)),
         (Elasticsearch, Version(6, 8, 23), Version(7, 17, 29)),
         (Elasticsearch, Version(7, 17, 0), Version(8, 19, 0)),
         (Elasticsearch, Version(7, 2, 0), Version(7, 17, 0)),
         (Elasticsearch, Version(8, 0, 0), Version(8, 19, 0)),
         (Elasticsearch, Version(8, 18, 0), Version(9, 0, 5)),
+        (Elasticsearch, Version(9, 0, 5), Version(9, 1, 0)),
         (Elasticsearch, Version(8, 19, 0), Version(9, 2, 0)),
         (OpenSearch, Version(1, 3, 20), Version(2, 19, 3)),
         (OpenSearch, Version(2, 19, 0), Version(3, 2, 0)),
@@ -43,7 +45,8 @@ fn the_versions_that_the_engines_start_on_are_taken() {
 #[test]
 fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
     for (distribution, from, to, next) in [
-        (Elasticsearch, Version(6, 7, 0), Version(7, 0, 0), "6.8"),
+        (Elasticsearch, Version(6, 6, 2), Version(7, 0, 0), "6.7"),
+        (Elasticsearch, Version(6, 7, 2), Version(7, 1, 0), "6.8"),
         (Elasticsearch, Version(6, 8, 0), Version(8, 19, 0), "7.17"),
         (Elasticsearch, Version(7, 16, 3), Version(8, 0, 0), "7.17"),
         (Elasticsearch, Version(8, 17, 0), Version(9, 0, 0), "8.18"),
@@ -55,5 +58,18 @@ fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
         let problem = refused(distribution, from, to).expect("it is refused");
         let words = format!("starts on what {next} or a later one has written");
         assert!(problem.contains(&words), "{from} to {to}: {problem}");
+    }
+}
+
+/// A release that came out after the next major version began.
+#[test]
+fn an_upgrade_to_an_older_release_is_refused_with_one_that_is_not_older() {
+    for (from, to, later) in
+        [(Version(6, 8, 0), Version(7, 0, 1), "7.1"), (Version(8, 19, 0), Version(9, 0, 5), "9.1")]
+    {
+        let problem = refused(Elasticsearch, from, to).expect("it is refused");
+        let words = format!("is {to}, which is older than elasticsearch {from}");
+        assert!(problem.contains(&words), "{problem}");
+        assert!(problem.contains(&format!("write {later} or a higher version")), "{problem}");
     }
 }

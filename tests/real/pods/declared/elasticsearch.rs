@@ -1,13 +1,15 @@
 //! Three real Elasticsearch nodes by one SearchCluster: a setting is changed one by one, and TLS
-//! between the nodes is turned on for all at once, each time in the same containers.
+//! between the nodes is turned on for all at once, each time in the same containers. And three that
+//! have TLS from their first start.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::https::from_the_first_start;
 use super::spec::{declared, image_files};
-use super::writer::write_until;
+use super::writer::{assert_kept, write_until};
 use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
 use crate::pods::bare::keys;
 use crate::pods::nodes::{Node, attribute, observe_all, until_formed, until_ready};
@@ -96,9 +98,9 @@ fn changed_and_given_tls_in_the_same_pods() {
     });
     assert_eq!(is_on, vec![json!("true"); 3]);
     let node = secured.values().next().expect("a node");
-    let lost: Vec<usize> =
-        (0..written).filter(|id| node.ask(&format!("/docs/_doc/{id}")).is_none()).collect();
-    assert!(lost.is_empty(), "{lost:?} of {written}");
+    assert_kept(node, written);
+
+    from_the_first_start(&fixture, &parts);
 }
 
 /// Who asks without a name may do anything: the test is about TLS between the nodes.

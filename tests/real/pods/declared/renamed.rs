@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::writer::write_until;
+use super::writer::{assert_kept, write_until};
 use super::{EXCLUDED, STAYPUT, opensearch};
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::{observe_all, until_formed};
@@ -30,9 +30,7 @@ pub(super) fn rename(fixture: &Fixture, parts: &Parts, documents: usize, exclude
     assert!(nodes.keys().eq(["logs-other-0", "logs-other-1", "logs-other-2"]), "{nodes:#?}");
     until_formed(&nodes);
     let node = nodes.values().next().expect("a node");
-    let lost: Vec<usize> =
-        (0..written).filter(|id| node.ask(&format!("/docs/_doc/{id}")).is_none()).collect();
-    assert!(lost.is_empty(), "{lost:?} of {written}");
+    assert_kept(node, written);
     fixture.until_idle();
     fixture.until_nothing_is_owed();
     let settings = node.ask("/_cluster/settings?flat_settings=true").expect("settings");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::pods::fixture::Fixture;
+use crate::pods::nodes::Node;
 use crate::support::http::exchange;
 
 /// Three masters more and three less, one at a time, on a busy machine.
@@ -29,6 +30,14 @@ pub(super) fn write_until(fixture: &Fixture, first: usize, is_over: impl Fn() ->
         sleep(PAUSE);
     }
     next
+}
+
+/// Checks that each document up to this number is there.
+#[track_caller]
+pub(super) fn assert_kept(node: &Node, written: usize) {
+    let lost: Vec<usize> =
+        (0..written).filter(|id| node.ask(&format!("/docs/_doc/{id}")).is_none()).collect();
+    assert!(lost.is_empty(), "{lost:?} of {written}");
 }
 
 /// Whether the document was acknowledged.

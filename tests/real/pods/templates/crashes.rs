@@ -61,7 +61,7 @@ fn a_program_that_is_killed_while_a_node_is_restarted_leaves_no_node_behind() {
 fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind() {
     let test = "pods::templates::crashes::a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind";
     let Some(mut stage) = Stage::set_up(test) else { return };
-    // Not in its start: the way back is a lower limit, which the kubelet here does not take.
+    // Not in its start: the way back is a lower limit then, which `sizes` tries.
     let (victim, phase) = MOMENTS[0];
     stage.want_memory("96Mi");
     let (before, after) = stage.with_a_kill(victim, phase, "size", Stage::edit);

@@ -16,8 +16,7 @@ fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
     let test = "pods::templates::sizes::another_size_comes_to_the_pods_that_exist_or_not_at_all";
     let Some(mut stage) = Stage::set_up(test) else { return };
     assert_eq!(sizes(&stage.pods), ["64Mi"; 3]);
-    // The kubelet here does not know what containers use, and takes no lower limit.
-    for size in ["96Mi", "128Mi"] {
+    for size in ["96Mi", "64Mi"] {
         let engines = stage.engines();
         let (before, after) = stage.resize(size);
         assert_eq!(sizes(&after), [size; 3]);
@@ -63,10 +62,10 @@ impl Stage {
         for (was, is) in before.iter().zip(&after) {
             assert_eq!((is.same_pod(), &is.container), (was.same_pod(), &was.container));
         }
-        assert_eq!(sizes(&after), ["128Mi"; 3]);
+        assert_eq!(sizes(&after), ["64Mi"; 3]);
         assert_eq!(status(&self.fixture)["updatedReplicas"], Value::Null);
 
-        let (_, again) = self.resize("128Mi");
+        let (_, again) = self.resize("64Mi");
         assert_eq!(again, after, "all have it, and nothing is restarted");
     }
 }

@@ -181,5 +181,7 @@ fn kubelet(
         format!("--cert-dir={}", text(&root)),
         format!("--hostname-override={NAME}"),
         format!("--node-ip={}", network.node()),
+        // Which container a control group is, for what it uses.
+        format!("--containerd={}", text(&images.socket())),
     ]
 }
