@@ -211,6 +211,7 @@ scenarios! {
     whole_set_failed_wrong_cluster
     zone_at_once
     zone_blocked_by_shard
+    zone_kept_stopped
     zone_manager_silent
     zone_pod_gone
     zone_that_is_none
