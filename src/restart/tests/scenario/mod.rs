@@ -226,6 +226,7 @@ scenarios! {
     update_env
     update_image
     update_kept_stopped
+    update_kept_stopped_late
     update_nobody_looks
     update_of_a_person
     update_owed
