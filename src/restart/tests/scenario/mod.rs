@@ -97,6 +97,8 @@ scenarios! {
     control_plane_lost
     control_plane_lost_coordinated
     controller_crash
+    coordinated_cancelled_pod_on_another
+    coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
     coordinated_frozen_checksums
     coordinated_paused_before_stop
