@@ -64,9 +64,13 @@ pub(super) fn has_resumed(manager: &Manager, member: &Member) -> bool {
 /// Whether it has done so on the config that our start would have asked for. The start is then
 /// accepted without another effect.
 pub(super) fn runs_as_expected(manager: &Manager, member: &Member) -> bool {
+    has_resumed(manager, member) && is_on_expected(manager, member)
+}
+
+/// Whether the engine runs, or is starting, on the config that the member is to be started on.
+pub(super) fn is_on_expected(manager: &Manager, member: &Member) -> bool {
     let run = manager.run.as_ref();
-    has_resumed(manager, member)
-        && matches!(manager.state, State::Starting | State::Running)
+    matches!(manager.state, State::Starting | State::Running)
         && run.is_some_and(|run| member.expected.is_none() || run.checksum == member.expected)
 }
 

@@ -259,6 +259,39 @@ fn half_a_zone_is_found() {
 }
 
 #[test]
+fn a_start_of_a_new_pod_without_a_stop_is_found_unless_nothing_may_be_stopped() {
+    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
+    let policy = Policy { allow_outage: true, ..Policy::default() };
+    let mut driver = Driver::new(World::new(&nodes), policy);
+    for line in [
+        "request coordinated r1",
+        "run until logs-0 is stopping",
+        "cancel r1",
+        "run until logs-0 is starting",
+        "replace pod logs-1",
+    ] {
+        play_line(&mut driver, line);
+    }
+    let starts_new = |made: &Plan, _: &Snapshot| {
+        has(made, |action| matches!(action, Action::Start { uid, .. } if uid == "logs-1-uid2"))
+    };
+    let (snapshot, made) = play_to(&mut driver, starts_new);
+    let spoiled = |spoil: &dyn Fn(&mut Snapshot)| {
+        let mut spoiled = snapshot.clone();
+        spoil(&mut spoiled);
+        spoiled
+    };
+    let goes_on = |s: &mut Snapshot| s.ledger.restart.as_mut().unwrap().ending = None;
+    finds("logs-1 is started before its stop was taken", &spoiled(&goes_on), &made);
+    let on_another = spoiled(&|s| {
+        let pod = s.pods.iter_mut().find(|pod| pod.name == "logs-1").unwrap();
+        let run = pod.manager.as_mut().unwrap().run.as_mut().unwrap();
+        run.checksum = Some("v0".into());
+    });
+    finds("logs-1 is started before its stop was taken", &on_another, &made);
+}
+
+#[test]
 fn a_slot_beyond_the_budget_is_found_unless_the_whole_set_has_failed() {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
     let mut driver = Driver::new(World::new(&nodes), Policy::default());

@@ -8,8 +8,8 @@ use super::turn_back::turn_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_overtaken, is_refused, runs_as_expected, start_above,
-    start_failure, was_refused,
+    describe_state, interfered, is_on_expected, is_overtaken, is_refused, runs_as_expected,
+    start_above, start_failure, was_refused,
 };
 use crate::flow::member::{
     changes_of, mounted::nudge_and_wait, replaced, start::send_start, stop::resume_on,
@@ -128,7 +128,7 @@ fn start_member(
             let message = "what is mounted is not what every node is to start with".to_owned();
             return Err(nudge_and_wait(context, pod, member.expected.as_deref(), message));
         }
-        stop_new_pod(context, pod, member, manager)?;
+        stop_new_pod(context, restart, pod, member, manager)?;
         return Err(send_start(member));
     }
     if was_refused(manager, member.start_sequence) {
@@ -153,9 +153,11 @@ fn start_member(
 }
 
 /// A pod that replaced a member's pod after the others were stopped has a running engine: passes
-/// once that engine is stopped, too.
+/// once that engine is stopped, too; or, while nothing may be stopped, if it runs on the config that
+/// it is to be started on.
 fn stop_new_pod(
     context: &Context<'_>,
+    restart: &Restart,
     pod: &Pod,
     member: &Member,
     manager: &Manager,
@@ -168,7 +170,10 @@ fn stop_new_pod(
             false => Err(wait(Code::Stopping, describe_state(manager))),
         };
     }
-    not_paused(context)?;
+    match may_stop(context, restart) {
+        Err(_) if is_on_expected(manager, member) => return Ok(()),
+        other => other?,
+    }
     preflight(pod)?;
     let uid = member.pod_uid.clone();
     let resume = Some(resume_on(member.expected.clone()));
@@ -179,6 +184,15 @@ fn stop_new_pod(
         resume,
         exit: false,
     }))
+}
+
+/// Passes unless the cluster is paused, or the restart was cancelled and can turn back.
+fn may_stop(context: &Context<'_>, restart: &Restart) -> Result<(), Turn> {
+    not_paused(context)?;
+    match restart.ending.as_ref().filter(|_| restart.direction == Direction::Open) {
+        Some(ending) => Err(Turn::Abort(ending.reason.clone())),
+        None => Ok(()),
+    }
 }
 
 /// Once the restart only goes forward, a failed start is repeated with a new sequence.

@@ -1,7 +1,9 @@
 //! Debts: written before the action, removed after the proof.
 
+use std::collections::BTreeMap;
+
 use super::facts::Facts;
-use crate::{Ledger, StartDebt};
+use crate::{Change, Ledger, StartDebt};
 
 pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     let old = &facts.snapshot.ledger.debts;
@@ -20,12 +22,33 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
             Some(_) => {}
             None if facts.pod(&debt.pod_uid).is_none() => absent(facts, debt, wrong),
             None if facts.is_started(&debt.pod_uid, debt.sequence) => {}
+            None if is_up_to_another(facts, new, debt) => {}
             None => wrong.push(format!("S8: the start owed to {} is forgotten", debt.node)),
         }
     }
     allocation(facts, new, wrong);
     records(facts, new, wrong);
     super::votes::owed(facts, new, wrong);
+}
+
+/// A node that is kept stopped needs no start now, and its entry starts it later. Only its pod must be
+/// as it was before an update: the entry knows nothing of that.
+fn is_up_to_another(facts: &Facts, new: &Ledger, debt: &StartDebt) -> bool {
+    let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == debt.pod_uid);
+    let live = facts.pod(&debt.pod_uid).and_then(|pod| pod.live.as_ref());
+    let left = debt.update.as_ref().zip(live).is_some_and(|(fixed, live)| {
+        let patch = &fixed.update.patch;
+        has_any(&patch.images, &live.images) || has_any(&patch.resources, &live.resources)
+    });
+    is_kept && !left
+}
+
+/// Whether a container has a value that the update gave it.
+fn has_any(changes: &BTreeMap<String, Change>, live: &BTreeMap<String, String>) -> bool {
+    changes.iter().any(|(container, change)| {
+        let is_new = change.seen != change.wanted;
+        is_new && live.get(container).is_some_and(|now| change.wanted.as_ref() == Some(now))
+    })
 }
 
 /// The start owed to a pod that is not listed is forgotten.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     Engine, KeptStopped, Manager, Member, Node, Pod, Policy, Predicate, Restart, Share, Snapshot,
-    Sources, StartDebt, Step,
+    Sources, StartDebt, Step, annotation,
 };
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
@@ -54,6 +54,15 @@ impl<'a> Facts<'a> {
 
     pub(super) fn kept_stopped(&self, uid: &str) -> Option<&'a KeptStopped> {
         self.snapshot.ledger.kept_stopped.iter().find(|entry| entry.pod_uid == uid)
+    }
+
+    /// Whether a person wants the node of this pod to be kept stopped.
+    pub(super) fn is_to_be_stopped(&self, uid: &str) -> bool {
+        let by_annotation = |pod: &Pod| {
+            pod.annotations.get(annotation::STOPPED).is_some_and(|value| value == "true")
+        };
+        let by_spec = |pod: &Pod| self.snapshot.cluster.stopped.contains(&pod.node);
+        self.pod(uid).is_some_and(|pod| by_annotation(pod) || by_spec(pod))
     }
 
     pub(super) fn start_debt(&self, uid: &str) -> Option<&'a StartDebt> {

@@ -45,7 +45,7 @@ pub(super) fn check(
     let only_lost =
         newly.clone().all(is_lost) && newly.clone().all(|one| one.ephemeral_id.is_none());
     if restart_is_zone(after) {
-        all_or_nothing(before, after, wrong);
+        all_or_nothing(facts, before, after, wrong);
     }
     let most = match after.request.strategy {
         Strategy::Coordinated => usize::MAX,
@@ -62,11 +62,14 @@ fn restart_is_zone(restart: &Restart) -> bool {
     restart.request.strategy == Strategy::Rolling && restart.request.target.zone.is_some()
 }
 
-/// When the first of a zone takes its slot, so do all others.
-fn all_or_nothing(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
+/// When the first of a zone takes its slot, so do all others; but not a node that is to be kept
+/// stopped: it is stopped after the zone and by itself, and a turn would start it again.
+fn all_or_nothing(facts: &Facts, before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     let waits = |restart: &Restart| restart.members.iter().all(|one| one.step == Step::Scheduled);
     let goes = after.members.iter().any(|member| member.step == Step::Restarting);
-    let stays = after.members.iter().find(|member| member.step == Step::Scheduled);
+    let may_stay = |member: &Member| facts.is_to_be_stopped(&member.pod_uid);
+    let mut waiting = after.members.iter().filter(|member| member.step == Step::Scheduled);
+    let stays = waiting.find(|member| !may_stay(member));
     if let Some(stays) = stays.filter(|_| waits(before) && goes) {
         wrong.push(format!("S1: the zone goes and {} stays", stays.node));
     }

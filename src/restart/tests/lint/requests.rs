@@ -3,8 +3,8 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Resume, Sources, StartDebt,
-    Step, Strategy,
+    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Restart, Resume, Sources,
+    StartDebt, Step, Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
 
@@ -426,7 +426,8 @@ fn start_of_turn(
                         && last.kind == RequestKind::Stop
                         && last.accepted
                 });
-            if !stopped {
+            let needs_none = runs_it && is_new_and_held(facts, member);
+            if !stopped && !needs_none {
                 wrong.push(format!("{name} is started before its stop was taken"));
             }
             if member.expected.is_some() && manager.mounted != member.expected && !runs_it {
@@ -448,6 +449,21 @@ fn start_of_turn(
     {
         wrong.push(format!("S3: {name} is started and its sources have moved to {now}"));
     }
+}
+
+/// Whether nothing may be stopped (S9) while all nodes of a coordinated restart are being started. The
+/// pod of this one was replaced then, and its engine already runs on what it is to be started on: the
+/// start only shows that.
+fn is_new_and_held(facts: &Facts, member: &Member) -> bool {
+    let held = |restart: &Restart| {
+        restart.request.strategy == Strategy::Coordinated
+            && restart.frozen.is_some()
+            && (facts.snapshot.cluster.paused || restart.ending.is_some())
+    };
+    let is_new = facts
+        .node(&member.node)
+        .is_none_or(|node| Some(&node.ephemeral_id) != member.ephemeral_id.as_ref());
+    is_new && facts.restart().is_some_and(held)
 }
 
 /// A rolling restart may not take a node to where the others are not.

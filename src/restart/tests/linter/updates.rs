@@ -285,3 +285,29 @@ fn a_pod_in_its_place_that_is_another_one_than_wanted_is_found() {
         one.pod().update = Ok(Some(lacks));
     });
 }
+
+#[test]
+fn a_start_that_is_owed_and_that_nothing_is_up_to_is_found() {
+    let lines = [
+        "template logs-2 image=b memory=2Gi",
+        "run until logs-2 is stopped",
+        "run 100ms",
+        "delay stop 20s",
+        "annotate pod logs-2 stopped true",
+    ];
+    let pays = |made: &Plan, seen: &Snapshot| {
+        has(made, |action| matches!(action, Action::WriteLedger(new) if new.debts.start.is_empty()))
+            && !seen.ledger.debts.start.is_empty()
+    };
+    let moment = Moment::of(&lines, pays);
+    moment.finds("S8: the start owed to logs-2 is forgotten", |one| {
+        let Some(Action::WriteLedger(new)) = one.plan.actions.first_mut() else { panic!() };
+        new.kept_stopped.clear();
+    });
+    moment.finds("S8: the start owed to logs-2 is forgotten", |one| {
+        let fixed = one.snapshot.ledger.debts.start[0].update.clone().unwrap();
+        for (container, change) in fixed.update.patch.resources {
+            one.live().resources.insert(container, change.wanted.unwrap());
+        }
+    });
+}

@@ -97,6 +97,8 @@ scenarios! {
     control_plane_lost
     control_plane_lost_coordinated
     controller_crash
+    coordinated_cancelled_pod_on_another
+    coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
     coordinated_frozen_checksums
     coordinated_paused_before_stop
@@ -211,6 +213,7 @@ scenarios! {
     whole_set_failed_wrong_cluster
     zone_at_once
     zone_blocked_by_shard
+    zone_kept_stopped
     zone_manager_silent
     zone_pod_gone
     zone_that_is_none
@@ -225,6 +228,7 @@ scenarios! {
     update_env
     update_image
     update_kept_stopped
+    update_kept_stopped_late
     update_nobody_looks
     update_of_a_person
     update_owed
