@@ -72,6 +72,7 @@ pub(super) fn pod(number: usize) -> Pod {
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {
             version: "0.1.0".into(),
+            upgraded_from: None,
             pod_uid: Some(uid(number)),
             durable: true,
             desired: Desired::Running,

@@ -20,4 +20,5 @@ mod seen;
 mod shell;
 mod stateful_set;
 mod templates;
+mod upgrade_document;
 mod warm;

@@ -22,6 +22,7 @@ mod warm;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
@@ -139,5 +140,7 @@ fn with(
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("cannot set up: {error}")))?;
-    runtime.block_on(command(client))
+    // Boxed, so that the runtime's code is there once, and not for each command.
+    let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(command(client));
+    runtime.block_on(command)
 }

@@ -51,7 +51,7 @@ pub(super) async fn tcp(
             return tracing::debug!("no certificate can be used yet: a connection was closed");
         }
         let peer = if insecure { Peer::AuthDisabled } else { Peer::Unknown };
-        return serve(context, stream, peer, (ListenerKind::Tcp, place), None).await;
+        return serve(context, Box::new(stream), peer, (ListenerKind::Tcp, place), None).await;
     };
     let Some(stream) = context.handshakes.accept(tls.clone(), stream).await else { return };
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
@@ -64,7 +64,7 @@ pub(super) async fn tcp(
             .zip(client_ca)
             .map_or(Peer::Unknown, |(caller, client_ca)| Peer::Certified { caller, client_ca })
     };
-    serve(context, stream, peer, (ListenerKind::Tcp, place), Some(tls)).await;
+    serve(context, Box::new(stream), peer, (ListenerKind::Tcp, place), Some(tls)).await;
 }
 
 /// Serves a connection of the unix socket.
@@ -76,7 +76,7 @@ pub(super) async fn unix(
     allowed: &[u32],
 ) {
     let peer = local_peer(uid, allowed);
-    serve(context, stream, peer, (ListenerKind::Unix, place), None).await;
+    serve(context, Box::new(stream), peer, (ListenerKind::Unix, place), None).await;
 }
 
 /// Root, the manager's own uid and listed uids may do everything; others need a token as over TCP.
@@ -88,9 +88,13 @@ fn local_peer(uid: u32, allowed: &[u32]) -> Peer {
     Peer::Unknown
 }
 
+/// A connection of any kind: the code that serves it is there once.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 async fn serve(
     context: Arc<Context>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Box<dyn Stream>,
     peer: Peer,
     (listener, place): (ListenerKind, &Place),
     tls: Option<Arc<ServerConfig>>,

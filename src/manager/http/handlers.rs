@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
-use serde::de::DeserializeOwned;
 
 use super::body;
 use super::context::{Context, ListenerKind};
@@ -13,9 +12,10 @@ use super::query::Query;
 use super::respond::Answer;
 use super::wait::{self, Outcome};
 use crate::metrics::CONTENT_TYPE;
+use crate::supervisor::Control;
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use stayput_api::{Code, DrainRequest, StartRequest, State, Status, StopRequest, UpgradeRequest};
+use stayput_api::{Code, State, Status, StopRequest, UpgradeRequest};
 
 /// How long a poll without `timeout` waits.
 const DEFAULT_POLL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,6 +60,7 @@ pub(super) async fn status(
 
 /// A request that changes something, before its body is read.
 pub(super) struct ControlRequest<'a, B> {
+    pub(super) kind: ControlKind,
     pub(super) listener: ListenerKind,
     /// The subject of the caller.
     pub(super) by: String,
@@ -67,38 +68,43 @@ pub(super) struct ControlRequest<'a, B> {
     pub(super) body: B,
 }
 
-impl<B> ControlRequest<'_, B>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    /// How long to wait, and the parsed body.
-    async fn read<T: DeserializeOwned + Default>(
-        self,
-        context: &Context,
-    ) -> Result<(Option<Duration>, T), Refusal> {
-        let wait = Query::parse(self.query, &["wait"])?.wait(context.limits.max_wait)?;
-        Ok((wait, self.read_body(context).await?))
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ControlKind {
+    Stop,
+    Start,
+    Drain,
+    Upgrade,
+}
+
+impl ControlKind {
+    /// The query parameters: only what takes time can be waited for.
+    const fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Stop | Self::Start => &["wait"],
+            Self::Drain | Self::Upgrade => &[],
+        }
     }
 
-    /// The parsed body of a request that does not wait.
-    async fn read_at_once<T: DeserializeOwned + Default>(
-        self,
-        context: &Context,
-    ) -> Result<T, Refusal> {
-        Query::parse(self.query, &[])?;
-        self.read_body(context).await
+    /// The request that is in the body.
+    fn parse(self, body: &[u8]) -> Result<Control, Refusal> {
+        Ok(match self {
+            Self::Stop => {
+                let request: StopRequest = body::parse(body)?;
+                request.check()?;
+                Control::Stop(request)
+            }
+            Self::Start => Control::Start(body::parse(body)?),
+            Self::Drain => Control::Drain(body::parse(body)?),
+            Self::Upgrade => {
+                let UpgradeRequest {} = body::parse(body)?;
+                Control::Upgrade
+            }
+        })
     }
-
-    async fn read_body<T: DeserializeOwned + Default>(
-        self,
-        context: &Context,
-    ) -> Result<T, Refusal> {
-        body::parse(&body::read(self.body, context.limits.body).await?)
-    }
 }
 
-pub(super) async fn stop<B>(
+/// Carries out a request that changes something.
+pub(super) async fn control<B>(
     context: &Arc<Context>,
     sent: ControlRequest<'_, B>,
 ) -> Result<Answer, Refusal>
@@ -106,83 +112,40 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (listener, by) = (sent.listener, sent.by.clone());
-    let (wait, request): (_, StopRequest) = sent.read(context).await?;
-    request.check()?;
-    let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
-    let reply = async move { handle.stop(request, caller).await };
-    let accepted = submit("stop", by, number, reply).await?;
-    answer(context, listener, accepted, wait, |status| wait::stop(accepted.sequence, status)).await
-}
-
-pub(super) async fn start<B>(
-    context: &Arc<Context>,
-    sent: ControlRequest<'_, B>,
-) -> Result<Answer, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let (listener, by) = (sent.listener, sent.by.clone());
-    let (wait, request): (_, StartRequest) = sent.read(context).await?;
-    let (handle, caller, number) = (context.handle.clone(), by.clone(), request.sequence);
-    let asked = request.clone();
-    let reply = async move { handle.start(request, caller).await };
-    let accepted = submit("start", by, number, reply).await?;
-    let outcome = |status: &Status| wait::start(accepted.sequence, &asked, status);
-    answer(context, listener, accepted, wait, outcome).await
-}
-
-pub(super) async fn drain<B>(
-    context: &Arc<Context>,
-    sent: ControlRequest<'_, B>,
-) -> Result<Answer, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let by = sent.by.clone();
-    let request: DrainRequest = sent.read_at_once(context).await?;
-    let (handle, number) = (context.handle.clone(), request.sequence);
-    submit("drain", by, number, async move { handle.drain(request).await }).await?;
-    Ok(status_answer(context, StatusCode::OK, &context.handle.status()))
-}
-
-pub(super) async fn upgrade<B>(
-    context: &Arc<Context>,
-    sent: ControlRequest<'_, B>,
-) -> Result<Answer, Refusal>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let by = sent.by.clone();
-    let UpgradeRequest {} = sent.read_at_once(context).await?;
-    let handle = context.handle.clone();
-    let reply = async move { handle.upgrade().await };
-    let accepted = submit("upgrade", by, None, reply).await?;
-    let code = if accepted.done { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok(status_answer(context, code, &context.handle.status()))
+    let ControlRequest { kind, listener, by, query, body } = sent;
+    let wait = Query::parse(query, kind.parameters())?.wait(context.limits.max_wait)?;
+    let request = kind.parse(&body::read(body, context.limits.body).await?)?;
+    let accepted = submit(context, request.clone(), by).await?;
+    let sequence = accepted.sequence;
+    let end: &(dyn Fn(&Status) -> Option<Outcome> + Sync) = match &request {
+        Control::Stop(_) => &|status| wait::stop(sequence, status),
+        Control::Start(start) => &|status| wait::start(sequence, start, status),
+        Control::Drain(_) | Control::Upgrade => &|_| None,
+    };
+    answer(context, listener, accepted, wait, end).await
 }
 
 /// Sends the request to the supervisor on a task of its own, so that the result is logged even if the
 /// caller has closed the connection.
-async fn submit(
-    request: &'static str,
-    by: String,
-    number: Option<u64>,
-    reply: impl Future<Output = Result<Accepted, Refusal>> + Send + 'static,
-) -> Result<Accepted, Refusal> {
+async fn submit(context: &Context, request: Control, by: String) -> Result<Accepted, Refusal> {
+    let (handle, name, number) = (context.handle.clone(), request.name(), request.sequence());
     let task = tokio::spawn(async move {
-        let outcome = reply.await;
+        let outcome = handle.control(request, by.clone()).await;
         match &outcome {
             Ok(Accepted { sequence, done }) => {
-                tracing::info!(request, by, sequence, done, "accepted");
+                tracing::info!(request = name, by, sequence, done, "accepted");
             }
             Err(Refusal { code, message }) => {
                 let code = code.as_str();
                 // A request without a sequence gets one only when it is accepted.
-                tracing::info!(request, by, sequence = number, code, reason = message, "refused");
+                tracing::info!(
+                    request = name,
+                    by,
+                    sequence = number,
+                    code,
+                    reason = message,
+                    "refused"
+                );
             }
         }
         outcome
@@ -199,7 +162,7 @@ async fn answer(
     listener: ListenerKind,
     accepted: Accepted,
     wait: Option<Duration>,
-    outcome: impl Fn(&Status) -> Option<Outcome>,
+    outcome: &(dyn Fn(&Status) -> Option<Outcome> + Sync),
 ) -> Result<Answer, Refusal> {
     let done = |code| Ok(status_answer(context, code, &context.handle.status()));
     if accepted.done {

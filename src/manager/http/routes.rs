@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response};
 use super::auth::{Caller, Peer, identify};
 use super::context::{Context, ListenerKind};
 use super::csrf;
-use super::handlers::{self, ControlRequest};
+use super::handlers::{self, ControlKind, ControlRequest};
 use super::key_files::Keys;
 use super::places::OpenRequest;
 use super::respond::Answer;
@@ -46,10 +46,7 @@ pub struct Route {
 #[derive(Debug, Clone, Copy)]
 enum Handler {
     Status,
-    Stop,
-    Start,
-    Drain,
-    Upgrade,
+    Control(ControlKind),
     Livez,
     Readyz,
     Metrics,
@@ -59,10 +56,10 @@ enum Handler {
 #[rustfmt::skip]
 pub const ROUTES: [Route; 8] = [
     Route { path: "/es/status", method: "GET",  access: Access::Read,    handler: Handler::Status },
-    Route { path: "/es/stop",   method: "POST", access: Access::Control, handler: Handler::Stop },
-    Route { path: "/es/start",  method: "POST", access: Access::Control, handler: Handler::Start },
-    Route { path: "/es/drain",  method: "POST", access: Access::Control, handler: Handler::Drain },
-    Route { path: "/es/upgrade", method: "POST", access: Access::Control, handler: Handler::Upgrade },
+    Route { path: "/es/stop",   method: "POST", access: Access::Control, handler: Handler::Control(ControlKind::Stop) },
+    Route { path: "/es/start",  method: "POST", access: Access::Control, handler: Handler::Control(ControlKind::Start) },
+    Route { path: "/es/drain",  method: "POST", access: Access::Control, handler: Handler::Control(ControlKind::Drain) },
+    Route { path: "/es/upgrade", method: "POST", access: Access::Control, handler: Handler::Control(ControlKind::Upgrade) },
     Route { path: "/livez",     method: "GET",  access: Access::Open,    handler: Handler::Livez },
     Route { path: "/readyz",    method: "GET",  access: Access::Open,    handler: Handler::Readyz },
     Route { path: "/metrics",   method: "GET",  access: Access::Metrics, handler: Handler::Metrics },
@@ -189,18 +186,13 @@ where
 {
     let (parts, body) = request.into_parts();
     let query = parts.uri.query();
-    let sent = || ControlRequest {
-        listener,
-        by: caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string()),
-        query,
-        body,
-    };
     let answer = match handler {
         Handler::Status => handlers::status(context, listener, query).await,
-        Handler::Stop => handlers::stop(context, sent()).await,
-        Handler::Start => handlers::start(context, sent()).await,
-        Handler::Drain => handlers::drain(context, sent()).await,
-        Handler::Upgrade => handlers::upgrade(context, sent()).await,
+        Handler::Control(kind) => {
+            let by = caller.as_ref().map_or_else(String::new, |caller| caller.subject.to_string());
+            let sent = ControlRequest { kind, listener, by, query, body };
+            handlers::control(context, sent).await
+        }
         Handler::Livez => Ok(handlers::livez(context).await),
         Handler::Readyz => Ok(handlers::readyz(context).await),
         Handler::Metrics => Ok(handlers::metrics(context)),

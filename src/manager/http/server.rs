@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,11 +98,11 @@ impl Server {
         let mut tasks = JoinSet::new();
         let (tcp_bound, tcp) = oneshot::channel();
         let (unix_bound, unix) = oneshot::channel();
-        tasks.spawn(binding.complete(errors.clone(), tcp_bound, unix_bound));
-        tasks.spawn(accept_tcp(context.clone(), tcp, places.clone(), settings.clone()));
-        tasks.spawn(accept_unix(context.clone(), unix, local.clone(), settings));
-        tasks.spawn(reloader.run(errors));
-        tasks.spawn(count_exits(context));
+        tasks.spawn(task(binding.complete(errors.clone(), tcp_bound, unix_bound)));
+        tasks.spawn(task(accept_tcp(context.clone(), tcp, places.clone(), settings.clone())));
+        tasks.spawn(task(accept_unix(context.clone(), unix, local.clone(), settings)));
+        tasks.spawn(task(reloader.run(errors)));
+        tasks.spawn(task(count_exits(context)));
         stop.await;
 
         tasks.shutdown().await;
@@ -176,9 +177,9 @@ async fn accept_tcp(
         let (place, evicted) = places.enter(Origin::Address(from.ip()), descriptor);
         let (context, allowed) = (context.clone(), Arc::clone(&allowed));
         let insecure = settings.insecure_no_auth;
-        tokio::spawn(until_evicted(evicted, async move {
+        tokio::spawn(task(until_evicted(evicted, async move {
             connection::tcp(context, stream, &place, allowed, insecure).await;
-        }));
+        })));
     }
 }
 
@@ -205,10 +206,17 @@ async fn accept_unix(
         };
         let (place, evicted) = places.enter(Origin::Uid(uid), descriptor);
         let (context, allowed) = (context.clone(), Arc::clone(&allowed));
-        tokio::spawn(until_evicted(evicted, async move {
+        tokio::spawn(task(until_evicted(evicted, async move {
             connection::unix(context, stream, &place, uid, &allowed).await;
-        }));
+        })));
     }
+}
+
+/// A task, boxed: the runtime's code for tasks is there once, and not for each kind.
+fn task(
+    future: impl Future<Output = ()> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(future)
 }
 
 /// Serves a connection until another needs its place.

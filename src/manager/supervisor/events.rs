@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use super::actor::Supervisor;
-use super::handle::Call;
+use super::handle::{Call, Control};
 use crate::config_watch::Observed;
 use crate::lifecycle::{self, Event};
 use crate::process::{self, Archive, Launched, Tree};
@@ -19,26 +19,15 @@ impl Supervisor {
                 self.readiness.ask(running, reply);
             }
             Call::ServerClosed => self.feed(Event::ServerClosed),
-            Call::Stop { .. } | Call::Start { .. } | Call::Drain { .. } | Call::Upgrade { .. }
-                if self.lifecycle.is_deciding() =>
-            {
-                self.waiting.push_back(call);
-            }
-            Call::Stop { request, by, reply } => {
+            Call::Control { .. } if self.lifecycle.is_deciding() => self.waiting.push_back(call),
+            Call::Control { request, by, reply } => {
                 self.reply = Some(reply);
-                self.feed(Event::Stop { request, by });
-            }
-            Call::Start { request, by, reply } => {
-                self.reply = Some(reply);
-                self.feed(Event::Start { request, by });
-            }
-            Call::Drain { request, reply } => {
-                self.reply = Some(reply);
-                self.feed(Event::Drain(request));
-            }
-            Call::Upgrade { reply } => {
-                self.reply = Some(reply);
-                self.feed(Event::Upgrade);
+                self.feed(match request {
+                    Control::Stop(request) => Event::Stop { request, by },
+                    Control::Start(request) => Event::Start { request, by },
+                    Control::Drain(request) => Event::Drain(request),
+                    Control::Upgrade => Event::Upgrade,
+                });
             }
         }
     }

@@ -9,25 +9,47 @@ use stayput_api::{Accepted, Code, DrainRequest, Refusal, StartRequest, Status, S
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
+/// What a caller with the scope `es:control` can request.
+#[derive(Debug, Clone)]
+pub enum Control {
+    /// Stop the engine.
+    Stop(StopRequest),
+    /// Start the engine.
+    Start(StartRequest),
+    /// Be not ready ahead of a stop.
+    Drain(DrainRequest),
+    /// Execute another version of the manager.
+    Upgrade,
+}
+
+impl Control {
+    /// As in the route.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Stop(_) => "stop",
+            Self::Start(_) => "start",
+            Self::Drain(_) => "drain",
+            Self::Upgrade => "upgrade",
+        }
+    }
+
+    /// The sequence that it was sent with.
+    pub const fn sequence(&self) -> Option<u64> {
+        match self {
+            Self::Stop(request) => request.sequence,
+            Self::Start(request) => request.sequence,
+            Self::Drain(request) => request.sequence,
+            Self::Upgrade => None,
+        }
+    }
+}
+
 /// A request to the supervisor.
 #[derive(Debug)]
 pub(crate) enum Call {
-    Stop {
-        request: StopRequest,
+    Control {
+        request: Control,
         by: String,
-        reply: Reply,
-    },
-    Start {
-        request: StartRequest,
-        by: String,
-        reply: Reply,
-    },
-    Drain {
-        request: DrainRequest,
-        reply: Reply,
-    },
-    /// Execute another version of the manager.
-    Upgrade {
         reply: Reply,
     },
     /// All connections are closed.
@@ -59,36 +81,12 @@ impl Handle {
         Self { calls, status, config }
     }
 
-    /// Requests a stop on behalf of `by`.
+    /// Requests something on behalf of `by`.
     ///
     /// # Errors
     /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
-    pub async fn stop(&self, request: StopRequest, by: String) -> Result<Accepted, Refusal> {
-        self.ask(|reply| Call::Stop { request, by, reply }).await.unwrap_or_else(unavailable)
-    }
-
-    /// Requests a start on behalf of `by`.
-    ///
-    /// # Errors
-    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
-    pub async fn start(&self, request: StartRequest, by: String) -> Result<Accepted, Refusal> {
-        self.ask(|reply| Call::Start { request, by, reply }).await.unwrap_or_else(unavailable)
-    }
-
-    /// Requests a drain ahead of a stop.
-    ///
-    /// # Errors
-    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
-    pub async fn drain(&self, request: DrainRequest) -> Result<Accepted, Refusal> {
-        self.ask(|reply| Call::Drain { request, reply }).await.unwrap_or_else(unavailable)
-    }
-
-    /// Requests that another version of the manager takes over.
-    ///
-    /// # Errors
-    /// The refusal, with [`Code::Unavailable`] if the supervisor has ended.
-    pub async fn upgrade(&self) -> Result<Accepted, Refusal> {
-        self.ask(|reply| Call::Upgrade { reply }).await.unwrap_or_else(unavailable)
+    pub async fn control(&self, request: Control, by: String) -> Result<Accepted, Refusal> {
+        self.ask(|reply| Call::Control { request, by, reply }).await.unwrap_or_else(unavailable)
     }
 
     /// The server has closed all connections.

@@ -25,7 +25,7 @@ pub use actor::{Ended, Engine, Supervisor};
 pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;
-pub use handle::Handle;
+pub use handle::{Control, Handle};
 pub use journal::{Journal, StateDirError};
 pub use probe::{Probe, Prober};
 pub use upgrade::Serving;

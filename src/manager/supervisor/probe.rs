@@ -145,7 +145,9 @@ impl Prober {
         let stream = connect(address, self.lookup.as_ref()).await.map_err(Why::Connect)?;
         match &self.probe {
             Probe::Tcp { .. } => Ok(()),
-            Probe::Http { path, tls: false, .. } => get(stream, address, path, secrets).await,
+            Probe::Http { path, tls: false, .. } => {
+                get(Box::new(stream), address, path, secrets).await
+            }
             Probe::Http { path, tls: true, .. } => {
                 let name =
                     ServerName::try_from(host(address).to_owned()).map_err(|_| Why::InvalidName)?;
@@ -153,7 +155,7 @@ impl Prober {
                     .map_err(Why::TlsConfig)?;
                 let connector = TlsConnector::from(Arc::new(config));
                 let stream = connector.connect(name, stream).await.map_err(Why::Tls)?;
-                get(stream, address, path, secrets).await
+                get(Box::new(stream), address, path, secrets).await
             }
         }
     }
@@ -175,8 +177,12 @@ fn host(address: &str) -> &str {
     host.trim_start_matches('[').trim_end_matches(']')
 }
 
+/// With TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
 async fn get(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: Box<dyn Stream>,
     address: &str,
     path: &str,
     secrets: &Secrets,

@@ -19,6 +19,7 @@ const OLD: &str = "sha256:fedcba987654321000000000000000000000000000000000000000
 fn pod(name: &str) -> Pod {
     let manager = Manager {
         version: "0.1.0".into(),
+        upgraded_from: None,
         pod_uid: Some(format!("uid-{name}")),
         durable: true,
         desired: Desired::Running,

@@ -14,6 +14,9 @@ use stayput_api::{self as api, ConfigChoice, Desired, ExitReason, RequestKind, S
 pub struct Manager {
     /// Version of its binary.
     pub version: String,
+    /// The version that it has taken over from, if its container was started with another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgraded_from: Option<String>,
     /// Uid of the pod it runs in, as it reports it.
     pub pod_uid: Option<String>,
     /// Whether its journal survives a crash.
@@ -108,6 +111,7 @@ impl From<&api::Status> for Manager {
         let config = status.config.as_ref();
         Self {
             version: status.manager.version.clone(),
+            upgraded_from: status.manager.upgraded_from.clone(),
             pod_uid: status.manager.pod.uid.clone(),
             durable: status.manager.durable,
             desired: status.desired,

@@ -14,11 +14,12 @@ use super::nodes::{
 use super::official;
 use super::opensearch::Parts;
 use super::stateful_set::stateful_set;
+use super::upgrade_document::upgrade_the_manager;
 use crate::support::engine::Kind;
 use crate::support::wait::eventually;
 
 /// Where the document puts the manager.
-const STAYPUT: &str = "/stayput/stayput";
+pub(super) const STAYPUT: &str = "/stayput/stayput";
 
 const INIT: &str = "Certificate, keys and SearchCluster";
 const ADD: &str = "Add stayput to the pods";
@@ -88,6 +89,7 @@ fn a_set_that_replaces_its_pods(reader: &Document<'_>) {
     let printed = reader.section(ADD);
     assert!(printed.contains("roll out complete"), "{printed}");
     assert!(template().contains(STAYPUT), "{}", template());
+    upgrade_the_manager(fixture);
     // What people who no longer want it do: docs/inject.md.
     fixture.people.run(
         "kubectl --namespace search get statefulset logs --output yaml |

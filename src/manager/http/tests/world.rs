@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use super::super::{HttpSettings, Limits, Server};
 use crate::errors::Errors;
 use crate::process::KeptListener;
-use crate::supervisor::{Call, Handle};
+use crate::supervisor::{Call, Control, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
 use stayput_api::{Pod, Status};
@@ -179,23 +179,17 @@ async fn supervise(mut asked: mpsc::Receiver<Call>, script: Arc<Mutex<Script>>) 
             std::mem::forget(call);
             continue;
         }
-        let verdict = || Ok(Accepted { sequence: 43, done: false });
         match call {
-            Call::Stop { request, by, reply } => {
-                script.seen.push(format!("{by} {request:?}"));
-                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
-            }
-            Call::Start { request, by, reply } => {
-                script.seen.push(format!("{by} {request:?}"));
-                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
-            }
-            Call::Drain { request, reply } => {
-                script.seen.push(format!("{request:?}"));
-                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
-            }
-            Call::Upgrade { reply } => {
-                script.seen.push("upgrade".to_owned());
-                let _ = reply.send(script.verdict.take().unwrap_or_else(verdict));
+            Call::Control { request, by, reply } => {
+                let done = matches!(request, Control::Drain(_));
+                script.seen.push(match request {
+                    Control::Stop(request) => format!("{by} {request:?}"),
+                    Control::Start(request) => format!("{by} {request:?}"),
+                    Control::Drain(request) => format!("{request:?}"),
+                    Control::Upgrade => "upgrade".to_owned(),
+                });
+                let verdict = script.verdict.take();
+                let _ = reply.send(verdict.unwrap_or(Ok(Accepted { sequence: 43, done })));
             }
             Call::ServerClosed => {}
             Call::Probe { reply } => {

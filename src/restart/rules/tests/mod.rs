@@ -153,6 +153,7 @@ fn fit(name: &str) -> Pod {
     let mut pod = pod(name);
     pod.manager = Ok(Manager {
         version: "0.1.0".to_owned(),
+        upgraded_from: None,
         pod_uid: Some(pod.uid.clone()),
         durable: true,
         desired: Desired::Running,

@@ -419,6 +419,7 @@ impl Machine {
         let run = self.life.run();
         Manager {
             version: "0.1.0".into(),
+            upgraded_from: None,
             pod_uid: self.life.policy().pod.clone(),
             durable: self.life.is_durable(),
             desired: self.life.desired(),

@@ -2,12 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::{Facts, Finding};
 use crate::cluster::missing_fields;
+use crate::kubectl::doctor::facts::Taken;
+use crate::workload::{ContainerPorts, DEFAULT_CONTAINER, engine_container};
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
+/// The init container of `kubectl stayput inject`.
+const INJECTED: &str = "stayput";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = definition(facts).into_iter().collect();
@@ -45,7 +51,52 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         )
         .into_warning()
     }));
+    found.extend(facts.known_pods().iter().filter_map(|pod| upgraded_in_place(facts, taken, pod)));
     found
+}
+
+/// A manager that has taken over from another version while the engine ran on, and whose StatefulSet
+/// still has the image that the pod was made with. Which version an image has is not known.
+fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding> {
+    let mut seen = taken.saved.snapshot.pods.iter();
+    let manager = seen.find(|seen| Some(&seen.uid) == pod.metadata.uid.as_ref())?.manager.as_ref();
+    let manager = manager.ok()?;
+    let before = manager.upgraded_from.as_ref()?;
+    let owner = pod.owner_references().iter().find(|owner| owner.kind == "StatefulSet")?;
+    let set = facts.sets.get(&owner.name)?.as_ref().ok()?.as_ref()?;
+    let container = manager_container(facts, pod);
+    let image = image_of(pod.spec.as_ref()?, &container)?;
+    if image_of(set.spec.as_ref()?.template.spec.as_ref()?, &container)? != image {
+        return None;
+    }
+    let (name, namespace) = (pod.name_any(), facts.namespace());
+    let finding = Finding::error(
+        "version",
+        format!("Pod/{name}"),
+        format!(
+            "its manager was upgraded in place from version {before} to {}, and its StatefulSet has the \
+             image that the pod was made with: a new pod comes with the manager of {image} again",
+            manager.version
+        ),
+        format!("kubectl -n {namespace} set image statefulset/{} {container}=IMAGE", owner.name),
+    );
+    Some(finding.into_warning())
+}
+
+/// The container whose image the manager is from: the init container of `inject`, or the engine's own.
+fn manager_container(facts: &Facts, pod: &Pod) -> String {
+    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    if init.any(|container| container.name == INJECTED) {
+        return INJECTED.to_owned();
+    }
+    let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
+    let port = facts.cluster.completed_spec().manager.port;
+    engine_container(&ContainerPorts::of(pod), port, default).to_owned()
+}
+
+fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    all.find(|one| one.name == container)?.image.as_deref()
 }
 
 /// Fields that the definition there does not have: Kubernetes drops them without a word.

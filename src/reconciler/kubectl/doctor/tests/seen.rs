@@ -104,6 +104,26 @@ fn without_a_snapshot_the_status_still_counts() {
     assert!(found[1].remedy.contains("port-forward"), "{found:?}");
 }
 
+/// The first manager has taken over from an older one.
+fn upgraded(facts: &mut Facts) {
+    facts.see(|it| {
+        it["snapshot"]["pods"][0]["manager"]["known"]["upgradedFrom"] = json!("0.0.9");
+    });
+}
+
+#[test]
+fn a_template_with_another_image_is_not_said_to_have_the_old_manager() {
+    let mut facts = healthy();
+    upgraded(&mut facts);
+    let image = |image: &str| json!([{"name": "stayput", "image": image}]);
+    facts.change_pod(|it| it["spec"]["initContainers"] = image("stayput/manager:old"));
+    facts.change_set(|it| {
+        it["spec"]["template"]["spec"]["initContainers"] = image("stayput/manager:new");
+    });
+    let found = findings(&facts);
+    assert!(found.iter().all(|finding| finding.code != "version"), "{found:?}");
+}
+
 #[test]
 fn versions() {
     each(&[
@@ -133,6 +153,37 @@ fn versions() {
             "version",
             "Pod/logs-1",
             ["managers of logs-1 have version 0.0.9", "diff logs"],
+        ),
+        (
+            "a manager that was upgraded in place",
+            |facts| {
+                upgraded(facts);
+                let init = json!([{"name": "stayput", "image": "stayput/manager:old"}]);
+                facts.change_pod(|it| it["spec"]["initContainers"] = init.clone());
+                facts.change_set(|it| it["spec"]["template"]["spec"]["initContainers"] = init);
+            },
+            Warning,
+            "version",
+            POD,
+            ["from version 0.0.9 to", "set image statefulset/logs stayput=IMAGE"],
+        ),
+        (
+            "one whose program is in the engine's image",
+            |facts| {
+                upgraded(facts);
+                let image =
+                    facts.known_pods()[0].spec.as_ref().unwrap().containers[0].image.clone();
+                facts.change_set(|it| {
+                    it["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
+                });
+            },
+            Warning,
+            "version",
+            POD,
+            [
+                "comes with the manager of opensearchproject/opensearch:2.19.3 again",
+                "opensearch=IMAGE",
+            ],
         ),
         (
             "an older definition",
