@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use super::blocker::Blocker;
-use super::lookup::Lookup;
+use super::lookup::{Lookup, OwnNames};
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
 use stayput_api::State;
 
@@ -27,13 +27,15 @@ impl<'a> Index<'a> {
         let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
         let mut nodes: Lookup<'_, &Node> = Lookup::default();
         for node in listed {
-            let known = nodes.entry(node.name.as_str()).or_insert(node);
             // If two nodes have the same name, the one that needs more protection counts, in
             // whatever order they come.
             let care = |node: &Node| (node.is_master_eligible(), node.holds_data());
-            if (care(node), node) > (care(known), *known) {
-                *known = node;
-            }
+            let entry = nodes.entry(node.name.as_str()).and_modify(|known| {
+                if (care(node), node) > (care(known), *known) {
+                    *known = node;
+                }
+            });
+            entry.or_insert(node);
         }
         let engine = ours(snapshot, &nodes);
         if engine.is_err() {
@@ -148,9 +150,8 @@ impl<'a> Index<'a> {
     }
 
     /// Names of the nodes that are down, or may be at any moment because of us.
-    pub(super) fn down(&self, ledger: &Ledger) -> BTreeSet<String> {
-        let mut down: BTreeSet<String> =
-            ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
+    pub(super) fn down(&self, ledger: &Ledger) -> OwnNames {
+        let mut down: OwnNames = ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {

@@ -1,11 +1,16 @@
-//! Hash tables for look-ups by name: hashed without random keys, and never iterated. With thousands
-//! of pods a look-up in an ordered tree of strings costs more than the rule that needs it.
+//! Hash tables for look-ups by name: hashed without random keys, and never iterated where the order
+//! could be seen. With thousands of pods a look-up in an ordered tree of strings costs more than the
+//! rule that needs it; so does the hash of the standard library.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, DefaultHasher};
+
+pub(super) use foldhash::fast::FixedState as Hashed;
 
 /// By a name or uid.
-pub(super) type Lookup<'a, T> = HashMap<&'a str, T, BuildHasherDefault<DefaultHasher>>;
+pub(super) type Lookup<'a, T> = HashMap<&'a str, T, Hashed>;
 
 /// Names or uids.
-pub(super) type Names<'a> = HashSet<&'a str, BuildHasherDefault<DefaultHasher>>;
+pub(super) type Names<'a> = HashSet<&'a str, Hashed>;
+
+/// The same, with texts of their own.
+pub(super) type OwnNames = HashSet<String, Hashed>;

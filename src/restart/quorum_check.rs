@@ -19,7 +19,8 @@ pub enum QuorumAfterStop {
 /// What the stop of `node` does to the quorum while the nodes `down` are stopped or being stopped.
 /// All are names of nodes.
 pub fn quorum_after_stop(engine: &Engine, node: &str, down: &BTreeSet<String>) -> QuorumAfterStop {
-    match MasterVoters::of(engine).after_stop(node, down, None) {
+    let down = down.iter().cloned().collect();
+    match MasterVoters::of(engine).after_stop(node, &down, None) {
         rules::QuorumAfterStop::Kept => QuorumAfterStop::Kept,
         rules::QuorumAfterStop::KeptByHandover(to) => QuorumAfterStop::KeptByHandover(to),
         rules::QuorumAfterStop::Lost(blocker) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, OwnNames};
 use crate::snapshot::NumberedCopy;
 use crate::{Engine, ShardCopies, Unknown};
 
@@ -33,7 +33,7 @@ struct Table<'a> {
 
 impl<'a> Copies<'a> {
     /// Takes time in proportion to the nodes, not to the copies.
-    pub(crate) fn of(engine: &'a Engine, down: &BTreeSet<String>) -> Self {
+    pub(crate) fn of(engine: &'a Engine, down: &OwnNames) -> Self {
         let mut nodes: Lookup<'_, Holder> = Lookup::default();
         for node in &engine.nodes {
             let holder = nodes.entry(&*node.name);
@@ -105,7 +105,7 @@ impl<'a> Copies<'a> {
     pub(crate) fn shared(
         &self,
         candidate: &str,
-        others: &BTreeSet<String>,
+        others: &OwnNames,
     ) -> Result<Option<(String, &'a str)>, &'a Unknown> {
         let Some((table, number)) = self.find(candidate)? else { return Ok(None) };
         let number_of = |other: &String| self.nodes.get(other.as_str())?.number;

@@ -2,7 +2,6 @@
 //! more candidate costs only the work for that candidate.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
 
 use glob::Pattern;
 
@@ -13,7 +12,7 @@ use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
-use crate::lookup::{Lookup, Names};
+use crate::lookup::{Lookup, Names, OwnNames};
 use crate::snapshot::hold_data;
 use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Time};
 
@@ -45,9 +44,9 @@ pub(crate) struct Evaluation<'a> {
     /// Positions in `peers`, by uid of the pod.
     places: Lookup<'a, usize>,
     /// Names of nodes that are down, or may go down at any moment because of us.
-    down: BTreeSet<String>,
+    down: OwnNames,
     /// Names of the nodes under way.
-    under_way: BTreeSet<String>,
+    under_way: OwnNames,
 }
 
 impl<'a> Evaluation<'a> {
@@ -62,7 +61,7 @@ impl<'a> Evaluation<'a> {
         batch: &Names<'_>,
     ) -> Result<Self, Blocker> {
         let engine = view.engine()?;
-        let kept_stopped: BTreeSet<String> =
+        let kept_stopped: OwnNames =
             ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
         let open = ledger.members().filter(|member| member.step != Step::Finished);
         let steps: Lookup<'_, Step> =
@@ -163,7 +162,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Names of the nodes under way that are not in the candidate's batch.
-    pub(super) fn under_way(&self) -> &BTreeSet<String> {
+    pub(super) fn under_way(&self) -> &OwnNames {
         &self.under_way
     }
 

@@ -2,9 +2,10 @@
 
 mod voter_set;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::blocker::{Blocker, Check, refuse};
+use crate::lookup::{Lookup, OwnNames};
 use crate::{Code, Engine, Node, Unknown, Voting};
 use voter_set::VoterSet;
 
@@ -23,7 +24,9 @@ pub(crate) enum QuorumAfterStop {
 #[derive(Debug)]
 pub(crate) struct MasterVoters<'a> {
     /// The nodes in the cluster, by name, and whether they are not master-eligible.
-    ineligible: BTreeMap<&'a str, bool>,
+    ineligible: Lookup<'a, bool>,
+    /// Names of the nodes that are master-eligible.
+    eligible: BTreeSet<&'a str>,
     /// Names of nodes that can be elected. Voting-only nodes vote but are never elected.
     electable: BTreeSet<&'a str>,
     /// With an elected master the node list is the whole cluster, not one side of a partition.
@@ -36,12 +39,16 @@ pub(crate) struct MasterVoters<'a> {
 
 impl<'a> MasterVoters<'a> {
     pub(crate) fn of(engine: &'a Engine) -> Self {
-        let mut ineligible = BTreeMap::new();
-        let mut electable = BTreeSet::new();
+        let mut ineligible = Lookup::default();
+        ineligible.reserve(engine.nodes.len());
+        let (mut eligible, mut electable) = (BTreeSet::new(), BTreeSet::new());
         for node in &engine.nodes {
             // If two nodes have the same name, one that is master-eligible decides.
             let this = !node.is_master_eligible();
             ineligible.entry(node.name.as_str()).and_modify(|all| *all &= this).or_insert(this);
+            if !this {
+                eligible.insert(node.name.as_str());
+            }
             if can_be_elected(node) {
                 electable.insert(node.name.as_str());
             }
@@ -54,6 +61,7 @@ impl<'a> MasterVoters<'a> {
         let voter_sets = voting.map(|voting| VoterSet::all(voting, engine));
         Self {
             ineligible,
+            eligible,
             electable,
             has_master: engine.elected_master.is_some(),
             voter_sets,
@@ -77,7 +85,7 @@ impl<'a> MasterVoters<'a> {
     pub(crate) fn after_stop(
         &self,
         candidate: &str,
-        down: &BTreeSet<String>,
+        down: &OwnNames,
         handing_over: Option<&str>,
     ) -> QuorumAfterStop {
         let ineligible = self.ineligible.get(candidate).copied();
@@ -138,7 +146,7 @@ impl<'a> MasterVoters<'a> {
     }
 
     /// Blocks if the candidate is the last electable node.
-    fn check_electable_stays(&self, candidate: &str, down: &BTreeSet<String>) -> Check {
+    fn check_electable_stays(&self, candidate: &str, down: &OwnNames) -> Check {
         let stays = |name: &&&str| **name != candidate && !down.contains(**name);
         if self.electable.contains(candidate) && !self.electable.iter().any(|name| stays(&name)) {
             return only_master_blocker(candidate);
@@ -148,7 +156,7 @@ impl<'a> MasterVoters<'a> {
 
     /// The node that would take over the vote of a candidate that has the only one. The engine
     /// chooses it, so every other node must be able to take the vote; the first is returned.
-    fn vote_recipient(&self, candidate: &str, down: &BTreeSet<String>) -> Option<&'a str> {
+    fn vote_recipient(&self, candidate: &str, down: &OwnNames) -> Option<&'a str> {
         let voter_sets = self.voter_sets.as_ref().ok()?;
         if !self.has_master || !voter_sets.iter().all(|voter_set| voter_set.is_only(candidate)) {
             return None;
@@ -156,9 +164,8 @@ impl<'a> MasterVoters<'a> {
         let excluded = |name: &str| self.excluded.is_some_and(|excluded| excluded.contains(name));
         let takes =
             |name: &str| self.electable.contains(name) && !down.contains(name) && !excluded(name);
-        let may_vote =
-            self.ineligible.iter().filter(|(_, ineligible)| !**ineligible).map(|(name, _)| *name);
-        let mut others = may_vote.filter(|name| *name != candidate).peekable();
+        let eligible = self.eligible.iter().copied();
+        let mut others = eligible.filter(|name| *name != candidate).peekable();
         let first = others.peek().copied()?;
         others.all(takes).then_some(first)
     }

@@ -1,8 +1,7 @@
 //! Settled yellow: replicas are missing, and nothing is happening that would assign them.
 
-use std::collections::BTreeSet;
-
 use crate::blocker::{Blocker, Check, refuse};
+use crate::lookup::OwnNames;
 use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
 /// Whether a yellow cluster is settled, computed once for all candidates.
@@ -12,11 +11,7 @@ pub(crate) struct SettledYellow(Check);
 impl SettledYellow {
     /// `kept_stopped` are names of nodes. `expected_data` is how many *other* data nodes should be in
     /// the cluster: a node to be kept stopped that is still in does not replace a missing one.
-    pub(crate) fn of(
-        engine: &Engine,
-        kept_stopped: &BTreeSet<String>,
-        expected_data: usize,
-    ) -> Self {
+    pub(crate) fn of(engine: &Engine, kept_stopped: &OwnNames, expected_data: usize) -> Self {
         Self(match &engine.health {
             Err(unknown) => Err(Blocker::engine_unreachable(unknown)),
             Ok(health) => settled(engine, health, kept_stopped, expected_data),
@@ -32,7 +27,7 @@ impl SettledYellow {
 fn settled(
     engine: &Engine,
     health: &Health,
-    kept_stopped: &BTreeSet<String>,
+    kept_stopped: &OwnNames,
     expected_data: usize,
 ) -> Check {
     let mut unsettled = movements(health);
@@ -54,11 +49,11 @@ fn settled(
             format!("the cluster is yellow and its shards are unknown: {}", unknown.message),
         )?,
         Ok(shards) => {
-            let mut lost = shards.iter().filter(|copy| copy.primary && copy.node.is_none());
+            let mut lost = shards.unassigned_primaries();
             if let Some(first) = lost.next() {
                 unsettled.push(format!(
                     "{} primaries are unassigned, the first is shard {} of {}",
-                    1 + lost.count(),
+                    1 + lost.len(),
                     first.shard,
                     first.index
                 ));

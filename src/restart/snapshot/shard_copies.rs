@@ -5,12 +5,12 @@ mod places;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::lookup::Hashed;
 use places::Places;
 
 /// One copy of a shard, with its names as texts.
@@ -60,13 +60,17 @@ pub(crate) struct NumberedCopy {
 impl ShardCopies {
     /// Every copy.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = ShardCopy<&str>> {
-        self.0.copies.iter().map(|copy| ShardCopy {
+        self.0.copies.iter().map(|copy| self.named(copy))
+    }
+
+    fn named(&self, copy: &NumberedCopy) -> ShardCopy<&str> {
+        ShardCopy {
             index: self.index(copy),
             shard: copy.shard,
             primary: !copy.replica,
             started: copy.started,
             node: copy.node().map(|node| &*self.0.nodes[node]),
-        })
+        }
     }
 
     /// Every copy, with its own texts.
@@ -94,6 +98,12 @@ impl ShardCopies {
     /// The shards of which the only copy is on this node, and started: their indices have no replicas.
     pub(crate) fn single_on(&self, node: usize) -> &[u32] {
         self.0.places.single_on(node)
+    }
+
+    /// Every primary that is on no node.
+    pub(crate) fn unassigned_primaries(&self) -> impl ExactSizeIterator<Item = ShardCopy<&str>> {
+        let copies = self.0.places.unassigned_primaries().iter();
+        copies.map(|copy| self.named(&self.0.copies[*copy as usize]))
     }
 
     /// Names of the nodes that have copies; their places are the numbers in the copies.
@@ -143,7 +153,7 @@ impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
 #[derive(Default)]
 struct Names {
     names: Vec<Arc<str>>,
-    numbers: HashMap<Arc<str>, u32, BuildHasherDefault<DefaultHasher>>,
+    numbers: HashMap<Arc<str>, u32, Hashed>,
     /// The copies of an index come one after the other.
     last: u32,
 }

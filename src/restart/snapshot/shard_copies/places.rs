@@ -12,6 +12,8 @@ pub(super) struct Places {
     replicated: ByNode,
     /// Shards with a started copy on a node, and no other copy at all.
     single: ByNode,
+    /// Places of primaries that are on no node.
+    unassigned_primaries: Vec<u32>,
 }
 
 impl Places {
@@ -26,10 +28,13 @@ impl Places {
             let shards = shards.filter(move |(shard, _)| (shard.len() == 1) == is_single);
             shards.flat_map(|(shard, number)| started_nodes(shard).map(move |node| (node, number)))
         };
+        let primaries = copies.iter().zip(0..).filter(|(copy, _)| !copy.replica);
+        let unassigned = primaries.filter(|(copy, _)| copy.node.is_none());
         Self {
             first_copy,
             replicated: ByNode::of(started(false), nodes),
             single: ByNode::of(started(true), nodes),
+            unassigned_primaries: unassigned.map(|(_, place)| place).collect(),
         }
     }
 
@@ -46,6 +51,11 @@ impl Places {
     /// The shards of which the only copy is on this node, and started.
     pub(super) fn single_on(&self, node: usize) -> &[u32] {
         self.single.on(node)
+    }
+
+    /// Places of primaries that are on no node.
+    pub(super) fn unassigned_primaries(&self) -> &[u32] {
+        &self.unassigned_primaries
     }
 }
 
