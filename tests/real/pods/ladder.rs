@@ -1,5 +1,5 @@
-//! Labels, a config, an image and a size come to three real OpenSearch nodes, while a client writes
-//! through a Service.
+//! Labels, a config, an image, a size and an affinity come to three real OpenSearch nodes, while a
+//! client writes through a Service.
 
 use std::time::Instant;
 
@@ -44,6 +44,9 @@ fn documents_are_written_throughout_and_none_is_lost() {
     let large = ladder.heaps();
     println!("heaps: {small:?}, then {large:?}");
     assert!(small.iter().max() < large.iter().min(), "{small:?}, then {large:?}");
+
+    ladder.affinity();
+    assert_eq!(ladder.heaps(), large);
 
     let count = clients.end();
     println!("{} writes, {} refused, {} failed", count.sent, count.refused, count.failed);
@@ -92,6 +95,24 @@ impl Ladder {
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!("second"); NODES.len()]);
         assert_eq!(seen(fixture), self.pods);
+    }
+
+    /// Another affinity: other pods of the same names, on the same claims.
+    fn affinity(&mut self) {
+        self.set.fixture.people.run("kubectl apply -k deploy/replace");
+        let patch = json!({ "spec": { "update": { "allow": ["replace"] } } }).to_string();
+        let change = ["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch];
+        self.set.fixture.run(&change);
+        let term = json!({ "matchExpressions": [{ "key": "none", "operator": "DoesNotExist" }] });
+        let preferred = json!([{ "weight": 1, "preference": term }]);
+        self.template["spec"]["affinity"] = json!({
+            "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": preferred },
+        });
+        let (before, after) = self.row("affinity");
+        for (was, is) in before.iter().zip(&after) {
+            assert_ne!(is.uid, was.uid, "{}: {after:#?}", is.name);
+            assert_eq!((&is.claim, &is.memory), (&was.claim, &was.memory), "{}", is.name);
+        }
     }
 
     /// The largest heap of each engine.
