@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{sleep, timeout};
 
@@ -17,6 +17,7 @@ use super::auth::{Caller, Peer, certificate_caller};
 use super::context::{Context, ListenerKind, Shutdown};
 use super::places::Place;
 use super::routes;
+use stayput_net::https::Stream;
 use stayput_net::jwt::Scopes;
 
 /// Our clients send three headers.
@@ -87,10 +88,6 @@ fn local_peer(uid: u32, allowed: &[u32]) -> Peer {
     }
     Peer::Unknown
 }
-
-/// A connection of any kind: the code that serves it is there once.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 async fn serve(
     context: Arc<Context>,

@@ -20,7 +20,6 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HOST, LOCATION};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -29,6 +28,7 @@ use crate::errors::Errors;
 use crate::worker::{NoThread, Worker};
 use error::{Refused, Why};
 use secrets::{Secrets, SecretsFiles};
+use stayput_net::https::Stream;
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
 /// waits for it, so that an engine that hangs is reported as not ready, and not with its last good
@@ -176,10 +176,6 @@ fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')
 }
-
-/// With TLS or without.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 async fn get(
     stream: Box<dyn Stream>,

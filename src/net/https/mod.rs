@@ -17,5 +17,5 @@ pub use error::{ExchangeError, InvalidTarget, NoAnswer, TlsError, UntrustedCerti
 pub use exchange::{Bounds, exchange};
 pub use kept::Kept;
 pub use pem_document::Pem;
-pub use target::Target;
+pub use target::{Stream, Target};
 pub use tls::{Identity, ONLY_1_3, Tls, Versions};

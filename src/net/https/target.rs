@@ -11,8 +11,8 @@ use tokio_rustls::TlsConnector;
 
 use super::{ExchangeError, InvalidTarget, Tls};
 
-/// A connection of any kind.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A connection of any kind: boxed, so that the code that uses it is compiled once.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A server, and how to connect to it.

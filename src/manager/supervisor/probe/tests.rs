@@ -86,7 +86,7 @@ impl Engine {
     }
 }
 
-async fn reply(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &str) {
+async fn reply(mut stream: impl Stream, answer: &str) {
     let mut request = Vec::new();
     while !request.ends_with(b"\r\n\r\n") {
         match stream.read_u8().await {
