@@ -43,10 +43,16 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
         let all = report.conditions.iter();
         all.map(|one| (one.kind.clone(), one.status.clone(), reason(one))).collect()
     };
+    // While something blocks, people look at why each node waits.
+    let blocked_by = |report: &Report| -> Vec<(String, String)> {
+        let rows = report.nodes.iter();
+        rows.filter_map(|node| Some((node.name.clone(), node.blocked_by.clone()?))).collect()
+    };
     let pending = |report: &Report| (report.counts.pending_restart, report.counts.pending_update);
     before.phase != now.phase
         || before.blocked != now.blocked
-        || (now.blocked.is_some() && before.message != now.message)
+        || (now.blocked.is_some()
+            && (before.message != now.message || blocked_by(before) != blocked_by(now)))
         || before.counts.down != now.counts.down
         || (!in_a_restart && pending(before) != pending(now))
         || conditions(before) != conditions(now)
@@ -55,6 +61,7 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use stayput_restart::{Counts, Time};
 
     #[test]
@@ -73,6 +80,21 @@ mod tests {
         assert_eq!(due(&detail, 1, 10), Some(Duration::from_secs(20)));
         assert_eq!(due(&detail, 1, 31), Some(Duration::ZERO));
     }
+
+    #[test]
+    fn what_blocks_a_node_is_written_soon_only_while_the_restart_is_blocked() {
+        let report = |blocked: Option<&str>, rule: &str| {
+            let row = json!({ "name": "logs-0", "blockedBy": rule });
+            let nodes = vec![serde_json::from_value(row).expect("a row")];
+            Report { blocked: blocked.map(str::to_owned), nodes, ..Report::default() }
+        };
+        let changed = |blocked: Option<&str>| {
+            is_summary_changed(&report(blocked, "settled"), &report(blocked, "unreplicated_index"))
+        };
+        assert!(changed(Some("settled")));
+        assert!(!changed(None), "others wait for the one that is under way");
+    }
+
     #[test]
     fn a_node_that_goes_and_comes_back_in_a_restart_is_a_detail() {
         let report = |progress: Option<&str>, color: &str, pending_restart| Report {
