@@ -122,8 +122,12 @@ fn may_be_stopped<'a>(
     if !context.snapshot.cluster.overlaps.is_empty() {
         refuse(Code::OverlappingSelectors, "another SearchCluster selects it as well")?;
     }
-    let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid != pod.uid);
-    if owed || is_exclusion_due(context, ledger) {
+    let (own, others): (Vec<_>, Vec<_>) =
+        ledger.debts.start.iter().partition(|debt| debt.pod_uid == pod.uid);
+    // Its vote comes back once its pod is set back, and that is done once it is stopped.
+    let exclusion = ledger.debts.exclusion.as_ref();
+    let is_without_vote = !own.is_empty() && exclusion.is_some_and(|debt| debt.pod_uid == pod.uid);
+    if !others.is_empty() || (!is_without_vote && is_exclusion_due(context, ledger)) {
         refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
     }
     if manager.state == State::Stopped {

@@ -7,6 +7,7 @@ mod failed_sets;
 mod first_status;
 mod forecasts;
 mod formats;
+mod given_up_updates;
 mod ignored_changes;
 mod laws;
 mod ledger_changes;

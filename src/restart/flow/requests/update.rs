@@ -114,8 +114,8 @@ fn request(context: &Context<'_>, ledger: &Ledger, mut wanted: Vec<(&Pod, &PodUp
 }
 
 /// An id for the templates that all pods should be made from, and for what their containers are to
-/// read. It is the same before and after some of
-/// them are: what was given up is not tried again by itself.
+/// read. It is the same before and after some of them are: what was given up is not tried again by
+/// itself. A note of what a container has read already is nothing that it is to read.
 fn update_id(context: &Context<'_>) -> String {
     let revision = |pod: &'_ Pod| match &pod.update {
         Ok(Some(update)) => Some(update.to.clone()),
@@ -124,7 +124,13 @@ fn update_id(context: &Context<'_>) -> String {
     };
     let content = |pod: &'_ Pod| {
         let update = pod.update.as_ref().ok()?.as_ref()?;
-        let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
+        let note = Some(update)
+            .filter(|update| update.step > UpdateStep::Relabel)?
+            .patch
+            .annotations
+            .get(annotation::CONTENT)?
+            .wanted
+            .as_deref()?;
         // Not of which container it is.
         Note { restarts: 0, ..Note::parse(note)? }.text()
     };

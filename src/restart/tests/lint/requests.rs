@@ -135,7 +135,7 @@ fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
         (!cluster.overlaps.is_empty(), "while another SearchCluster selects the same pods"),
         (debts.start.iter().any(is_waited_for), "while a start is owed"),
         (
-            votes::is_exclusion_unowned(facts),
+            votes::is_exclusion_unowned(facts) && !votes::is_removed_later(facts, name),
             "while a voting exclusion is owed by no node under way",
         ),
     ] {

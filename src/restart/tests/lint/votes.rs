@@ -143,6 +143,13 @@ fn paid(facts: &Facts, new: &Ledger, before: &ExclusionDebt, wrong: &mut Vec<Str
     }
 }
 
+/// Whether the exclusion that is owed is that of `name`, which is owed a start as well: it is removed
+/// after that one is paid.
+pub(super) fn is_removed_later(facts: &Facts, name: &str) -> bool {
+    let is_its = debt(facts).is_some_and(|debt| debt.node == name);
+    is_its && facts.snapshot.ledger.debts.start.iter().any(|debt| debt.node == name)
+}
+
 /// An exclusion exists, or may exist, that no member under way is going to remove, and the engine
 /// answers, so that it could be removed now.
 pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {

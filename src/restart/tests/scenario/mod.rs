@@ -229,6 +229,7 @@ scenarios! {
     update_image
     update_kept_stopped
     update_kept_stopped_late
+    update_kept_stopped_without_vote
     update_nobody_looks
     update_of_a_person
     update_owed
