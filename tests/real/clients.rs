@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::curl::Curl;
 use crate::support::engine::{Kind, Node, work_directory};
-use crate::support::manager::{Launch, Manager, cannot_isolate};
+use crate::support::manager::{Launch, Manager};
+use crate::support::namespace::cannot_isolate;
 use crate::support::skip::skip;
 
 /// A manager with TLS that knows keys of all kinds, and the tokens that were made with them.

@@ -10,8 +10,9 @@ use tempfile::TempDir;
 
 use crate::support::api::Api;
 use crate::support::engine::work_directory;
-use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::manager::Launch;
 use crate::support::mounts::FrozenDisk;
+use crate::support::namespace::cannot_isolate;
 use crate::support::skip::skip;
 
 /// A work directory in which `hangs` is a file system that can be frozen.

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::support::api::Api;
 use crate::support::engine::work_directory;
-use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::manager::Launch;
+use crate::support::namespace::cannot_isolate;
 use crate::support::processes::children;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;

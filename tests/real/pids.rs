@@ -6,7 +6,8 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::engine::work_directory;
-use crate::support::manager::{AS_ENGINE, Launch, cannot_isolate};
+use crate::support::manager::{AS_ENGINE, Launch};
+use crate::support::namespace::cannot_isolate;
 use crate::support::pids::{PidsLimit, TAKES_ALL, until_full};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;

@@ -9,8 +9,9 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::engine::work_directory;
-use crate::support::manager::{Launch, Manager, cannot_isolate};
+use crate::support::manager::{Launch, Manager};
 use crate::support::mounts::{FrozenDisk, SmallDisk};
+use crate::support::namespace::cannot_isolate;
 use crate::support::skip::skip;
 
 const ENGINE: [&str; 2] = ["sleep", "infinity"];

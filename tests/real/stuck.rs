@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::support::engine::work_directory;
-use crate::support::manager::{Launch, cannot_isolate};
+use crate::support::manager::Launch;
 use crate::support::mounts::FrozenDisk;
+use crate::support::namespace::cannot_isolate;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 

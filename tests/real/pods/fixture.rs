@@ -156,10 +156,18 @@ impl Fixture {
         assert_eq!(counts.writes(), 0, "{counts}");
     }
 
-    /// The name of the reconciler's active replica.
+    /// The name of the reconciler's active replica. The Lease names one that was killed until another
+    /// takes over; this waits for that.
     pub(super) fn active_reconciler(&self) -> String {
-        let lease = ["get", "lease", "stayput-reconciler", "--namespace", "stayput", "--output"];
-        self.admin().run(&[&lease[..], &["jsonpath={.spec.holderIdentity}"]].concat())
+        let get = |what: &[&str], path: &str| {
+            let get = [&["get", "--namespace", "stayput", "--output", path], what].concat();
+            self.admin().run(&get)
+        };
+        eventually("a reconciler is active", || {
+            let holder = get(&["lease", "stayput-reconciler"], "jsonpath={.spec.holderIdentity}");
+            let pods = get(&["pods"], "jsonpath={.items[*].metadata.name}");
+            pods.split(' ').any(|pod| pod == holder).then_some(holder)
+        })
     }
 
     /// Kills the active replica; returns its name.

@@ -10,7 +10,7 @@ use super::fixture::{MANAGER, OTHER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, observe};
 use super::opensearch_set::OpenSearchSet;
 use super::seen::{Seen, seen};
-use super::stateful_set::{edit, until_updated};
+use super::stateful_set::{any_node, edit, until_updated};
 use crate::support::wait::eventually;
 
 #[test]
@@ -103,11 +103,7 @@ impl Ladder {
         let patch = json!({ "spec": { "update": { "allow": ["replace"] } } }).to_string();
         let change = ["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch];
         self.set.fixture.run(&change);
-        let term = json!({ "matchExpressions": [{ "key": "none", "operator": "DoesNotExist" }] });
-        let preferred = json!([{ "weight": 1, "preference": term }]);
-        self.template["spec"]["affinity"] = json!({
-            "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": preferred },
-        });
+        self.template["spec"]["affinity"] = any_node();
         let (before, after) = self.row("affinity");
         for (was, is) in before.iter().zip(&after) {
             assert_ne!(is.uid, was.uid, "{}: {after:#?}", is.name);

@@ -14,7 +14,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::fixture::OTHER;
-use super::stateful_set::status;
+use super::stateful_set::{any_node, status};
 use stage::Stage;
 
 /// Nobody has it.
@@ -114,11 +114,7 @@ impl Stage {
 
     /// Affinity: other pods of the same names, on the same claims.
     fn affinity(&mut self) {
-        let term = json!({ "matchExpressions": [{ "key": "none", "operator": "DoesNotExist" }] });
-        let preferred = json!([{ "weight": 1, "preference": term }]);
-        self.template["spec"]["affinity"] = json!({
-            "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": preferred },
-        });
+        self.template["spec"]["affinity"] = any_node();
         let (before, after) = self.row("affinity");
         for (was, is) in before.iter().zip(&after) {
             assert_ne!(is.uid, was.uid, "{}: {after:#?}", is.name);

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use super::api::ANSWER_TIMEOUT;
 use super::atomic_writer::{AtomicWriter, payload};
 use super::http::{Answer, exchange};
-use super::manager::{Launch, Manager, cannot_isolate};
+use super::manager::{Launch, Manager};
+use super::namespace::cannot_isolate;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,21 +12,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::api::Api;
+use super::namespace::namespace;
 use super::namespace_processes::{NamespaceProcess, namespace_processes};
 use super::programs::stayput;
 use super::wait::eventually;
-
-/// Everything ends with the test, also if the test is killed.
-const NAMESPACE: [&str; 8] = [
-    "setpriv",
-    "--pdeathsig=KILL",
-    "unshare",
-    "--pid",
-    "--fork",
-    "--mount-proc",
-    "--kill-child",
-    "--",
-];
 
 /// Becomes uid 1000 for good, as in a pod of the restricted profile.
 pub(crate) const AS_ENGINE: [&str; 5] =
@@ -35,16 +24,6 @@ pub(crate) const AS_ENGINE: [&str; 5] =
 /// be read.
 pub(crate) const AS_CONTAINED_ROOT: [&str; 2] =
     ["setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-sys_resource"];
-
-/// Why such a namespace cannot be created here.
-pub(crate) fn cannot_isolate() -> Option<String> {
-    let line = [&NAMESPACE[..], &AS_ENGINE, &["true"]].concat();
-    match Command::new(line[0]).args(&line[1..]).output() {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")),
-        Err(error) => Some(format!("{}: {error}", line[0])),
-    }
-}
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -118,8 +97,13 @@ impl Launch {
         let out = File::options().create(true).append(true).open(&log).expect("a log");
         // A socket left by a killed manager could be taken for that of the new one.
         let socket = self.work.join("s.sock");
-        let child = Command::new(NAMESPACE[0])
-            .args(&NAMESPACE[1..])
+        let options = self.options.iter().map(OsStr::new);
+        let values = self.variables.iter().map(|(_, value)| value.as_os_str());
+        let command = self.command.iter().map(OsString::as_os_str);
+        let places = [self.work.as_os_str(), &self.program];
+        let namespace = namespace(places.into_iter().chain(options).chain(values).chain(command));
+        let child = Command::new(&namespace[0])
+            .args(&namespace[1..])
             .args(&self.wrapper)
             .arg(&self.program)
             .arg("run")

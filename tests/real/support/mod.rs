@@ -8,6 +8,7 @@ pub(crate) mod engine;
 pub(crate) mod kubernetes;
 pub(crate) mod manager;
 pub(crate) mod mounts;
+pub(crate) mod namespace;
 pub(crate) mod namespace_processes;
 pub(crate) mod pids;
 pub(crate) mod ports;

@@ -11,7 +11,7 @@ pub(crate) fn eventually<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
     eventually_or(what, poll, String::new)
 }
 
-/// The same; fails also with what `explain` finds then.
+/// The same; if it fails, it also says what `explain` finds then.
 #[track_caller]
 pub(crate) fn eventually_or<T>(
     what: &str,

@@ -87,10 +87,14 @@ fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
     let first = stage.shown()[0]["revision"].clone();
     let began = Instant::now();
     stage.edit();
-    // The slot is in the ledger, the image is patched, the labels are patched.
-    stage.kill_reconciler_once("a node has its turn", |pod| pod["phase"] == "stop");
-    stage.kill_reconciler_once("an image is patched", |pod| pod["image"] == OTHER);
-    stage.kill_reconciler_once("a pod has its labels", |pod| pod["revision"] != first);
+    // The slot is in the ledger, an image is patched, labels are patched: each of a node of which that
+    // was not so when the reconciler before was killed.
+    let has_turn = |pod: &Value| pod["phase"] == "stop";
+    let is_patched = |pod: &Value| pod["image"] == OTHER;
+    let is_labelled = |pod: &Value| pod["revision"] != first;
+    stage.kill_reconciler_once("a node has its turn", 0, has_turn);
+    stage.kill_reconciler_once("an image is patched", stage.count(is_patched), is_patched);
+    stage.kill_reconciler_once("a pod has its labels", stage.count(is_labelled), is_labelled);
     let (before, after) = stage.until_updated();
     println!("an image, with three reconcilers killed: {} ms", began.elapsed().as_millis());
     stage.assert_other_containers_in_the_same_pods(&before, &after);
@@ -161,8 +165,14 @@ impl Stage {
         pods.collect()
     }
 
-    fn kill_reconciler_once(&self, what: &str, is_written: impl Fn(&Value) -> bool) {
-        eventually(what, || self.shown().iter().any(&is_written).then_some(()));
+    /// How many pods show this.
+    fn count(&self, is_written: impl Fn(&Value) -> bool) -> usize {
+        self.shown().iter().filter(|pod| is_written(pod)).count()
+    }
+
+    /// Kills the active reconciler once more pods than `known` show what was written.
+    fn kill_reconciler_once(&self, what: &str, known: usize, is_written: impl Fn(&Value) -> bool) {
+        eventually(what, || (self.count(&is_written) > known).then_some(()));
         println!("{} was killed once {what}", self.fixture.kill_reconciler());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use super::{Flavor, PodIdentity, Ports, Rest, Seat, Shared};
+use super::{Flavor, PodIdentity, Rest, Seat, Shared};
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 use crate::support::engine::{own_files, variables, work_directory};
 use crate::support::manager::{Launch, Manager};
@@ -137,16 +137,6 @@ impl Member {
         self.manager.take().expect("a manager").kill();
     }
 
-    /// A shell line for the first process of the pod's PID namespace: it makes later ones get pids
-    /// that no other pod has. Real pods have a /tmp each, these share one, and JVMs find each
-    /// other, and themselves, by `/tmp/.java_pid<PID>`.
-    fn pids_of_its_own(&self) -> String {
-        let Ports { http, .. } = self.shared.ports;
-        let at = u32::from(self.address.octets()[3]);
-        let last = (u32::from(http) * 37 + at * 5400) % 27_000 + 1000;
-        format!("echo {last} >/proc/sys/kernel/ns_last_pid && exec \"$0\" \"$@\"")
-    }
-
     /// The launch of the manager.
     pub(crate) fn launch(&self) -> Launch {
         let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;
@@ -182,8 +172,6 @@ impl Member {
                 .options(["--jwt-issuer", &issuer.issuer])
                 .options(["--allow-subject", &allowed]);
         }
-        let pids = self.pids_of_its_own();
-        launch.wrapper.splice(..0, ["sh".into(), "-c".into(), pids]);
         launch.variables = variables(flavor.kind(), java, self.work());
         let identity = [("NAMESPACE", namespace), ("NAME", &self.pod.name), ("UID", &self.pod.uid)];
         let identity = identity.map(|(name, value)| (format!("STAYPUT_POD_{name}"), value.into()));

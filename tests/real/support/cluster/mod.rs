@@ -21,7 +21,7 @@ pub(crate) use member::Member;
 pub(crate) use rest::Rest;
 
 use super::engine::{Kind, home, work_directory};
-use super::manager::cannot_isolate;
+use super::namespace::cannot_isolate;
 use super::pki::{Issued, issue};
 use super::ports::free_port;
 use super::wait::eventually_or;
@@ -233,8 +233,7 @@ impl Cluster {
 
     /// What each node says about its cluster, and the engine about a shard copy that is not started.
     fn why_not_green(&self) -> String {
-        let targets = [
-            "/_cluster/health",
+        let details = [
             "/_cat/shards?format=json&h=index,shard,prirep,state,node,unassigned.*",
             "/_cluster/allocation/explain",
             "/_cluster/settings?flat_settings=true",
@@ -247,8 +246,8 @@ impl Cluster {
             };
             format!("\n{}: {target}: {said}", member.pod.name)
         };
-        let of_all = self.members.iter().map(|member| ask(member, targets[0]));
-        let of_first = targets[1..].iter().map(|target| ask(&self.members[0], target));
+        let of_all = self.members.iter().map(|member| ask(member, "/_cluster/health"));
+        let of_first = details.iter().map(|target| ask(&self.members[0], target));
         of_all.chain(of_first).collect()
     }
 
