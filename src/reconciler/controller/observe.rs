@@ -32,9 +32,7 @@ use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
 use crate::engine_client::Endpoint;
-use stayput_restart::{
-    Engine, Known, Ledger, Pod, Snapshot, awaits_start, needs_engine, reads_engine,
-};
+use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_engine};
 
 use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
@@ -140,9 +138,8 @@ impl Observer {
         let (mut answers, answered, engine, (), (), ()) = tokio::join!(
             async {
                 let answers = managers::ask(awaited, metrics).await;
-                let of = |uid: &str| answers.iter().find_map(|answer| answer.of(uid));
                 // Nobody listens any more if the engine was quicker.
-                let _ = tell.send(awaits_start(&snapshot.ledger, of));
+                let _ = tell.send(start_first::comes_next(&snapshot.ledger, &answers));
                 answers
             },
             self.managers.background.answers(),

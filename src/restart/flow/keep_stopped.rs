@@ -122,12 +122,12 @@ fn may_be_stopped<'a>(
     if !context.snapshot.cluster.overlaps.is_empty() {
         refuse(Code::OverlappingSelectors, "another SearchCluster selects it as well")?;
     }
-    let (own, others): (Vec<_>, Vec<_>) =
-        ledger.debts.start.iter().partition(|debt| debt.pod_uid == pod.uid);
+    let debts = &ledger.debts;
     // Its vote comes back once its pod is set back, and that is done once it is stopped.
-    let exclusion = ledger.debts.exclusion.as_ref();
-    let is_without_vote = !own.is_empty() && exclusion.is_some_and(|debt| debt.pod_uid == pod.uid);
-    if !others.is_empty() || (!is_without_vote && is_exclusion_due(context, ledger)) {
+    let waits_for_the_stop = debts.start.iter().any(|debt| debt.pod_uid == pod.uid)
+        && debts.exclusion.as_ref().is_some_and(|debt| debt.pod_uid == pod.uid);
+    let is_exclusion_due = !waits_for_the_stop && is_exclusion_due(context, ledger);
+    if is_exclusion_due || debts.start.iter().any(|debt| debt.pod_uid != pod.uid) {
         refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
     }
     if manager.state == State::Stopped {

@@ -1,17 +1,14 @@
 //! A changed template that was given up is not carried out again by itself.
 
-use super::driver::Driver;
-use super::scenario::play_line;
-use super::world::World;
+use super::scenario::moment;
 use crate::{
-    Action, Change, Plan, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep, annotation, plan,
+    Action, Change, Plan, Pod, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep, annotation, plan,
 };
 
 /// The new pod of logs-2 was not scheduled in time, and is up now; the other two were left as they are.
 fn given_up() -> (Snapshot, Policy) {
-    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
-    let mut driver = Driver::new(World::new(&nodes), Policy::default());
-    for line in [
+    moment(&[
+        "three nodes",
         "policy phaseTimeout 5m",
         "policy update relabel,restart,container,resize,replace",
         "no room for new pods",
@@ -20,11 +17,7 @@ fn given_up() -> (Snapshot, Policy) {
         "run until restart is over",
         "room for logs-2",
         "run 2m",
-    ] {
-        play_line(&mut driver, line);
-    }
-    let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
-    (snapshot, driver.policy)
+    ])
 }
 
 fn opens_a_restart(made: &Plan) -> bool {
@@ -35,7 +28,7 @@ fn opens_a_restart(made: &Plan) -> bool {
 #[test]
 fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
     let (mut snapshot, policy) = given_up();
-    let outdated = |pod: &&crate::Pod| matches!(&pod.update, Ok(Some(_)));
+    let outdated = |pod: &&Pod| matches!(&pod.update, Ok(Some(_)));
     assert_eq!(snapshot.pods.iter().filter(outdated).count(), 2, "{:#?}", snapshot.pods);
     assert!(!opens_a_restart(&plan(&snapshot, &policy)));
 

@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::driver::Driver;
 use super::properties::{always_the_same, case, snapshots};
-use super::scenario::play_line;
-use super::world::World;
+use super::scenario::moment;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::draft::{Draft, PlanStep, Run};
@@ -15,7 +13,7 @@ use crate::flow::{each_step, names};
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     AllocationBefore, AllocationDebt, Code, Direction, ExclusionDebt, Ledger, Marker, Outcome,
-    PodPatch, PodUpdate, Policy, Reason, RecordDebt, Snapshot, StartDebt, Unknown, UpdateStep,
+    PodPatch, PodUpdate, Reason, RecordDebt, Snapshot, StartDebt, Unknown, UpdateStep,
 };
 use stayput_api::ConfigChoice;
 
@@ -317,19 +315,6 @@ fn back_to_its_stop(snapshot: &mut Snapshot) {
     manager.last_request = None;
     pod.ready = true;
     snapshot.flushed.insert(pod.node.clone());
-}
-
-fn moment(script: &[&str]) -> (Snapshot, Policy) {
-    let nodes = super::scenario::nodes(script[0]);
-    let nodes: Vec<(&str, &str)> =
-        nodes.iter().map(|(name, roles)| (name.as_str(), roles.as_str())).collect();
-    let mut driver = Driver::new(World::new(&nodes), Policy::default());
-    for line in &script[1..] {
-        play_line(&mut driver, line);
-    }
-    let flushed = driver.flushed.clone();
-    let (snapshot, _) = driver.world.observe(&flushed);
-    (snapshot, driver.policy)
 }
 
 /// What a step returns, call by call; it is applied to the draft.

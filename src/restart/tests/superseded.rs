@@ -1,8 +1,6 @@
 //! The linter finds faults where one restart supersedes another one.
 
-use super::driver::Driver;
-use super::scenario::play_line;
-use super::world::World;
+use super::scenario;
 use crate::tests::lint::lint;
 use crate::{
     Action, Direction, Ledger, Member, Outcome, Plan, Policy, Restart, Snapshot, Step, plan,
@@ -10,9 +8,8 @@ use crate::{
 
 /// The moment in which r2 takes the place of r1.
 fn moment() -> (Snapshot, Ledger) {
-    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
-    let mut driver = Driver::new(World::new(&nodes), Policy::default());
-    for line in [
+    let (snapshot, policy) = scenario::moment(&[
+        "three nodes",
         "change config logs-* v2",
         "engine of logs-2 starts in 60s",
         "request coordinated r1",
@@ -24,12 +21,9 @@ fn moment() -> (Snapshot, Ledger) {
         "change config logs-* v3",
         "run 2m",
         "request coordinated r2",
-    ] {
-        play_line(&mut driver, line);
-    }
-    let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
-    let made = plan(&snapshot, &driver.policy);
-    assert_eq!(lint(&snapshot, &driver.policy, &made), Vec::<String>::new());
+    ]);
+    let made = plan(&snapshot, &policy);
+    assert_eq!(lint(&snapshot, &policy, &made), Vec::<String>::new());
     match made.actions.into_iter().next() {
         Some(Action::WriteLedger(ledger)) => (snapshot, *ledger),
         other => panic!("no ledger is written: {other:?}"),

@@ -8,7 +8,6 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
-use tempfile::TempDir;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::NAMESPACE;
@@ -16,9 +15,7 @@ use crate::support::program::{Ended, finish, kubectl_stayput};
 
 /// Runs `kubectl stayput` in the namespace of the fixture.
 async fn run(fixture: &Fixture, line: &str) -> Ended {
-    let directory = TempDir::new().expect("a directory");
-    let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let (_directory, kubeconfig) = fixture.kubeconfig();
     let line = format!("-n {NAMESPACE} {line}");
     let mut command = kubectl_stayput(&kubeconfig, line.split_whitespace());
     tokio::task::spawn_blocking(move || finish(&mut command)).await.expect("it ends")

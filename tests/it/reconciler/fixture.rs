@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +12,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_api::Status;
+use stayput_api::{State, Status};
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput_net::telemetry;
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus, crd};
 use stayput_reconciler::controller::{RunError, Settings, run};
 use stayput_restart::{HistoryEntry, annotation};
+use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -240,6 +243,27 @@ impl Fixture {
     pub(super) async fn ask(&self, id: &str, strategy: &str) {
         let request = json!({"id": id, "strategy": strategy}).to_string();
         self.annotate(annotation::REQUEST, Some(&request)).await;
+    }
+
+    /// Waits until an engine is being stopped; the name of its node.
+    pub(super) async fn until_stopping(&self) -> &'static str {
+        eventually("a node is being stopped", async || {
+            for name in NODES {
+                if self.status(name).await.state == State::Stopping {
+                    return Some(name);
+                }
+            }
+            None
+        })
+        .await
+    }
+
+    /// A kubeconfig for the apiserver, in a directory of its own.
+    pub(super) fn kubeconfig(&self) -> (TempDir, PathBuf) {
+        let directory = TempDir::new().expect("a directory");
+        let kubeconfig = directory.path().join("kubeconfig");
+        fs::write(&kubeconfig, self.server.kubeconfig()).expect("a file");
+        (directory, kubeconfig)
     }
 
     /// Waits for the first status: from then on requests are accepted.

@@ -1,7 +1,6 @@
 //! Every engine that runs hangs while another one is stopped by us.
 
 use nix::sys::signal::Signal;
-use stayput_api::State;
 use stayput_restart::Outcome;
 
 use super::fixture::{Fixture, NODES};
@@ -13,21 +12,11 @@ use crate::support::processes::send;
 #[tokio::test]
 async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
     let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let (_directory, kubeconfig) = fixture.kubeconfig();
     let reconciler = Program::start(&kubeconfig, "first");
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    let stopping = eventually("a node is being stopped", async || {
-        for name in NODES {
-            if fixture.status(name).await.state == State::Stopping {
-                return Some(name);
-            }
-        }
-        None
-    })
-    .await;
+    let stopping = fixture.until_stopping().await;
     let processes = fixture.processes();
     let others = NODES.into_iter().filter(|name| *name != stopping);
     let engines: Vec<u32> = others.map(|name| processes[name].1.expect("an engine")).collect();

@@ -1,7 +1,6 @@
 //! The apiserver is lost for longer than a Lease is valid, in the middle of a restart.
 
 use serde_json::json;
-use stayput_api::State;
 use stayput_reconciler::controller::{Election, Settings};
 use stayput_restart::Outcome;
 
@@ -11,15 +10,7 @@ use stayput_standin::apiserver::{Fault, How};
 
 /// Takes the apiserver away while a node is being stopped, until its engine was started again.
 pub(super) async fn lose_until_started_again(fixture: &Fixture) {
-    let node = eventually("a node is being stopped", async || {
-        for name in NODES {
-            if fixture.status(name).await.state == State::Stopping {
-                return Some(name);
-            }
-        }
-        None
-    })
-    .await;
+    let node = fixture.until_stopping().await;
     fixture.server.inject(Fault::new(How::LoseRequest).times(u32::MAX));
     fixture.server.cut_watches();
     eventually("its engine was started again", async || {

@@ -11,9 +11,7 @@ use crate::support::program::{finish, kubectl_stayput};
 #[tokio::test]
 async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
     let fixture = Fixture::new("").await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let (_directory, kubeconfig) = fixture.kubeconfig();
     let reconciler = Program::start(&kubeconfig, "first");
     fixture.respec(json!({"restart": {"rollback": false}})).await;
     fixture.until_seen().await;

@@ -87,9 +87,7 @@ fn only_what_is_written_down(metrics: &str) {
 #[tokio::test]
 async fn of_two_programs_one_works_and_the_other_takes_over() {
     let fixture = Fixture::new("").await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let kubeconfig = directory.path().join("kubeconfig");
-    std::fs::write(&kubeconfig, fixture.server.kubeconfig()).expect("a file");
+    let (_directory, kubeconfig) = fixture.kubeconfig();
     let first = Program::start(&kubeconfig, "first");
     first.until_ready().await;
     let holder = async || {

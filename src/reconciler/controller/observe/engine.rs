@@ -55,7 +55,7 @@ pub(super) enum ViewError {
     Engine(#[from] EngineError),
     #[error("the engine was not reached yet")]
     NotReached,
-    #[error("no engine has answered within {0:?}; a node is started first")]
+    #[error("the engine has not answered within {0:?}; a node is started first")]
     StartFirst(Duration),
     #[error("the engine has not formed a cluster yet")]
     NoCluster,

@@ -24,8 +24,8 @@ use stayput_restart::{Known, Manager};
 
 use background::Background;
 pub(in crate::controller) use poll::STATUS_TIMEOUT;
-pub(super) use poll::ask;
-use poll::{Answer, NoAnswer, Told};
+pub(super) use poll::{Answer, ask};
+use poll::{NoAnswer, Told};
 
 /// A status that could not be read again for so long counts as unknown.
 const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);

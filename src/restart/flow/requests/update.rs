@@ -124,13 +124,10 @@ fn update_id(context: &Context<'_>) -> String {
     };
     let content = |pod: &'_ Pod| {
         let update = pod.update.as_ref().ok()?.as_ref()?;
-        let note = Some(update)
-            .filter(|update| update.step > UpdateStep::Relabel)?
-            .patch
-            .annotations
-            .get(annotation::CONTENT)?
-            .wanted
-            .as_deref()?;
+        if update.step <= UpdateStep::Relabel {
+            return None;
+        }
+        let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
         // Not of which container it is.
         Note { restarts: 0, ..Note::parse(note)? }.text()
     };

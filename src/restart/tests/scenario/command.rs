@@ -12,7 +12,7 @@ use stayput_api::{Span, StartRequest, StopRequest};
 
 /// `three nodes`, or names with their roles: `logs-0:master+data logs-1:data`; `data-a*2:data@a` is
 /// a pool of two nodes in zone a.
-pub(crate) fn nodes(text: &str) -> Vec<(String, String)> {
+pub(super) fn nodes(text: &str) -> Vec<(String, String)> {
     let many = |count: usize| {
         (0..count).map(|at| (format!("logs-{at}"), "master+data".to_owned())).collect()
     };

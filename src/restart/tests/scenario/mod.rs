@@ -4,11 +4,9 @@
 mod command;
 mod wait;
 
-pub(crate) use command::nodes;
-
 use super::driver::Driver;
 use super::world::World;
-use crate::{Drain, Policy};
+use crate::{Drain, Policy, Snapshot};
 
 /// Carries out one line of a script.
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
@@ -56,6 +54,19 @@ fn play(script: &str) -> (String, Vec<String>) {
     driver.page.line(now, "end", &figures);
     page.push_str(driver.page.text());
     (page, wrong)
+}
+
+/// What is seen after a script, and the policy then. It begins with the nodes of its cluster.
+pub(super) fn moment(script: &[&str]) -> (Snapshot, Policy) {
+    let nodes = command::nodes(script[0]);
+    let nodes: Vec<(&str, &str)> =
+        nodes.iter().map(|(name, roles)| (name.as_str(), roles.as_str())).collect();
+    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    for line in &script[1..] {
+        play_line(&mut driver, line);
+    }
+    let (snapshot, _) = driver.world.observe(&driver.flushed.clone());
+    (snapshot, driver.policy)
 }
 
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden pages")]

@@ -33,10 +33,14 @@ pub(in crate::controller::observe) struct Answer {
 }
 
 impl Answer {
-    /// The manager of the pod with this uid, if this answer is its.
-    pub(in crate::controller::observe) fn of(&self, uid: &str) -> Option<Manager> {
-        let told = self.result.as_ref().ok().filter(|_| self.facts.uid == uid)?;
-        Some(Manager::from(&told.status))
+    /// Uid of the pod.
+    pub(in crate::controller::observe) fn uid(&self) -> &str {
+        &self.facts.uid
+    }
+
+    /// Its manager; none if that has not answered.
+    pub(in crate::controller::observe) fn manager(&self) -> Option<Manager> {
+        self.result.as_ref().ok().map(|told| Manager::from(&told.status))
     }
 }
 
