@@ -103,6 +103,11 @@ impl ClusterView {
         self.pods.iter().find(|pod| pod.node == node)
     }
 
+    /// How many pods are ready now; the status says how many were when it was written.
+    pub(super) fn ready(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.ready).count()
+    }
+
     pub(super) fn node_names(&self) -> impl Iterator<Item = String> {
         self.pods.iter().map(|pod| pod.node.clone())
     }

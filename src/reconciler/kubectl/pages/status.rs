@@ -31,7 +31,7 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
     if view.paused && report.phase != "Paused" {
         page.toned("paused", Tone::Warning, "spec.paused is true: no further node is stopped");
     }
-    page.fact("nodes", counts(&report.counts));
+    page.fact("nodes", counts(view, &report.counts));
     if let Some(config) = config_from(view) {
         page.fact("config", config);
     }
@@ -93,8 +93,8 @@ fn add_requested(view: &ClusterView, page: &mut Page) {
     }
 }
 
-fn counts(counts: &Counts) -> String {
-    let mut text = format!("{}, {} ready", counts.pods, counts.ready);
+fn counts(view: &ClusterView, counts: &Counts) -> String {
+    let mut text = format!("{}, {} ready", view.pods.len(), view.ready());
     for (count, what) in [
         (counts.down, "DOWN"),
         (counts.restarting, "under way"),

@@ -23,14 +23,7 @@ pub(in crate::kubectl) fn pods() -> Vec<Value> {
                 "name": format!("logs-{number}"), "namespace": "search",
                 "uid": format!("uid-{number}"), "resourceVersion": "7", "annotations": annotations,
             },
-            "spec": {
-                "containers": [{
-                    "name": "search",
-                    "args": ["run", "--config=/config", "--", "search"],
-                    "volumeMounts": [{"name": "config", "mountPath": "/config"}],
-                }],
-                "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
-            },
+            "spec": spec(),
             "status": {"conditions": [{"type": "Ready", "status": ready}]},
         })
     };
@@ -44,6 +37,18 @@ pub(in crate::kubectl) fn pods() -> Vec<Value> {
         pod(1, json!({phase: "start"}), "False"),
         pod(2, json!({"stayput.dev/last-restart": last.to_string()}), "True"),
     ]
+}
+
+/// Pods that are ready, and are not restarted.
+pub(in crate::kubectl) fn ready(count: usize) -> Vec<Value> {
+    let pod = |number: usize| {
+        json!({
+            "metadata": {"name": format!("logs-{number}"), "uid": format!("uid-{number}")},
+            "spec": spec(),
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        })
+    };
+    (0..count).map(pod).collect()
 }
 
 /// A rolling restart: logs-2 done, logs-1 under way, logs-0 to come.
@@ -114,4 +119,16 @@ fn view(status: &Value, annotations: &Value, pods: Vec<Value>) -> ClusterView {
     let pods: Vec<k8s_openapi::api::core::v1::Pod> =
         pods.into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();
     ClusterView::from_objects(&cluster(status, annotations), &pods)
+}
+
+/// A pod with a container that names its config.
+fn spec() -> Value {
+    json!({
+        "containers": [{
+            "name": "search",
+            "args": ["run", "--config=/config", "--", "search"],
+            "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+        }],
+        "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
+    })
 }

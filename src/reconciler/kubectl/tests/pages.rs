@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{idle, now, pods, rolling, view};
+use super::{idle, now, pods, ready, rolling, view};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Paint;
 use crate::kubectl::pages;
@@ -98,13 +98,14 @@ rules off   require_started_replica is not evaluated; when it has served its pur
 
 #[test]
 fn status_at_rest() {
-    let view = view(&idle(), &json!({}), Vec::new());
+    let view = view(&idle(), &json!({}), ready(3));
     assert_eq!(
         pages::status(&view, now(), PLAIN),
         "\
 cluster     search/logs
 phase       Idle
 nodes       3, 3 ready
+config      Secret logs-config (found in the pods)
 last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 "
     );
@@ -156,7 +157,7 @@ fn status_of_what_is_blocked_and_asked_for() {
         "deadline": "1h", "target": {"nodes": ["logs-0"], "zone": "z1", "role": "data"},
     });
     let asked = json!({"stayput.dev/restart-request": request.to_string()});
-    let view = view(&status, &asked, Vec::new());
+    let view = view(&status, &asked, ready(3));
     assert_eq!(
         pages::status(&view, now(), PLAIN),
         "\
@@ -165,6 +166,7 @@ phase       Blocked
 blocked by  health: the cluster is red: index a
 requested   coordinated b of logs-0, role data, zone z1, not before 2026-11-21T04:00:00Z, deadline 1h: not accepted yet
 nodes       3, 3 ready
+config      Secret logs-config (found in the pods)
 last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 "
     );

@@ -61,7 +61,7 @@ pub(super) fn summary(moment: &Moment) -> Markup {
             }
             @if view.paused { dt { "Paused" } dd { "no further node is stopped" } }
             @if view.deleting { dt { "Deleting" } dd { "it is being deleted" } }
-            dt { "Pods" } dd { (report.counts.pods) ", " (report.counts.ready) " ready" }
+            dt { "Pods" } dd { (view.pods.len()) ", " (view.ready()) " ready" }
             @if let Some(absent) = &report.source_absent { dt { "Config" } dd.text { (prose(absent)) } }
             (certificates(report))
         }

@@ -3,25 +3,15 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{idle, moment, pods, rolling};
+use crate::kubectl::tests::ready;
 use crate::kubectl::ui::events::events;
 use crate::kubectl::ui::feed::Seen;
 use crate::kubectl::ui::page::{Page, changes};
-
-fn many(count: usize) -> Vec<Value> {
-    let pod = |number: usize| {
-        json!({
-            "metadata": {"name": format!("logs-{number}"), "uid": format!("uid-{number}")},
-            "spec": {"containers": []},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        })
-    };
-    (0..count).map(pod).collect()
-}
 
 fn ids(before: &Page, now: &Page) -> Vec<String> {
     changes(Some(before), now).iter().map(|change| change.id.to_owned()).collect()
@@ -29,17 +19,17 @@ fn ids(before: &Page, now: &Page) -> Vec<String> {
 
 #[test]
 fn of_a_thousand_nodes_one_that_changes_is_sent() {
-    let mut pods = many(1000);
+    let mut pods = ready(1000);
     let before = Page::new(&moment(&idle(), pods.clone()));
     assert_eq!(ids(&before, &before), [""; 0]);
     pods[7]["status"]["conditions"][0]["status"] = "False".into();
     let now = Page::new(&moment(&idle(), pods.clone()));
-    assert_eq!(ids(&before, &now), ["legend", "pod-logs-7"]);
+    assert_eq!(ids(&before, &now), ["summary", "legend", "pod-logs-7"]);
     let sent: usize = changes(Some(&before), &now).iter().map(|change| change.html.len()).sum();
     assert!(sent < 2000, "{sent} bytes for one node");
     pods.pop();
     let fewer = Page::new(&moment(&idle(), pods));
-    assert_eq!(ids(&now, &fewer), ["legend", "picture"]);
+    assert_eq!(ids(&now, &fewer), ["summary", "legend", "picture"]);
 }
 
 #[test]
