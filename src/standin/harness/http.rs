@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
-    /// Null if the body is no JSON.
+    /// A string if the body is no JSON; null if there is none.
     pub body: Value,
 }
 
@@ -59,7 +59,12 @@ pub fn exchange_text(
         head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(malformed)?;
     let is_chunked = head.to_ascii_lowercase().contains("\r\ntransfer-encoding: chunked");
     let body = if is_chunked { joined(body).ok_or_else(malformed)? } else { body.to_owned() };
-    Ok(Answer { status, body: serde_json::from_str(&body).unwrap_or_default() })
+    let body = match serde_json::from_str(&body) {
+        Ok(body) => body,
+        Err(_) if body.is_empty() => Value::Null,
+        Err(_) => Value::String(body),
+    };
+    Ok(Answer { status, body })
 }
 
 /// The content of a body in chunks: Elasticsearch 8 sends cluster states in this way.

@@ -137,6 +137,15 @@ impl Member {
         self.manager.take().expect("a manager").kill();
     }
 
+    /// The stacks of the engine's threads that recover a shard copy, for a person to read.
+    pub(crate) fn recovery_threads(&self) -> String {
+        let all = "/_nodes/_local/hot_threads?threads=9999&ignore_idle_threads=false&snapshots=1&interval=1ms";
+        let Ok(answer) = self.rest.send("GET", all, None) else { return String::new() };
+        let answer = answer.body.as_str().unwrap_or_default();
+        let threads = answer.split("\n\n").filter(|thread| thread.contains("ecovery"));
+        threads.map(|thread| format!("\n{}: {thread}", self.pod.name)).collect()
+    }
+
     /// The launch of the manager.
     pub(crate) fn launch(&self) -> Launch {
         let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;

@@ -238,6 +238,8 @@ impl Cluster {
             "/_cluster/allocation/explain",
             "/_cluster/settings?flat_settings=true",
             "/_cat/pending_tasks?format=json",
+            "/_cat/recovery?active_only=true&format=json",
+            "/_tasks?detailed=true",
         ];
         let ask = |member: &Member, target: &str| {
             let said = match member.rest.send("GET", target, None) {
@@ -248,7 +250,8 @@ impl Cluster {
         };
         let of_all = self.members.iter().map(|member| ask(member, "/_cluster/health"));
         let of_first = details.iter().map(|target| ask(&self.members[0], target));
-        of_all.chain(of_first).collect()
+        let recoveries = self.members.iter().map(Member::recovery_threads);
+        of_all.chain(of_first).chain(recoveries).collect()
     }
 
     /// The member of this name.
