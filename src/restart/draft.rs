@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::changes::{Changes, Wait};
 use super::context::Context;
-use super::lookup::{Lookup, Names};
+use super::lookup::Names;
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
 
@@ -54,8 +54,8 @@ pub(super) struct Draft<'c, 'a> {
     /// false.
     patches: BTreeMap<String, BTreeMap<String, Change>>,
     events: Vec<Event>,
-    /// By uid.
-    waiting: Lookup<'a, Waiting>,
+    /// Of each pod that has a reason, by its place among all pods; empty until the first has one.
+    waiting: Vec<Option<Waiting>>,
     waiting_all: Option<Waiting>,
     requeue_after: u64,
 }
@@ -70,7 +70,7 @@ impl<'c, 'a> Draft<'c, 'a> {
             requests: Vec::new(),
             patches: BTreeMap::new(),
             events: Vec::new(),
-            waiting: Lookup::default(),
+            waiting: Vec::new(),
             waiting_all: None,
             // Nothing is requested before there is a status, which follows this plan.
             requeue_after: match snapshot.cluster.has_status {
@@ -180,17 +180,19 @@ impl<'c, 'a> Draft<'c, 'a> {
             self.waiting_all.get_or_insert(Waiting { pod: None, node: None, code, message });
             return;
         };
-        let Some(pod) = self.context.index.pod(&uid) else { return };
+        let index = &self.context.index;
+        let Some(place) = index.place(&uid) else { return };
         self.requeue_within(match (code.blocks(), self.ledger.restart.is_some()) {
             (true, _) => LATER,
             (false, true) => SOON,
             (false, false) => at_rest_of(self.context.snapshot.pods.len()),
         });
-        self.waiting.entry(&pod.uid).or_insert_with(|| Waiting {
-            pod: Some(uid),
-            node: Some(pod.node.clone()),
-            code,
-            message,
+        if self.waiting.is_empty() {
+            self.waiting.resize(index.pods().len(), None);
+        }
+        self.waiting[place].get_or_insert_with(|| {
+            let node = index.pod_at(place).node.clone();
+            Waiting { pod: Some(uid), node: Some(node), code, message }
         });
     }
 
@@ -202,11 +204,11 @@ impl<'c, 'a> Draft<'c, 'a> {
         let under_way: Names<'_> = under_way.map(|member| member.pod_uid.as_str()).collect();
         let mut waiting: Vec<Waiting> = self.waiting_all.into_iter().collect();
         waiting.reserve(self.context.snapshot.pods.len());
-        for pod in self.context.index.pods().filter(|pod| !acted.contains(pod.uid.as_str())) {
-            let known = match self.waiting.is_empty() {
-                true => None,
-                false => self.waiting.remove(pod.uid.as_str()),
-            };
+        for (place, pod) in self.context.index.pods().enumerate() {
+            if acted.contains(pod.uid.as_str()) {
+                continue;
+            }
+            let known = self.waiting.get_mut(place).and_then(Option::take);
             waiting.push(known.unwrap_or_else(|| {
                 let (code, message) = if writes_ledger {
                     (Code::Recording, "the next step is written down first".to_owned())

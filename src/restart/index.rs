@@ -13,7 +13,8 @@ pub(super) struct Index<'a> {
     now: Time,
     /// By uid, in its order.
     pods: Vec<&'a Pod>,
-    by_uid: Lookup<'a, &'a Pod>,
+    /// Places in `pods`.
+    by_uid: Lookup<'a, usize>,
     /// Built when it is needed, which is rare.
     by_name: OnceCell<Lookup<'a, &'a Pod>>,
     nodes: Lookup<'a, &'a Node>,
@@ -44,7 +45,7 @@ impl<'a> Index<'a> {
         let mut pods: Vec<&Pod> = snapshot.pods.iter().collect();
         pods.sort_by_cached_key(|pod| (beginning(&pod.uid), pod.uid.as_str()));
         pods.dedup_by(|one, other| one.uid == other.uid);
-        let by_uid = pods.iter().map(|pod| (pod.uid.as_str(), *pod)).collect();
+        let by_uid = pods.iter().zip(0..).map(|(pod, place)| (pod.uid.as_str(), place)).collect();
         let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
         let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
         Self {
@@ -65,6 +66,16 @@ impl<'a> Index<'a> {
 
     /// The pod with this uid.
     pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {
+        Some(self.pod_at(self.place(uid)?))
+    }
+
+    /// The pod at this place.
+    pub(super) fn pod_at(&self, place: usize) -> &'a Pod {
+        self.pods[place]
+    }
+
+    /// Place of the pod with this uid among all pods.
+    pub(super) fn place(&self, uid: &str) -> Option<usize> {
         self.by_uid.get(uid).copied()
     }
 
@@ -78,7 +89,7 @@ impl<'a> Index<'a> {
     }
 
     /// Every pod, by uid.
-    pub(super) fn pods(&self) -> impl Iterator<Item = &'a Pod> + '_ {
+    pub(super) fn pods(&self) -> impl ExactSizeIterator<Item = &'a Pod> + '_ {
         self.pods.iter().copied()
     }
 

@@ -7,7 +7,8 @@ use glob::Pattern;
 
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
-use super::peer::Peer;
+use super::peer::{Peer, is_master};
+use super::tiers::Tiers;
 use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
@@ -83,6 +84,8 @@ impl<'a> Evaluation<'a> {
                 pod,
                 node,
                 roles,
+                tiers: roles.and_then(Tiers::of),
+                is_master: is_master(node, roles),
                 serves,
                 is_healthy: serves && !under_way,
                 is_requested: step.is_some(),

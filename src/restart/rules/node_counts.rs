@@ -63,13 +63,13 @@ impl<'a> NodeCounts<'a> {
         if peer.roles.is_none() {
             self.unlisted.add(peer.name());
         }
-        if peer.is_master() {
+        if peer.is_master {
             self.count_master(peer);
         } else if peer.is_requested {
             self.requested_others.add(peer.name());
         }
         if peer.is_requested
-            && let Some(tiers) = peer.roles.and_then(Tiers::of)
+            && let Some(tiers) = peer.tiers
         {
             match self.requested_tiers.iter_mut().find(|(other, _)| *other == tiers) {
                 Some((_, nodes)) => nodes.add(peer.name()),
@@ -103,7 +103,7 @@ impl<'a> NodeCounts<'a> {
                 role_count.unavailable += 1;
             }
         }
-        if peer.is_master() {
+        if peer.is_master {
             if peer.is_healthy {
                 self.missing_masters.add(peer.name());
             }
@@ -121,14 +121,14 @@ impl<'a> NodeCounts<'a> {
             role_count.healthy += 1;
             role_count.unavailable -= 1;
         }
-        if peer.is_master() {
+        if peer.is_master {
             self.missing_masters.remove(name);
             self.masters_under_way.remove(name);
             self.requested_masters -= usize::from(peer.is_requested);
         } else if peer.is_requested {
             self.requested_others.remove(name);
         }
-        let tiers = peer.roles.and_then(Tiers::of).filter(|_| peer.is_requested);
+        let tiers = peer.tiers.filter(|_| peer.is_requested);
         self.requested_tiers.retain_mut(|(other, nodes)| {
             if Some(*other) == tiers {
                 nodes.remove(name);

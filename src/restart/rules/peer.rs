@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::tiers::Tiers;
 use crate::snapshot::are_master_eligible;
 use crate::{Node, Pod};
 
@@ -14,6 +15,9 @@ pub(crate) struct Peer<'a> {
     /// Its roles: those that the engine lists, else those that the ledger remembers. None if neither
     /// knows them; then it may have any.
     pub(super) roles: Option<&'a BTreeSet<String>>,
+    /// The tiers whose data it may hold; none if it holds no data, or its roles are not known.
+    pub(super) tiers: Option<Tiers>,
+    pub(super) is_master: bool,
     /// It serves and is not under way. A stop would end that.
     pub(super) is_healthy: bool,
     /// It serves: its engine runs and is in the cluster, and its pod is not being deleted. Also while
@@ -27,6 +31,11 @@ pub(crate) struct Peer<'a> {
     pub(super) is_in_batch: bool,
 }
 
+/// Whether a node of this entry and these roles is master-eligible.
+pub(super) fn is_master(node: Option<&Node>, roles: Option<&BTreeSet<String>>) -> bool {
+    node.is_some_and(Node::is_master_eligible) || roles.is_some_and(are_master_eligible)
+}
+
 impl<'a> Peer<'a> {
     /// Name of the node; it may differ from the pod's name.
     pub(super) fn name(&self) -> &'a str {
@@ -36,10 +45,5 @@ impl<'a> Peer<'a> {
     /// Whether it does not serve, and not because of us.
     pub(super) fn has_failed(&self) -> bool {
         !self.is_healthy && !self.under_way
-    }
-
-    pub(super) fn is_master(&self) -> bool {
-        let is_listed = self.node.is_some_and(Node::is_master_eligible);
-        is_listed || self.roles.is_some_and(are_master_eligible)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::snapshot::{are_master_eligible, hold_data};
+use crate::snapshot::hold_data;
 
 /// The tiers whose data a node may hold, and whether it is master-eligible.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,15 +18,21 @@ pub(super) struct Tiers {
 impl Tiers {
     /// Of a node with these roles; none if it holds no data. The role `data` means every tier.
     pub(super) fn of(roles: &BTreeSet<String>) -> Option<Self> {
-        let has = |role: &str| roles.contains("data") || roles.contains(role);
-        let tiers = Self {
-            master: are_master_eligible(roles),
-            hot: has("data_hot"),
-            // OpenSearch 3 calls this role `warm`.
-            warm: has("data_warm") || has("warm"),
-            cold: has("data_cold"),
-            frozen: has("data_frozen"),
-        };
+        let mut tiers = Self::default();
+        for role in roles {
+            match role.as_str() {
+                "master" | "cluster_manager" => tiers.master = true,
+                "data" => {
+                    tiers = Self { hot: true, warm: true, cold: true, frozen: true, ..tiers };
+                }
+                "data_hot" => tiers.hot = true,
+                // OpenSearch 3 calls this role `warm`.
+                "data_warm" | "warm" => tiers.warm = true,
+                "data_cold" => tiers.cold = true,
+                "data_frozen" => tiers.frozen = true,
+                _ => {}
+            }
+        }
         hold_data(roles).then_some(tiers)
     }
 

@@ -106,7 +106,7 @@ impl Node {
 
 /// Whether a node with these roles can be elected, or votes.
 pub fn are_master_eligible(roles: &BTreeSet<String>) -> bool {
-    roles.contains("master") || roles.contains("cluster_manager")
+    roles.iter().any(|role| matches!(role.as_str(), "master" | "cluster_manager"))
 }
 
 /// Whether a node with these roles can hold shards.

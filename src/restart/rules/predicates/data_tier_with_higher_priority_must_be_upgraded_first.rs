@@ -2,7 +2,6 @@
 
 use super::{Check, Evaluation, Peer, Predicate, block, disable_hint};
 use crate::rules::name_list::NameList;
-use crate::rules::tiers::Tiers;
 
 /// The frozen tier goes first, then the cold, warm and hot tiers, so that data can move on through
 /// the tiers while their nodes run on different configs.
@@ -13,7 +12,7 @@ pub(super) fn data_tier_with_higher_priority_must_be_upgraded_first(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,
 ) -> Check {
-    let Some(tiers) = candidate.roles.and_then(Tiers::of).filter(|_| candidate.is_healthy) else {
+    let Some(tiers) = candidate.tiers.filter(|_| candidate.is_healthy) else {
         return Ok(());
     };
     let mut before = NameList::default();

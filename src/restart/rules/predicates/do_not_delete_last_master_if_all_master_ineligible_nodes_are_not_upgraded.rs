@@ -14,7 +14,7 @@ pub(super) fn do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_u
     let own = usize::from(candidate.is_requested && !candidate.is_in_batch);
     let others = &evaluation.counts.requested_others;
     let is_last =
-        candidate.is_master() && candidate.is_healthy && evaluation.counts.requested_masters <= own;
+        candidate.is_master && candidate.is_healthy && evaluation.counts.requested_masters <= own;
     if !is_last || others.count == 0 {
         return Ok(());
     }

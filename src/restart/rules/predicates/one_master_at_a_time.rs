@@ -8,7 +8,7 @@ use super::{Check, Evaluation, Peer, Predicate, block};
 /// In place a node keeps its roles. Master-eligible nodes of one batch count as one; `quorum` checks
 /// that enough of them stay.
 pub(super) fn one_master_at_a_time(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if !candidate.is_master() {
+    if !candidate.is_master {
         return Ok(());
     }
     let counts = &evaluation.counts;
