@@ -9,6 +9,7 @@ mod document;
 mod figures;
 mod first_ten_minutes;
 mod fixture;
+mod history;
 mod ladder;
 mod nodes;
 mod official;

@@ -30,7 +30,7 @@ const ROUNDS: u32 = 2;
 fn in_place_and_by_deletion() {
     const TEST: &str = "pods::figures::in_place_and_by_deletion";
     // Enough for a second engine, which makes the archive.
-    let Some(set) = OpenSearchSet::set_up(TEST, "1500Mi") else { return };
+    let Some(set) = OpenSearchSet::set_up(TEST, "1500Mi", |_, _| {}) else { return };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     warm::archive(&set.fixture, set.storage.path());

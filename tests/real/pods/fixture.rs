@@ -84,6 +84,12 @@ impl Fixture {
         self.admin().json(&[&["--namespace", "search"], args].concat())
     }
 
+    /// Changes the SearchCluster's spec.
+    pub(super) fn configure(&self, spec: &Value) {
+        let patch = json!({ "spec": spec }).to_string();
+        self.run(&["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch]);
+    }
+
     #[track_caller]
     pub(super) fn secret(&self, name: &str, files: &[(&str, &str)]) {
         let data: Value =

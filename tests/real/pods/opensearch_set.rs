@@ -32,13 +32,20 @@ pub(super) struct OpenSearchSet {
 }
 
 impl OpenSearchSet {
-    /// Three nodes with documents, each with this much memory, and a reconciler. None if something is
-    /// missing here.
-    pub(super) fn set_up(test: &str, memory: &str) -> Option<Self> {
+    /// Three nodes with documents, each with this much memory, and a reconciler; `add` adds to the
+    /// pods' spec. None if something is missing here.
+    pub(super) fn set_up(
+        test: &str,
+        memory: &str,
+        add: impl FnOnce(&Fixture, &mut Value),
+    ) -> Option<Self> {
         let (parts, fixture) = Parts::lay(test, Kind::OpenSearch, "privileged")?;
         keys(&fixture);
         let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
-        let set = named(&parts.real(pod(&fixture, "logs")), memory);
+        let mut spec = parts.real(pod(&fixture, "logs"))["spec"].take();
+        give(&mut spec, memory);
+        add(&fixture, &mut spec);
+        let set = with_claims(stateful_set(&spec));
         let template = set["spec"]["template"].clone();
         let made = Self { fixture, parts, seeds, template, storage };
         made.configure("first", "");
@@ -52,9 +59,7 @@ impl OpenSearchSet {
 
     /// Whether edited templates are carried out: `inPlace` or `off`.
     pub(super) fn carry_templates_out(&self, mode: &str) {
-        let patch = json!({ "spec": { "update": { "mode": mode } } }).to_string();
-        let of = ["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch];
-        self.fixture.run(&of);
+        self.fixture.configure(&json!({ "update": { "mode": mode } }));
     }
 
     /// Data that has to be recovered.
@@ -113,9 +118,8 @@ impl OpenSearchSet {
     }
 }
 
-/// The nodes, each with its own name.
-fn named(pod: &Value, memory: &str) -> Value {
-    let mut spec = pod["spec"].clone();
+/// Gives each node its own name, and this much memory.
+fn give(spec: &mut Value, memory: &str) {
     let name = json!({ "fieldRef": { "fieldPath": "metadata.name" } });
     let container = &mut spec["containers"][0];
     container["resources"] = json!({
@@ -129,5 +133,4 @@ fn named(pod: &Value, memory: &str) -> Value {
             variable["value"] = json!(HEAP);
         }
     }
-    with_claims(stateful_set(&spec))
 }

@@ -32,6 +32,15 @@ impl Seen {
     }
 }
 
+/// Checks that nothing but the containers was made anew.
+#[track_caller]
+pub(super) fn assert_other_containers_in_the_same_pods(before: &[Seen], after: &[Seen]) {
+    for (was, is) in before.iter().zip(after) {
+        assert_eq!(is.same_pod(), was.same_pod());
+        assert_ne!(is.container, was.container, "{}", is.name);
+    }
+}
+
 /// All pods that have an address and a container.
 pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
     let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);

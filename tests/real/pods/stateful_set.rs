@@ -72,13 +72,6 @@ pub(super) fn volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
     storage
 }
 
-/// An affinity that every Kubernetes node meets.
-pub(super) fn any_node() -> Value {
-    let term = json!({ "matchExpressions": [{ "key": "none", "operator": "DoesNotExist" }] });
-    let preferred = json!([{ "weight": 1, "preference": term }]);
-    json!({ "nodeAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": preferred } })
-}
-
 /// Gives the set another template.
 pub(super) fn edit(fixture: &Fixture, template: &Value) {
     let patch = json!([{ "op": "replace", "path": "/spec/template", "value": template }]);

@@ -19,7 +19,7 @@ use crate::support::wait::eventually;
 #[ignore = "a measurement: see bench/README.md"]
 fn by_the_least_step_and_by_deletion() {
     const TEST: &str = "pods::figures::ways::by_the_least_step_and_by_deletion";
-    let Some(set) = OpenSearchSet::set_up(TEST, "600Mi") else { return };
+    let Some(set) = OpenSearchSet::set_up(TEST, "600Mi", |_, _| {}) else { return };
     let fixture = &set.fixture;
     let mut template = set.template.clone();
     measure(fixture, "config", "in place", || {

@@ -12,6 +12,7 @@ use super::stage::Stage;
 use super::victim::Victim;
 use crate::pods::fixture::ENGINE;
 use crate::pods::fixture::OTHER;
+use crate::pods::history::{history, outcomes};
 use crate::pods::seen::Seen;
 use crate::support::wait::eventually;
 
@@ -98,7 +99,7 @@ fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
     let (before, after) = stage.until_updated();
     println!("an image, with three reconcilers killed: {} ms", began.elapsed().as_millis());
     stage.assert_other_containers_in_the_same_pods(&before, &after);
-    assert_eq!(stage.outcomes(), "done");
+    assert_eq!(outcomes(&stage.fixture), "done");
 }
 
 impl Stage {
@@ -111,14 +112,14 @@ impl Stage {
         what: &str,
         begin: impl FnOnce(&Self),
     ) -> (Vec<Seen>, Vec<Seen>) {
-        let (known, began) = (self.history().len(), Instant::now());
+        let (known, began) = (history(&self.fixture).len(), Instant::now());
         begin(self);
         let killed = eventually(&format!("{phase} of a node"), || {
             let node = self.shown().into_iter().find(|pod| pod["phase"] == phase)?;
             victim.kill(node["container"].as_str()?).then(|| node["name"].clone())
         });
         let entry = eventually("the restart is over", || {
-            let history = self.history();
+            let history = history(&self.fixture);
             (history.len() > known).then(|| history.last().cloned())?
         });
         println!(
@@ -130,11 +131,6 @@ impl Stage {
             self.fixture.people.run("kubectl stayput -n search restart logs --watch");
         }
         self.until_updated()
-    }
-
-    fn history(&self) -> Vec<Value> {
-        let logs = self.fixture.json(&["get", "searchcluster", "logs"]);
-        logs["status"]["history"].as_array().cloned().unwrap_or_default()
     }
 
     /// Names of the nodes that hold a slot.

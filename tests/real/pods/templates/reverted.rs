@@ -5,6 +5,7 @@ use serde_json::json;
 use super::stage::Stage;
 use crate::pods::fixture::ENGINE;
 use crate::pods::fixture::OTHER;
+use crate::pods::history::outcomes;
 use crate::pods::seen::{Seen, seen};
 use crate::support::wait::eventually;
 
@@ -16,21 +17,21 @@ fn whenever_a_template_is_set_back_the_pods_end_with_it() {
     stage.in_the_middle();
     stage.afterwards();
     // The first one left out the nodes that had their template again before their turn.
-    assert_eq!(stage.outcomes(), "done done done done");
+    assert_eq!(outcomes(&stage.fixture), "done done done done");
 }
 
 impl Stage {
     /// Nothing is stopped.
     fn before_anything_is_done(&mut self) {
-        self.configure(&json!({ "paused": true }));
+        self.fixture.configure(&json!({ "paused": true }));
         self.want(OTHER);
         self.until_pending(3);
         self.want(ENGINE);
         self.until_pending(0);
-        self.configure(&json!({ "paused": false }));
+        self.fixture.configure(&json!({ "paused": false }));
         let (before, after) = self.until_all_have(ENGINE);
         assert_eq!(after, before);
-        assert_eq!(self.outcomes(), "");
+        assert_eq!(outcomes(&self.fixture), "");
     }
 
     /// The node that has the other image already is finished, and restarted once more.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::stage::Stage;
 use crate::pods::fixture::MANAGER;
+use crate::pods::history::{outcomes, until_ended};
 use crate::pods::nodes::observe;
 use crate::pods::seen::Seen;
 use crate::pods::stateful_set::status;
@@ -28,7 +29,7 @@ fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
     }
 
     stage.size_that_no_node_has();
-    assert_eq!(stage.outcomes(), "done done rolledBack");
+    assert_eq!(outcomes(&stage.fixture), "done done rolledBack");
 }
 
 impl Stage {
@@ -50,7 +51,7 @@ impl Stage {
         let engines = self.engines();
         self.want_memory("100Gi");
         self.edit();
-        let entry = self.until_ended("rolledBack");
+        let entry = until_ended(&self.fixture, "rolledBack");
         println!("a size that is too large: {} ms: {entry}", began.elapsed().as_millis());
         let reason = entry["reason"].as_str().expect("a reason");
         assert!(reason.contains("cannot give it the new size"), "{reason}");

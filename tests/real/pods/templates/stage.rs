@@ -11,7 +11,7 @@ use super::set;
 use crate::pods::bare::{install, keys};
 use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::nodes::{NODES, Node, observe, until_formed, until_ready};
-use crate::pods::seen::{Seen, seen};
+use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, seen};
 use crate::pods::stateful_set::{edit, until_updated, volumes};
 use crate::support::http::exchange;
 use crate::support::skip::skip;
@@ -38,7 +38,6 @@ impl Stage {
         };
         keys(&fixture);
         let storage = volumes(&fixture, &NODES);
-        set::read_at_start(&fixture);
         let template = set::make(&fixture);
         until_ready(&fixture, &NODES);
         let nodes = observe(&fixture, MANAGER);
@@ -58,18 +57,7 @@ impl Stage {
         install(fixture, "logs-config");
         fixture.people.run("kubectl apply -k deploy/replace");
         let allow = ["relabel", "restart", "container", "resize", "replace"];
-        self.configure(&json!({ "update": { "mode": "inPlace", "allow": allow } }));
-        eventually("what the containers were started with is noted", || {
-            let path = "jsonpath={.items[*].metadata.annotations.stayput\\.dev/content}";
-            let notes = fixture.run(&["get", "pods", "--selector=app=logs", "--output", path]);
-            (notes.matches("ConfigMap read-at-start").count() == NODES.len()).then_some(())
-        });
-    }
-
-    /// Changes the SearchCluster's spec.
-    pub(super) fn configure(&self, spec: &Value) {
-        let patch = json!({ "spec": spec }).to_string();
-        self.fixture.run(&["patch", "searchcluster", "logs", "--type=merge", "--patch", &patch]);
+        fixture.configure(&json!({ "update": { "mode": "inPlace", "allow": allow } }));
     }
 
     /// The engine's container in the template.
@@ -121,26 +109,10 @@ impl Stage {
         (std::mem::replace(&mut self.pods, pods.clone()), pods)
     }
 
-    /// Restarts of which the last one ended this way; the last one.
-    pub(super) fn until_ended(&self, outcome: &str) -> Value {
-        eventually(outcome, || {
-            let logs = self.fixture.json(&["get", "searchcluster", "logs"]);
-            let last = logs["status"]["history"].as_array()?.last()?.clone();
-            (last["outcome"] == outcome).then_some(last)
-        })
-    }
-
-    /// How each restart ended.
-    pub(super) fn outcomes(&self) -> String {
-        let path = "jsonpath={.status.history[*].outcome}";
-        self.fixture.run(&["get", "searchcluster", "logs", "--output", path])
-    }
-
     #[track_caller]
     pub(super) fn assert_other_containers_in_the_same_pods(&self, before: &[Seen], after: &[Seen]) {
-        for (was, is) in before.iter().zip(after) {
-            assert_eq!(is.same_pod(), was.same_pod());
-            assert_ne!(is.container, was.container, "{}", is.name);
+        assert_other_containers_in_the_same_pods(before, after);
+        for is in after {
             let mark = fs::read_to_string(self.mark(is)).expect("the mark");
             assert_eq!(mark, "kept", "{}", is.name);
         }
