@@ -91,6 +91,7 @@ pub(super) fn pod(number: usize) -> Pod {
             lagging: None,
             live_mismatch: None,
             clock_ahead: 0,
+            ready_since: None,
             last_good: Some(checksum(1)),
             reason: None,
         }),

@@ -49,6 +49,8 @@ pub enum Code {
     NotReady,
     /// Allocation is being restored.
     RestoringAllocation,
+    /// It is back, and its shards recover.
+    Recovering,
     /// A node gives its slot back, or has done so a short while ago.
     GivingBack,
     /// Its restart is aborted, and its engine is being started again.
@@ -145,6 +147,7 @@ impl Code {
             Self::Joining => "joining",
             Self::NotReady => "not_ready",
             Self::RestoringAllocation => "restoring_allocation",
+            Self::Recovering => "recovering",
             Self::GivingBack => "giving_back",
             Self::Aborting => "aborting",
             Self::Barrier => "barrier",
@@ -236,6 +239,7 @@ impl Code {
             | Self::Joining
             | Self::NotReady
             | Self::RestoringAllocation
+            | Self::Recovering
             | Self::GivingBack
             | Self::Aborting
             | Self::Barrier

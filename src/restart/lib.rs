@@ -49,7 +49,7 @@ pub use ignored_changes::IgnoredChanges;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberUpdate,
-    Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};

@@ -41,8 +41,8 @@ pub enum Action {
     AddFinalizer,
     /// Remove our finalizer from the SearchCluster.
     RemoveFinalizer,
-    /// Replace the phase a person wrote on the SearchCluster by this request, in one patch that
-    /// requires the phase to be still there.
+    /// Replace the phase a person wrote on the SearchCluster by this request, and put our finalizer
+    /// there, in one patch that requires the phase to be still there.
     ClaimTrigger {
         /// The phase as it stands.
         phase: String,

@@ -2,7 +2,7 @@
 
 use super::{
     AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
-    Member, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    Member, NodeResult, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
 };
 use crate::lookup::Names;
 use crate::{IgnoredChanges, KnownConfigs, Request, Time};
@@ -12,6 +12,8 @@ use crate::{IgnoredChanges, KnownConfigs, Request, Time};
 pub(crate) enum LedgerChange {
     OpenRestart(Box<Restart>),
     CloseRestart,
+    /// The result of the node that ends together with its restart.
+    SetLastResult(NodeResult),
     /// Of the restart under way; nothing where there is none.
     Restart(RestartChange),
     SetQueued(Option<Request>),
@@ -93,6 +95,7 @@ impl LedgerChange {
         match self {
             Self::OpenRestart(restart) => ledger.restart = Some(*restart),
             Self::CloseRestart => ledger.restart = None,
+            Self::SetLastResult(result) => ledger.last_result = Some(result),
             Self::Restart(change) => {
                 if let Some(restart) = &mut ledger.restart {
                     change.apply(restart);

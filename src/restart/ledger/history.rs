@@ -91,3 +91,15 @@ pub struct LastRestart {
     /// How long it took, in seconds.
     pub seconds: u64,
 }
+
+/// The result of one node that its pod may not show yet.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResult {
+    /// Uid of the pod.
+    pub pod_uid: String,
+    /// What it is to show.
+    pub last: LastRestart,
+}

@@ -17,7 +17,7 @@ pub(super) use change::{LedgerChange, RestartChange};
 pub use debt::{
     AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
-pub use history::{HistoryEntry, LastRestart, Outcome};
+pub use history::{HistoryEntry, LastRestart, NodeResult, Outcome};
 pub use restart::{Compensation, Direction, Ending, Member, MemberUpdate, Once, Restart, Step};
 
 /// How many restarts the history keeps.
@@ -56,6 +56,9 @@ pub struct Ledger {
     /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
+    /// The result of the node that ended together with its restart, for its pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<NodeResult>,
     /// What is known of the configs that engines run on: sources have only what is wanted.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,

@@ -38,6 +38,7 @@ fn pod(name: &str) -> Pod {
         lagging: None,
         live_mismatch: None,
         clock_ahead: 0,
+        ready_since: None,
         last_good: None,
         reason: None,
     };

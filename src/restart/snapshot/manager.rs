@@ -31,6 +31,10 @@ pub struct Manager {
     pub draining: bool,
     /// The last result of its readiness probe.
     pub ready: Option<bool>,
+    /// Since when its engine has served without a break in this run, as far as looks have shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub ready_since: Option<Time>,
     /// The highest sequence it has decided on.
     pub sequence: u64,
     /// The last request it has decided on.
@@ -104,9 +108,24 @@ pub struct LastExit {
     pub ended: Option<Time>,
 }
 
+impl Manager {
+    /// Whether its engine runs and serves, as far as it probes that.
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Running && self.ready != Some(false)
+    }
+
+    /// Since when it has been ready, by this look and the one before.
+    #[must_use]
+    pub fn seen_after(self, before: Option<&Self>, now: Time) -> Self {
+        let same = before.filter(|before| before.run == self.run);
+        let since = same.and_then(|before| before.ready_since).unwrap_or(now);
+        Self { ready_since: self.is_ready().then_some(since), ..self }
+    }
+}
+
 impl From<&api::Status> for Manager {
-    /// `lagging` and `live_mismatch` need the sources and the spec, `clock_ahead` the time of the answer:
-    /// they are left empty.
+    /// `lagging` and `live_mismatch` need the sources and the spec, `clock_ahead` the time of the answer,
+    /// `ready_since` the look before: they are left empty.
     fn from(status: &api::Status) -> Self {
         let config = status.config.as_ref();
         Self {
@@ -118,6 +137,7 @@ impl From<&api::Status> for Manager {
             state: status.state,
             draining: status.reason.as_ref().is_some_and(|reason| reason.code == "draining"),
             ready: status.ready,
+            ready_since: None,
             sequence: status.sequence,
             last_request: status.last_request.as_ref().map(|last| LastRequest {
                 sequence: last.sequence,

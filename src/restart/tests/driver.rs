@@ -292,6 +292,7 @@ impl Driver {
         self.events.clear();
         self.last = None;
         self.world.looked_at = None;
+        self.world.pods.iter_mut().for_each(|pod| pod.seen = None);
     }
 
     /// No restart is under way or queued, nothing is owed, and no pod has a phase.

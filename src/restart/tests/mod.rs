@@ -16,6 +16,7 @@ mod linter;
 mod page;
 mod progress;
 mod properties;
+mod recovering;
 mod releases;
 mod saved;
 mod scenario;

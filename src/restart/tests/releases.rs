@@ -39,7 +39,8 @@ const RELEASES: [Release; 2] = [
     // It has no lines of members: it would not know who is under way.
     release!("2026-11-22", None),
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
-    // no rule is skipped, and a node that was kept stopped is started on what is mounted.
+    // no rule is skipped, and a node that was kept stopped is started on what is mounted. The last node
+    // of a restart shows the time of the whole restart.
     release!(
         "2026-11-23",
         Some(&[
@@ -47,6 +48,7 @@ const RELEASES: [Release; 2] = [
             "/ignoredChanges",
             "/keptStopped/*/checksum",
             "/keptStopped/*/config",
+            "/lastResult",
             "/queued/outsideWindows",
             "/queued/skipRules",
             "/restart/request/outsideWindows",

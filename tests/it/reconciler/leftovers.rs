@@ -71,7 +71,7 @@ async fn record(fixture: &Fixture, node: &str, reason: &str) {
     put(fixture, &path, json!({ "type": "restart", "reason": reason })).await;
 }
 
-async fn put(fixture: &Fixture, path: &str, body: Value) {
+pub(super) async fn put(fixture: &Fixture, path: &str, body: Value) {
     let host = fixture.with(NODES[0], |manager| manager.address.clone());
     let path = path.to_owned();
     let ask = tokio::task::spawn_blocking(move || ask_at(&host, "PUT", &path, Some(&body)));

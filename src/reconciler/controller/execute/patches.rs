@@ -128,16 +128,19 @@ fn is_pod(pod: &Facts) -> Value {
     json!({"op": "test", "path": "/metadata/uid", "value": pod.uid})
 }
 
-/// Replaces the phase on the SearchCluster by a request. Only on the version that was read: a patch
-/// that arrives late would make a second request of a phase that is written again.
+/// Replaces the phase on the SearchCluster by a request, and puts our finalizer there, which the restart
+/// needs. Only on the version that was read: a patch that arrives late would make a second request of a
+/// phase that is written again.
 pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Value {
     let version = &cluster.metadata.resource_version;
+    let finalizers = with_ours(cluster);
     json!([
         {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
         {"op": "test", "path": at(annotation::PHASE), "value": phase},
         {"op": "remove", "path": at(annotation::PHASE)},
         {"op": "add", "path": at(annotation::REQUEST), "value": request},
+        {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
     ])
 }
 
@@ -151,17 +154,28 @@ pub(super) fn clear(cluster: &SearchCluster, key: &str, value: &str) -> Value {
 }
 
 pub(super) fn add_finalizer(cluster: &SearchCluster) -> Value {
-    finalizers(cluster, |all| all.push(annotation::FINALIZER.to_owned()))
+    finalizers(cluster, &with_ours(cluster))
 }
 
 pub(super) fn remove_finalizer(cluster: &SearchCluster) -> Value {
-    finalizers(cluster, |all| all.retain(|name| name != annotation::FINALIZER))
+    finalizers(cluster, &others(cluster))
 }
 
-fn finalizers(cluster: &SearchCluster, change: impl FnOnce(&mut Vec<String>)) -> Value {
+/// The finalizers of others.
+fn others(cluster: &SearchCluster) -> Vec<String> {
+    let all = cluster.metadata.finalizers.iter().flatten();
+    all.filter(|name| *name != annotation::FINALIZER).cloned().collect()
+}
+
+/// All finalizers, with ours.
+fn with_ours(cluster: &SearchCluster) -> Vec<String> {
+    let mut all = others(cluster);
+    all.push(annotation::FINALIZER.to_owned());
+    all
+}
+
+fn finalizers(cluster: &SearchCluster, wanted: &[String]) -> Value {
     let seen = &cluster.metadata.finalizers;
-    let mut wanted = seen.clone().unwrap_or_default();
-    change(&mut wanted);
     json!([
         {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
         {"op": "test", "path": "/metadata/finalizers", "value": seen},

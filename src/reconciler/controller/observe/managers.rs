@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::ages::Ages;
 use super::generations::{Generation, Generations};
-use super::snapshot::unknown;
+use super::snapshot::{now, unknown};
 use super::sources::{SourceReader, sources_of};
 use crate::cluster::{Checked, Live};
 use crate::controller::credentials::ClientOfPod;
@@ -114,6 +114,8 @@ impl Managers {
                 Ok(told) => {
                     let configs = Generations::of(&told.status);
                     let manager = compare(&told, &configs, sources, checked, &facts);
+                    let before = self.known.get(&facts.uid).map(|last| last.manager.as_ref());
+                    let manager = manager.seen_after(before.and_then(Result::ok), now());
                     (Ok(manager), configs, Some(told.status.cursor))
                 }
                 Err(NoAnswer::NotAsked) => {

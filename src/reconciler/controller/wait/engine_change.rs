@@ -31,12 +31,17 @@ pub(super) enum Awaited {
 }
 
 impl Awaited {
-    /// While a member is under way it is the list of nodes, between two members the health.
+    /// While a member is away or about to go it is the list of nodes, otherwise the health.
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let restart = snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
-        if restart.members.iter().any(Member::is_under_way) {
-            let nodes = engine.map(|engine| &engine.nodes).into_iter().flatten();
+        let nodes = || engine.map(|engine| &engine.nodes).into_iter().flatten();
+        let is_back = |member: &Member| {
+            let new = |id: &String| member.ephemeral_id.as_ref() != Some(id);
+            nodes().any(|node| node.name == member.node && new(&node.ephemeral_id))
+        };
+        if restart.members.iter().any(|member| member.is_under_way() && !is_back(member)) {
+            let nodes = nodes();
             let nodes = nodes.map(|node| (node.name.clone(), node.ephemeral_id.clone()));
             return Some(Self::Nodes(nodes.collect()));
         }

@@ -10,8 +10,10 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{
-    Action, Code, Ending, Ledger, Member, Outcome, Pod, Restart, Step, annotation, ended_recently,
+    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Pod, Restart, Step, annotation,
+    ended_recently,
 };
+use show_phases::result_of;
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
 /// get slots: otherwise one would get its slot in the write that ends the restart.
@@ -37,15 +39,22 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     if restart.members.iter().any(Member::is_under_way) || (waits && ending.is_none()) {
         return changes;
     }
-    let has_unreported = restart.members.iter().any(|member| {
+    let mut unreported = restart.members.iter().filter(|member| {
         let pod = context.index.pod(&member.pod_uid);
         let shows = pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN));
         member.step == Step::Finished && member.stop_sequence > 0 && shows
     });
-    if has_unreported {
-        // First the result of each node is shown on its pod: the history has only the result of the
-        // whole restart.
-        return changes;
+    // The history has only the result of the whole restart. Beside it there is room for that of one
+    // node, mostly the last; those of more nodes are first shown on their pods.
+    match (unreported.next(), unreported.next()) {
+        (Some(_), Some(_)) => return changes,
+        (Some(member), None) => {
+            let id = &restart.request.id;
+            let last = result_of(id, member, context.snapshot.now);
+            let result = last.map(|last| NodeResult { pod_uid: member.pod_uid.clone(), last });
+            changes.ledger.extend(result.map(LedgerChange::SetLastResult));
+        }
+        (None, _) => {}
     }
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
     changes.merge(record_end(context, restart, ending, finished(restart)));

@@ -20,7 +20,7 @@ pub(in crate::flow) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Ch
     for pod in context.index.pods() {
         match (&ledger.restart, members.get(pod.uid.as_str())) {
             (Some(restart), Some(member)) => {
-                show(&mut changes, context.snapshot.now, restart, member, pod);
+                show(&mut changes, context.snapshot.now, ledger, restart, member, pod);
             }
             (Some(_) | None, _) => remove_old(&mut changes, ledger, pod),
         }
@@ -28,7 +28,14 @@ pub(in crate::flow) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Ch
     changes
 }
 
-fn show(changes: &mut Changes, now: Time, restart: &Restart, member: &Member, pod: &Pod) {
+fn show(
+    changes: &mut Changes,
+    now: Time,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) {
     let id = &restart.request.id;
     let manager = pod.manager.as_ref().ok();
     match phase_of(restart, member, manager, shown_of(id, pod)) {
@@ -37,17 +44,16 @@ fn show(changes: &mut Changes, now: Time, restart: &Restart, member: &Member, po
             if phase_on(pod) == Some(phase) && shown(pod) == Some((id, phase)) {
                 return;
             }
-            changes.annotate(
-                pod,
-                &[
-                    (annotation::PHASE, Some(phase.to_owned())),
-                    (annotation::SHOWN, Some(format!("{id} {phase}"))),
-                ],
-            );
+            let mut wanted = vec![
+                (annotation::PHASE, Some(phase.to_owned())),
+                (annotation::SHOWN, Some(format!("{id} {phase}"))),
+            ];
+            // A queued request may begin before the last node of the restart before it has shown this.
+            wanted.extend(last_result(ledger, pod).and_then(annotation_of));
+            changes.annotate(pod, &wanted);
         }
         None if pod.annotations.contains_key(annotation::SHOWN) => {
-            let last = last_of(id, member, now.since(member.since) / 1000);
-            remove(changes, pod, last);
+            remove(changes, pod, result_of(id, member, now));
         }
         None => {}
     }
@@ -59,6 +65,10 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod) {
     let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
     if !ledger.has_handled(id) {
         // The phase belongs to another SearchCluster that selects the same pod.
+        return;
+    }
+    if let Some(last) = last_result(ledger, pod) {
+        remove(changes, pod, Some(last));
         return;
     }
     // A node that still waited when the restart ended was never restarted.
@@ -84,14 +94,23 @@ fn remove(changes: &mut Changes, pod: &Pod, last: Option<LastRestart>) {
     if phase_on(pod) == shown_phase(pod) {
         wanted.push((annotation::PHASE, None));
     }
-    if let Some(last) = last.and_then(|last| serde_json::to_string(&last).ok()) {
-        wanted.push((annotation::LAST_RESTART, Some(last)));
-    }
+    wanted.extend(last.and_then(annotation_of));
     changes.annotate(pod, &wanted);
 }
 
+fn annotation_of(last: LastRestart) -> Option<(&'static str, Option<String>)> {
+    Some((annotation::LAST_RESTART, Some(serde_json::to_string(&last).ok()?)))
+}
+
+/// The result that the pod does not show yet, of the node that ended together with its restart.
+fn last_result(ledger: &Ledger, pod: &Pod) -> Option<LastRestart> {
+    let result = ledger.last_result.as_ref().filter(|result| result.pod_uid == pod.uid)?;
+    let (of, _) = shown(pod)?;
+    (of == result.last.id).then(|| result.last.clone())
+}
+
 /// How a member's restart ended, for its pod; none if it never began.
-fn last_of(id: &str, member: &Member, seconds: u64) -> Option<LastRestart> {
+pub(super) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRestart> {
     if member.stop_sequence == 0 {
         return None;
     }
@@ -101,6 +120,6 @@ fn last_of(id: &str, member: &Member, seconds: u64) -> Option<LastRestart> {
         outcome: ending.map_or(Outcome::Done, |ending| ending.outcome),
         reason: ending.map_or(String::new(), |ending| ending.reason.clone()),
         started: member.since,
-        seconds,
+        seconds: now.since(member.since) / 1000,
     })
 }

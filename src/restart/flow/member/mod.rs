@@ -6,6 +6,7 @@ pub(super) mod finish;
 pub(super) mod give_back;
 mod last_check;
 pub(super) mod mounted;
+mod recovered;
 pub(super) mod replaced;
 pub(super) mod start;
 pub(super) mod stop;
@@ -111,7 +112,7 @@ fn restart_member(
         return Turn::change(above);
     }
     if manager.sequence == member.start_sequence {
-        return start::prove(context, ledger, member, pod, manager);
+        return start::prove(context, ledger, restart, member, pod, manager);
     }
     if manager.sequence >= member.stop_sequence {
         return start::start(context, ledger, member, pod, manager);

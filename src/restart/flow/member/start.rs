@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::mounted::until_mounted;
+use super::recovered::until_recovered;
 use super::stop::resume_on;
 use super::update::{self, labels::relabel};
 use crate::changes::Changes;
@@ -15,7 +16,7 @@ use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod};
+use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod, Restart};
 use stayput_api::{ConfigChoice, State};
 
 /// The stop was accepted: waits until the engine is stopped, and sends the start. The cluster may still
@@ -93,6 +94,7 @@ pub(in crate::flow) fn start_of(member: &Member) -> Action {
 pub(super) fn prove(
     context: &Context<'_>,
     ledger: &Ledger,
+    restart: &Restart,
     member: &Member,
     pod: &Pod,
     manager: &Manager,
@@ -122,7 +124,7 @@ pub(super) fn prove(
     if is_carried_out && let Err(turn) = clean_up(context, ledger, member) {
         return turn;
     }
-    if manager.state != State::Running || manager.ready == Some(false) {
+    if !manager.is_ready() {
         return wait(Code::NotReady, "it has joined and is not ready yet");
     }
     if !is_carried_out {
@@ -134,7 +136,10 @@ pub(super) fn prove(
     {
         return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
     }
-    Turn::finish(Ending::done())
+    match until_recovered(context, restart, manager) {
+        Ok(()) => Turn::finish(Ending::done()),
+        Err(turn) => turn,
+    }
 }
 
 /// Whether a member whose pod has changed is back, proven: then there is no way back any more.
@@ -142,8 +147,7 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
     member.update.is_some()
         && update::is_carried_out(member, pod)
         && has_joined(context, member) == Ok(true)
-        && manager.state == State::Running
-        && manager.ready != Some(false)
+        && manager.is_ready()
 }
 
 /// Of a member that is back late only its labels and the engine's settings are left, which are debts.

@@ -178,6 +178,7 @@ fn fit(name: &str) -> Pod {
         lagging: None,
         live_mismatch: None,
         clock_ahead: 0,
+        ready_since: None,
         last_good: Some("old".to_owned()),
         reason: None,
     });

@@ -182,6 +182,7 @@ scenarios! {
     pod_not_listed
     pod_replaced
     queue_of_one
+    queued_for_the_last_node
     rolling_config_change
     running_snapshot
     running_snapshot_hangs

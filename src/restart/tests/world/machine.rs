@@ -449,6 +449,7 @@ impl Machine {
             lagging: None,
             live_mismatch: None,
             clock_ahead: 0,
+            ready_since: None,
             last_good: self.last_good.clone(),
             reason: self.life.reason().map(|reason| reason.message),
         }

@@ -121,7 +121,9 @@ impl World {
                     return false;
                 }
                 let text = serde_json::to_string(request).unwrap();
-                let annotations = &mut self.object.touch().annotations;
+                let cluster = self.object.touch();
+                cluster.finalizer = true;
+                let annotations = &mut cluster.annotations;
                 annotations.remove(annotation::PHASE);
                 annotations.insert(annotation::REQUEST.into(), text);
                 true

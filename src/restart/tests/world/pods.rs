@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::Machine;
 use super::template::{self, Living};
-use crate::{Endpoint, Known, Pod, Sources, Time, Unknown};
+use crate::{Endpoint, Known, Manager, Pod, Sources, Time, Unknown};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
@@ -60,6 +60,8 @@ pub(crate) struct SimPod {
     kubelet_at: Option<u64>,
     container_back_at: Option<u64>,
     drains_since: Option<u64>,
+    /// What the reconciler remembers of its manager.
+    pub(crate) seen: Option<Manager>,
 }
 
 impl SimPod {
@@ -87,6 +89,7 @@ impl SimPod {
             kubelet_at: None,
             container_back_at: None,
             drains_since: None,
+            seen: None,
         }
     }
 
@@ -97,6 +100,8 @@ impl SimPod {
     /// The reconciler looks at the list.
     pub(crate) fn is_looked_for(&mut self, now: u64) {
         self.absent_since = (!self.is_listed()).then(|| self.absent_since.unwrap_or(now));
+        let manager = self.manager(now).ok();
+        self.seen = manager.map(|manager| manager.seen_after(self.seen.as_ref(), Time(now)));
     }
 
     /// A source of its config changes.
@@ -229,20 +234,23 @@ impl SimPod {
         }
     }
 
-    pub(crate) fn observe(&self, now: u64) -> Pod {
+    fn manager(&self, now: u64) -> Known<Manager> {
         let silent =
             self.machine.frozen || self.machine.unreachable || self.living.is_without_container();
-        let manager = if silent || self.container_back_at.is_some() {
-            Err(Unknown { message: format!("the manager of {} does not answer", self.name) })
-        } else {
-            let mut manager = self.machine.status(now);
-            if let Sources::Checksum(wanted) = &self.sources
-                && manager.mounted.as_ref() != Some(wanted)
-            {
-                manager.lagging = Some("config/elasticsearch.yml".into());
-            }
-            Ok(manager)
-        };
+        if silent || self.container_back_at.is_some() {
+            let message = format!("the manager of {} does not answer", self.name);
+            return Err(Unknown { message });
+        }
+        let mut manager = self.machine.status(now);
+        if let Sources::Checksum(wanted) = &self.sources
+            && manager.mounted.as_ref() != Some(wanted)
+        {
+            manager.lagging = Some("config/elasticsearch.yml".into());
+        }
+        Ok(manager.seen_after(self.seen.as_ref(), Time(now)))
+    }
+
+    pub(crate) fn observe(&self, now: u64) -> Pod {
         Pod {
             uid: self.uid.clone(),
             name: self.name.clone(),
@@ -276,7 +284,7 @@ impl SimPod {
             ignores_change: false,
             config_from: vec![],
             sources: self.sources.clone(),
-            manager,
+            manager: self.manager(now),
         }
     }
 }

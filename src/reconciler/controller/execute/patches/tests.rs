@@ -110,3 +110,37 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     let gone = changes([("gone", change(Some("a"), Some("b")))]);
     assert!(matches!(images(&pod, &gone), Err(Failure::NoContainer { .. })));
 }
+
+/// A restart needs the finalizer, and finalizers of others stay.
+#[test]
+fn a_phase_is_claimed_with_the_finalizer_in_one_patch() {
+    let cluster = json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": {
+            "name": "logs", "uid": "u", "resourceVersion": "7",
+            "annotations": {annotation::PHASE: "schedule-rolling"},
+            "finalizers": ["example.org/other"],
+        },
+        "spec": {
+            "pods": {"selector": {"matchLabels": {"app": "logs"}}},
+            "engine": {"scheme": "http"},
+            "manager": {"caSecret": "ca", "auth": {"jwtKeySecret": "key"}},
+        },
+    });
+    let mut cluster: SearchCluster = serde_json::from_value(cluster).expect("a SearchCluster");
+    let phase = "/metadata/annotations/elasticsearch.k8s.elastic.co~1restart-phase";
+    let wanted = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "test", "path": phase, "value": "schedule-rolling"},
+        {"op": "remove", "path": phase},
+        {"op": "add", "path": "/metadata/annotations/stayput.dev~1restart-request", "value": "{}"},
+        {"op": "add", "path": "/metadata/finalizers",
+         "value": ["example.org/other", annotation::FINALIZER]},
+    ]);
+    assert_eq!(claim(&cluster, "schedule-rolling", "{}"), wanted);
+    let ours = || annotation::FINALIZER.to_owned();
+    cluster.metadata.finalizers = Some(vec!["example.org/other".to_owned(), ours()]);
+    assert_eq!(claim(&cluster, "schedule-rolling", "{}"), wanted, "it is there once");
+}
