@@ -149,7 +149,8 @@ async fn attempt(
 
     // Engine, apiserver: nodes that leave.
     let first = First { waiting, pending: cx.declared.pending };
-    let leave::Step { turn, is_again } = leave::step(cx, cluster, spec, &found, &first).await?;
+    let leave::Step { turn, is_again } =
+        Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
     Ok((verdict.with(turn), is_again))
 }
 
