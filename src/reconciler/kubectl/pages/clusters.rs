@@ -18,7 +18,7 @@ fn row(view: &ClusterView) -> [String; 5] {
         return [name, "unknown".into(), "-".into(), "-".into(), NOT_PROCESSED.into()];
     };
     let report = &status.report;
-    let ready = format!("{}/{}", view.ready(), view.pods.len());
+    let ready = format!("{}/{}", report.counts.ready, report.counts.pods);
     let restart = match (view.restart(), view.queued()) {
         (Some(restart), _) => {
             let strategy = restart.request.strategy.as_str();

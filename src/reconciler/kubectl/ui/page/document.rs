@@ -79,7 +79,7 @@ fn row(view: &ClusterView) -> Markup {
                 None => (badge(Tone::Warning, "Unknown")),
             } }
             td { (report.and_then(|report| report.progress.as_deref()).unwrap_or("–")) }
-            td { (view.ready()) " of " (view.pods.len()) }
+            td { @if let Some(report) = report { (report.counts.ready) " of " (report.counts.pods) } }
             td { @match report.and_then(|report| report.blocked.as_deref()) {
                 Some(rule) => (code(rule)),
                 None => "–",
