@@ -9,8 +9,9 @@ use std::process::{Command, Output};
 
 use super::step;
 use crate::support::engine::{Kind, Node};
-use crate::support::manager::AS_ENGINE;
+use crate::support::manager::{AS_ENGINE, Manager};
 use crate::support::programs::stayput;
+use crate::support::wait::eventually;
 
 /// What the JVM says of a class that it has from the archive, and not from that of the JDK.
 const FROM_ARCHIVE: &str = "shared objects file (top)";
@@ -49,13 +50,13 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             fs::remove_file(&log).expect("a log");
             manager.api.start(&serde_json::json!({}));
             assert_eq!(count(&log), 0);
-            assert!(manager.log().contains(WARNING), "{}", manager.log());
+            until_warned(&manager, 1);
             manager.api.stop();
 
             step("and without its file");
             fs::remove_file(&archive).expect("an archive");
             manager.api.start(&serde_json::json!({}));
-            assert_eq!(manager.log().matches(WARNING).count(), 2);
+            until_warned(&manager, 2);
             manager.api.stop();
 
             step("an init container makes it anew, once");
@@ -87,6 +88,14 @@ fn elasticsearch_8_is_refused_with_the_reason() {
             }
         },
     );
+}
+
+/// Waits until the manager has warned so often in all: it answers before its log is written.
+#[track_caller]
+fn until_warned(manager: &Manager, times: usize) {
+    eventually("the manager warns", || {
+        (manager.log().matches(WARNING).count() == times).then_some(())
+    });
 }
 
 /// The archive and the option file.
