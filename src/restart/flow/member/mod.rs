@@ -62,15 +62,17 @@ pub(super) fn changes_of(
     member: &Member,
     turn: Turn,
 ) -> Changes {
+    // The reason is shown on the pod that is there: the one that was replaced is not listed any more.
+    let pod = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
     match turn {
         Turn::Wait(blocker) => {
             let mut changes = Changes::default();
-            changes.block(&member.pod_uid, blocker);
+            changes.block(pod, blocker);
             changes
         }
         Turn::Act(mut changes, blocker) => {
             if let Some(blocker) = blocker {
-                changes.block(&member.pod_uid, blocker);
+                changes.block(pod, blocker);
             }
             *changes
         }

@@ -92,14 +92,14 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
         };
     }
     let unschedulable = successor.live.as_ref().and_then(|live| live.unschedulable.as_ref());
-    let message = match unschedulable {
-        Some(why) => format!("no Kubernetes node takes the new pod: {why}"),
-        None => "the pod was replaced; waiting for the new one to join".to_owned(),
+    let (code, message) = match unschedulable {
+        Some(why) => (Code::WouldNotFit, format!("no Kubernetes node takes the new pod: {why}")),
+        None => (Code::Joining, "the pod was replaced; waiting for the new one to join".to_owned()),
     };
     match (is_over_time(context, member, phases), unschedulable) {
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => wait(Code::Joining, message),
+        (false, _) => wait(code, message),
     }
 }
 

@@ -90,10 +90,10 @@ impl Ladder {
         let name = eventually("a pod is not scheduled", || {
             Some(self.fixture().run(&list)).filter(|name| !name.is_empty())
         });
-        let shown = format!("{name} has no address yet");
-        eventually(&shown, || {
+        let shown = "no Kubernetes node takes the new pod";
+        eventually(shown, || {
             let logs = self.fixture().json(&["get", "searchcluster", "logs"]);
-            logs["status"].to_string().contains(&shown).then_some(())
+            logs["status"].to_string().contains(shown).then_some(())
         });
         name
     }
