@@ -22,7 +22,7 @@ pub(super) fn has_joined(context: &Context<'_>, member: &Member) -> Result<bool,
 /// The same; an engine that cannot be asked counts as one that lists no node.
 pub(super) fn lists_new_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
-    node.is_some_and(|node| member.ephemeral_id.as_ref() != Some(&node.ephemeral_id))
+    node.is_some_and(|node| member.is_new_process(node))
 }
 
 /// Whether the cluster lists the process that the member had before its turn. If the engine cannot

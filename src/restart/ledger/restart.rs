@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Outcome, written};
-use crate::{PodUpdate, Request, Strategy, Time};
+use crate::{Node, PodUpdate, Request, Strategy, Time};
 use stayput_api::ConfigChoice;
 use stayput_reuse::UpdateStep;
 
@@ -294,6 +294,11 @@ impl Member {
             ending: Some(ending),
             ..Self::default()
         }
+    }
+
+    /// Whether the engine's entry of the node is not that of the process before its turn.
+    pub fn is_new_process(&self, node: &Node) -> bool {
+        self.ephemeral_id.as_ref() != Some(&node.ephemeral_id)
     }
 
     /// Whether it holds a slot.

@@ -1,7 +1,7 @@
 //! The engine delays its answer until its cluster is green, and for no other change: while one is
 //! awaited it is asked again and again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::health;
 use crate::engine_client::EngineClient;
-use stayput_restart::{Color, Health, Member, Snapshot};
+use stayput_restart::{Color, Health, Member, Node, Snapshot};
 
 /// The first pause between two requests; each is half as long again as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -35,15 +35,14 @@ impl Awaited {
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         let restart = snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
-        let nodes = || engine.map(|engine| &engine.nodes).into_iter().flatten();
+        let nodes = engine.map(|engine| &engine.nodes).into_iter().flatten();
+        let nodes: BTreeMap<&str, &Node> = nodes.map(|node| (node.name.as_str(), node)).collect();
         let is_back = |member: &Member| {
-            let new = |id: &String| member.ephemeral_id.as_ref() != Some(id);
-            nodes().any(|node| node.name == member.node && new(&node.ephemeral_id))
+            nodes.get(member.node.as_str()).is_some_and(|node| member.is_new_process(node))
         };
         if restart.members.iter().any(|member| member.is_under_way() && !is_back(member)) {
-            let nodes = nodes();
-            let nodes = nodes.map(|node| (node.name.clone(), node.ephemeral_id.clone()));
-            return Some(Self::Nodes(nodes.collect()));
+            let known = nodes.values().map(|node| (node.name.clone(), node.ephemeral_id.clone()));
+            return Some(Self::Nodes(known.collect()));
         }
         Some(Self::Health(engine.and_then(|engine| engine.health.clone().ok())))
     }

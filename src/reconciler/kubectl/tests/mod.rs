@@ -17,16 +17,6 @@ pub(in crate::kubectl) fn now() -> Time {
 
 /// Three pods of `search/logs`, of which the second is in `start`.
 pub(in crate::kubectl) fn pods() -> Vec<Value> {
-    let pod = |number: u32, annotations: Value, ready: &str| {
-        json!({
-            "metadata": {
-                "name": format!("logs-{number}"), "namespace": "search",
-                "uid": format!("uid-{number}"), "resourceVersion": "7", "annotations": annotations,
-            },
-            "spec": spec(),
-            "status": {"conditions": [{"type": "Ready", "status": ready}]},
-        })
-    };
     let last = json!({
         "id": "4f2a91c07b3e", "outcome": "done", "reason": "",
         "started": "2026-11-21T03:08:00.000Z", "seconds": 74,
@@ -41,14 +31,7 @@ pub(in crate::kubectl) fn pods() -> Vec<Value> {
 
 /// Pods that are ready, and are not restarted.
 pub(in crate::kubectl) fn ready(count: usize) -> Vec<Value> {
-    let pod = |number: usize| {
-        json!({
-            "metadata": {"name": format!("logs-{number}"), "uid": format!("uid-{number}")},
-            "spec": spec(),
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        })
-    };
-    (0..count).map(pod).collect()
+    (0..count).map(|number| pod(number, json!({}), "True")).collect()
 }
 
 /// A rolling restart: logs-2 done, logs-1 under way, logs-0 to come.
@@ -121,14 +104,21 @@ fn view(status: &Value, annotations: &Value, pods: Vec<Value>) -> ClusterView {
     ClusterView::from_objects(&cluster(status, annotations), &pods)
 }
 
-/// A pod with a container that names its config.
-fn spec() -> Value {
+/// A pod with a container that names its config; `ready` is the status of that condition.
+fn pod(number: usize, annotations: Value, ready: &str) -> Value {
     json!({
-        "containers": [{
-            "name": "search",
-            "args": ["run", "--config=/config", "--", "search"],
-            "volumeMounts": [{"name": "config", "mountPath": "/config"}],
-        }],
-        "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
+        "metadata": {
+            "name": format!("logs-{number}"), "namespace": "search",
+            "uid": format!("uid-{number}"), "resourceVersion": "7", "annotations": annotations,
+        },
+        "spec": {
+            "containers": [{
+                "name": "search",
+                "args": ["run", "--config=/config", "--", "search"],
+                "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+            }],
+            "volumes": [{"name": "config", "secret": {"secretName": "logs-config"}}],
+        },
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
     })
 }

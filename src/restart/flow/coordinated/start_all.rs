@@ -146,7 +146,7 @@ fn start_member(
         return Err(Turn::Abort(format!("not back in time: {}", describe_state(manager))));
     }
     match has_joined(context, member) {
-        Ok(true) if manager.state == State::Running && manager.ready != Some(false) => Ok(()),
+        Ok(true) if manager.is_ready() => Ok(()),
         Ok(true) => Err(wait(Code::NotReady, "it has joined and is not ready yet")),
         Ok(false) | Err(_) => Err(wait(Code::Joining, "started; the cluster does not list it yet")),
     }

@@ -3,8 +3,7 @@
 use serde_json::json;
 
 use super::stage::Stage;
-use crate::pods::fixture::ENGINE;
-use crate::pods::fixture::OTHER;
+use crate::pods::fixture::{ENGINE, OTHER};
 use crate::pods::history::outcomes;
 use crate::pods::seen::{Seen, seen};
 use crate::support::wait::eventually;
