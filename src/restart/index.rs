@@ -2,16 +2,18 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 
 use super::blocker::Blocker;
-use super::lookup::{Lookup, OwnNames};
+use super::lookup::{Hashed, Lookup, OwnNames};
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
 use stayput_api::State;
 
 /// Finds things in one snapshot.
 pub(super) struct Index<'a> {
     now: Time,
-    /// By uid, in its order.
+    /// By name, then by uid. The reconciler lists its pods by name and a ledger its members: in this
+    /// order they lie next to each other in memory, which is faster to read.
     pods: Vec<&'a Pod>,
     /// Places in `pods`.
     by_uid: Lookup<'a, usize>,
@@ -42,10 +44,7 @@ impl<'a> Index<'a> {
         if engine.is_err() {
             nodes.clear();
         }
-        let mut pods: Vec<&Pod> = snapshot.pods.iter().collect();
-        pods.sort_by_cached_key(|pod| (beginning(&pod.uid), pod.uid.as_str()));
-        pods.dedup_by(|one, other| one.uid == other.uid);
-        let by_uid = pods.iter().zip(0..).map(|(pod, place)| (pod.uid.as_str(), place)).collect();
+        let (pods, by_uid) = pods_by_name(snapshot);
         let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
         let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
         Self {
@@ -88,7 +87,7 @@ impl<'a> Index<'a> {
         self.by_name.get_or_init(by_name).get(member.pod.as_str()).copied()
     }
 
-    /// Every pod, by uid.
+    /// Every pod, by name.
     pub(super) fn pods(&self) -> impl ExactSizeIterator<Item = &'a Pod> + '_ {
         self.pods.iter().copied()
     }
@@ -176,10 +175,19 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The first bytes, as a number: most uids differ in them, and a number is compared without reading
-/// the text.
-fn beginning(uid: &str) -> u64 {
-    uid.bytes().chain(std::iter::repeat(0)).take(8).fold(0, |sum, byte| sum << 8 | u64::from(byte))
+/// The pods by name, one for each uid, and the place of each.
+fn pods_by_name(snapshot: &Snapshot) -> (Vec<&Pod>, Lookup<'_, usize>) {
+    let mut listed: Vec<&Pod> = snapshot.pods.iter().collect();
+    listed.sort_by(|one, other| (&one.name, &one.uid).cmp(&(&other.name, &other.uid)));
+    let mut pods = Vec::with_capacity(listed.len());
+    let mut by_uid = Lookup::with_capacity_and_hasher(listed.len(), Hashed::default());
+    for pod in listed {
+        if let Entry::Vacant(place) = by_uid.entry(pod.uid.as_str()) {
+            place.insert(pods.len());
+            pods.push(pod);
+        }
+    }
+    (pods, by_uid)
 }
 
 /// The engine, unless the one that answers at the addresses of our pods belongs to another cluster.

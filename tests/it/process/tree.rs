@@ -18,16 +18,18 @@ fn wait_for(tree: &mut Tree, members: usize) {
     eventually("the tree is complete", || (tree.scan().members().count() == members).then_some(()));
 }
 
-/// Reaps until no process of the run lives.
+/// Waits until no process of the run lives, and leaves none of them as a zombie.
 fn assert_gone(tree: &mut Tree) {
     let mut reaper = Reaper::new();
     eventually("the tree is empty", || {
+        // Looked at first: what dies after the last reaping would stay a zombie.
+        let is_empty = tree.scan().is_empty();
         for reaped in reaper.reap() {
             if reaped.pid == tree.leader() {
                 tree.leader_reaped();
             }
         }
-        tree.scan().is_empty().then_some(())
+        is_empty.then_some(())
     });
 }
 

@@ -33,19 +33,30 @@ pub(super) enum Awaited {
 impl Awaited {
     /// While a member is away or about to go it is the list of nodes, otherwise the health.
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
-        let restart = snapshot.ledger.restart.as_ref()?;
+        snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
-        let nodes = engine.map(|engine| &engine.nodes).into_iter().flatten();
-        let nodes: BTreeMap<&str, &Node> = nodes.map(|node| (node.name.as_str(), node)).collect();
-        let is_back = |member: &Member| {
-            nodes.get(member.node.as_str()).is_some_and(|node| member.is_new_process(node))
-        };
-        if restart.members.iter().any(|member| member.is_under_way() && !is_back(member)) {
-            let known = nodes.values().map(|node| (node.name.clone(), node.ephemeral_id.clone()));
-            return Some(Self::Nodes(known.collect()));
+        let nodes = engine.map_or(&[][..], |engine| &engine.nodes);
+        if all_are_back(snapshot.ledger.under_way(), nodes) {
+            return Some(Self::Health(engine.and_then(|engine| engine.health.clone().ok())));
         }
-        Some(Self::Health(engine.and_then(|engine| engine.health.clone().ok())))
+        Some(Self::Nodes(names_and_ids(nodes)))
     }
+}
+
+/// Whether each of these members has a new process in the list. Two nodes may have one name.
+fn all_are_back<'a>(members: impl Iterator<Item = &'a Member>, nodes: &[Node]) -> bool {
+    let by_name: BTreeMap<&str, &Member> =
+        members.map(|member| (member.node.as_str(), member)).collect();
+    let is_back = |node: &&Node| {
+        by_name.get(node.name.as_str()).is_some_and(|member| member.is_new_process(node))
+    };
+    let back: BTreeSet<&str> =
+        nodes.iter().filter(is_back).map(|node| node.name.as_str()).collect();
+    back.len() == by_name.len()
+}
+
+fn names_and_ids(nodes: &[Node]) -> BTreeSet<(String, String)> {
+    nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
 /// Completes once the engine has changed. Requests that fail are no change.
@@ -89,5 +100,49 @@ pub(super) async fn wait_for_change(
         let rest = if waited { Duration::ZERO } else { began.elapsed() * REST };
         next = (began + pause).max(Instant::now() + rest);
         pause = (pause * 3 / 2).min(longest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::{Value, from_value, json};
+
+    /// Name and ephemeral id of each.
+    fn nodes(listed: &[(&str, &str)]) -> Vec<Node> {
+        let node = |(name, ephemeral_id): &(&str, &str)| -> Value {
+            json!({
+                "id": format!("id of {ephemeral_id}"), "name": name, "ephemeralId": ephemeral_id,
+                "roles": [], "zone": null, "version": "2.19.3",
+            })
+        };
+        from_value(listed.iter().map(node).collect()).unwrap()
+    }
+
+    #[test]
+    fn a_member_is_back_once_a_new_process_of_its_name_is_listed() {
+        let member = |node: &str, before: &str| Member {
+            node: node.into(),
+            ephemeral_id: Some(before.into()),
+            ..Member::default()
+        };
+        let members = [member("logs-0", "old-0"), member("logs-1", "old-1")];
+        for (listed, expected) in [
+            (&[("logs-2", "old-2")][..], false),
+            (&[("logs-0", "new-0"), ("logs-1", "old-1")], false),
+            (&[("logs-0", "new-0"), ("logs-0", "other"), ("logs-1", "old-1")], false),
+            (&[("logs-0", "new-0"), ("logs-1", "new-1")], true),
+            (&[("logs-0", "old-0"), ("logs-0", "new-0"), ("logs-1", "new-1")], true),
+        ] {
+            assert_eq!(all_are_back(members.iter(), &nodes(listed)), expected, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_nodes_with_one_name_both_are_known() {
+        let known = names_and_ids(&nodes(&[("logs-0", "old"), ("logs-0", "other")]));
+        let pair = |id: &str| ("logs-0".to_owned(), id.to_owned());
+        assert_eq!(known, BTreeSet::from([pair("old"), pair("other")]));
     }
 }
