@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{AllocationBefore, Ledger};
 
 /// Uids of the pods under way.
-pub(super) fn under_way(ledger: &Ledger) -> BTreeSet<&str> {
+fn under_way(ledger: &Ledger) -> BTreeSet<&str> {
     ledger.under_way().map(|member| member.pod_uid.as_str()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::debts;
+use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::namespace_and_name;
 use crate::{Manager, Pod, Snapshot, Time};
@@ -32,7 +32,7 @@ pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 /// whose pod is being deleted.
 pub(super) fn nodes(snapshot: &Snapshot) -> DownNodes<'_> {
     let index = Index::new(snapshot);
-    let under_way = debts::under_way(&snapshot.ledger);
+    let under_way = member_pods::under_way(snapshot);
     let kept = &snapshot.ledger.kept_stopped;
     let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
     let is_expected = |pod: &&Pod| {

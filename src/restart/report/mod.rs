@@ -6,6 +6,7 @@
 mod conditions;
 mod debts;
 mod down;
+mod member_pods;
 mod nodes;
 mod summary;
 

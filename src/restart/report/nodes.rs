@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::down::{Down, DownNodes};
-use super::{MAX_NODES, NodeReport};
+use super::{MAX_NODES, NodeReport, member_pods};
 use crate::flow::{phase_of, shown_of};
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
@@ -35,9 +35,7 @@ pub(super) fn listed<'a>(
         .filter_map(|waiting| Some((waiting.pod.as_deref()?, waiting)))
         .collect();
     let restart = snapshot.ledger.restart.as_ref();
-    let members = snapshot.ledger.members();
-    let members: BTreeMap<&str, &Member> =
-        members.map(|member| (member.pod_uid.as_str(), member)).collect();
+    let members = member_pods::by_pod(snapshot);
     let row = |uid: &str, node: &'a str, pod: Option<&'a Pod>| {
         let member = members.get(uid).copied();
         let manager = pod.and_then(|pod| pod.manager.as_ref().ok());

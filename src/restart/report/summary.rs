@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::down::{self, DownNodes};
+use super::member_pods::under_way;
 use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::{
@@ -76,10 +77,6 @@ fn no_other_engine_runs(snapshot: &Snapshot) -> bool {
             && !under_way.contains(pod.uid.as_str())
     };
     !under_way.is_empty() && !snapshot.pods.iter().any(runs)
-}
-
-pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {
-    debts::under_way(&snapshot.ledger)
 }
 
 pub(super) fn phase(
