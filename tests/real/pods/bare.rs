@@ -83,11 +83,14 @@ pub(super) fn pod(fixture: &Fixture, name: &str) -> Value {
         let from = json!({ "fieldRef": { "fieldPath": field } });
         env.push(json!({ "name": variable, "valueFrom": from }));
     }
-    let probe = |path: &str| {
+    // As the examples have them. With a kubelet's own second for an answer, and three failures, a busy
+    // machine loses a container that is well.
+    let probe = |path: &str, period: u32, failures: u32| {
         json!({
             "httpGet": { "path": path, "port": 9199, "scheme": "HTTPS" },
-            "periodSeconds": 1,
-            "failureThreshold": if path == "/readyz" { 1 } else { 3 },
+            "periodSeconds": period,
+            "timeoutSeconds": 5,
+            "failureThreshold": failures,
         })
     };
     json!({
@@ -110,8 +113,8 @@ pub(super) fn pod(fixture: &Fixture, name: &str) -> Value {
                 "command": [MANAGER, "run", "--",
                     format!("{HOME}/opensearch-docker-entrypoint.sh"), "opensearch"],
                 "env": env,
-                "livenessProbe": probe("/livez"),
-                "readinessProbe": probe("/readyz"),
+                "livenessProbe": probe("/livez", 10, 6),
+                "readinessProbe": probe("/readyz", 1, 1),
                 "securityContext": {
                     "allowPrivilegeEscalation": false,
                     "readOnlyRootFilesystem": true,

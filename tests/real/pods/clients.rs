@@ -44,12 +44,12 @@ pub(super) struct Count {
     pub(super) kept: Vec<u32>,
 }
 
-/// A client that sends requests; ended by [`Clients::end`].
+/// A client that sends requests until it is dropped; [`Clients::end`] tells what became of them.
 pub(super) struct Clients {
+    is_over: Arc<AtomicBool>,
+    task: Option<JoinHandle<Count>>,
     _watch: Process,
     _directory: TempDir,
-    is_over: Arc<AtomicBool>,
-    task: JoinHandle<Count>,
 }
 
 /// The Service that the client uses.
@@ -86,12 +86,22 @@ impl Clients {
         let is_over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&is_over);
         let task = spawn(move || send(&log, &until));
-        Self { _watch: watch, _directory: directory, is_over, task }
+        Self { is_over, task: Some(task), _watch: watch, _directory: directory }
     }
 
-    pub(super) fn end(self) -> Count {
+    pub(super) fn end(mut self) -> Count {
         self.is_over.store(true, Ordering::Relaxed);
-        self.task.join().expect("no panic")
+        self.task.take().expect("it is ended once").join().expect("no panic")
+    }
+}
+
+impl Drop for Clients {
+    /// A test that fails says what failed, and not that this client's file is gone.
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(task) = self.task.take() {
+            let _ = task.join();
+        }
     }
 }
 
