@@ -2,7 +2,6 @@
 //! not answer.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
@@ -10,6 +9,7 @@ use crate::support::engine::work_directory;
 use crate::support::manager::Launch;
 use crate::support::mounts::FrozenDisk;
 use crate::support::namespace::cannot_isolate;
+use crate::support::programs::write_program;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -62,8 +62,7 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
 fn a_program_on_a_dead_disk_stops_nothing_but_itself() {
     let work = work_directory(&["backing", "disk"]);
     let program = work.path().join("backing/hang");
-    fs::write(&program, "#!/bin/sh\nexec sleep infinity\n").expect("a file");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    write_program(&program, b"#!/bin/sh\nexec sleep infinity\n");
     let mounted = match cannot_isolate() {
         Some(why) => Err(why),
         None => FrozenDisk::mount(&work.path().join("backing"), &work.path().join("disk")),

@@ -48,10 +48,10 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::{self, File};
+    use std::io::Write;
     use std::path::PathBuf;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -84,8 +84,13 @@ mod tests {
         }
 
         fn script(&self, name: &str, text: &str) {
-            fs::write(self.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-            fs::set_permissions(self.path(name), Permissions::from_mode(0o755)).unwrap();
+            // By another process: while this one has it open, so has a child that another thread is
+            // just starting, and then it cannot be executed.
+            let mut install = Command::new("install");
+            install.args(["-m", "755", "/dev/stdin"]).arg(self.path(name)).stdin(Stdio::piped());
+            let mut install = install.spawn().unwrap();
+            write!(install.stdin.take().unwrap(), "#!/bin/sh\n{text}\n").unwrap();
+            assert!(install.wait().unwrap().success());
         }
 
         /// What the JVM is started with; none if it is not.

@@ -1,7 +1,8 @@
-//! Where cargo puts the programs that it builds, and how to start them.
+//! Where cargo puts the programs that it builds, and how to start them and programs of a test's own.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The program `name`, built in the same profile as the caller, which is a test or an example.
 /// An example's name is `examples/NAME`.
@@ -16,6 +17,20 @@ pub fn program(name: &str) -> PathBuf {
     let command = "cargo build --workspace --bins --examples";
     assert!(path.exists(), "{} is missing; build it: `{command}`", path.display());
     path
+}
+
+/// Writes a program that this test executes: one that the kernel knows, or a script.
+///
+/// Another process does it. A file that this process opens for writing is also open in each child that
+/// another thread has just forked, and until that child executes its program, the kernel refuses to
+/// execute the file (`ETXTBSY`).
+pub fn write_program(path: &Path, content: &[u8]) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755", "/dev/stdin"]).arg(path).stdin(Stdio::piped());
+    let mut install = install.spawn().expect("install can be executed");
+    let written = install.stdin.take().expect("a pipe").write_all(content);
+    assert!(install.wait().expect("its end").success(), "{}", path.display());
+    written.expect("all was written");
 }
 
 /// Removes the settings of a manager or an engine from the environment of `command`.

@@ -1,6 +1,5 @@
 //! A dry run without `--reconciler`: kubectl forwards the leader's port meanwhile.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,14 +13,14 @@ use tempfile::TempDir;
 use super::fixture::{Fixture, idle};
 use super::forecast::{reconciler, seen};
 use crate::support::program::{Ended, finish};
+use crate::support::programs::write_program;
 
 /// A `kubectl` that says this and then waits, and where it writes its arguments and its process id.
 fn stand_in(script: &str) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("kubectl");
     let head = "#!/bin/sh\necho \"$@\" > \"${0%/*}/args\"\necho $$ > \"${0%/*}/pid\"\n";
-    std::fs::write(&program, format!("{head}{script}\n")).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, format!("{head}{script}\n").as_bytes());
     directory
 }
 

@@ -3,9 +3,8 @@
 mod go_back;
 mod refused;
 
-use std::fs::{self, File, Permissions};
+use std::fs;
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,7 @@ use super::processes::{descendants, eventually, is_alive, name as name_of};
 use crate::support::isolated::can_run;
 use crate::support::processes::{children, send};
 use crate::support::program::{finish, stayput};
-use crate::support::programs::without_settings;
+use crate::support::programs::{without_settings, write_program};
 use crate::support::skip::skip;
 
 /// Puts a program where the manager's program is, as `stayput install` does.
@@ -34,12 +33,12 @@ fn install(pod: &Pod, make: impl FnOnce(&Path)) {
 /// The program of these tests, with another version in it.
 fn install_version(pod: &Pod, version: &str) {
     install(pod, |path| {
-        let file = File::create(path).expect("a file");
         let change = format!("s/0\\.1\\.0/{version}/g");
         let mut sed = Command::new("sed");
-        sed.arg(change).arg(env!("CARGO_BIN_EXE_stayput")).env("LC_ALL", "C").stdout(file);
-        assert!(sed.status().expect("sed").success());
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+        sed.arg(change).arg(env!("CARGO_BIN_EXE_stayput")).env("LC_ALL", "C");
+        let output = sed.output().expect("sed");
+        assert!(output.status.success());
+        write_program(path, &output.stdout);
     });
 }
 

@@ -2,7 +2,6 @@
 //! needed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +12,7 @@ use stayput_restart::annotation;
 use super::plain_set::plain_set;
 use crate::support::kubernetes::apiserver::{ApiServer, part};
 use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::programs::write_program;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
@@ -351,8 +351,7 @@ fn the_certificate_by_hand(server: &ApiServer) {
     let program = part("STAYPUT_KUBE").expect("the apiserver was started with it");
     let kubectl = directory.path().join("kubectl");
     let line = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", program.display());
-    fs::write(&kubectl, line).expect("a file");
-    fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).expect("ours");
+    write_program(&kubectl, line.as_bytes());
     let path = std::env::var("PATH").expect("a PATH");
     let script = |text: &str| {
         let mut child = Command::new("sh")

@@ -1,13 +1,13 @@
 //! Runs shell lines as a user would, in a directory with the files of the repository.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
 use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::programs::write_program;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -32,8 +32,7 @@ impl Shell {
         fs::create_dir(&bin).expect("a directory");
         let file = bin.join("kubectl");
         let line = format!("#!/bin/sh\nexec '{}' kubectl \"$@\"\n", program.display());
-        fs::write(&file, line).expect("a file");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        write_program(&file, line.as_bytes());
         let plugin = env!("CARGO_BIN_EXE_kubectl-stayput");
         std::os::unix::fs::symlink(plugin, bin.join("kubectl-stayput")).expect("a link");
         Self { directory, kubectl: kubectl.clone() }

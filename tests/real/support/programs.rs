@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+pub(crate) use stayput_standin::harness::programs::write_program;
+
 /// The manager.
 pub(crate) fn stayput() -> OsString {
     std::env::var_os("STAYPUT_MEASURED_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_stayput").into())

@@ -8,7 +8,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::super::pod::Pod;
-use super::{install, install_version, start, upgrade};
+use super::{install, install_version, start, upgrade, write_program};
 
 #[test]
 fn a_program_that_cannot_take_over_changes_nothing() {
@@ -18,7 +18,7 @@ fn a_program_that_cannot_take_over_changes_nothing() {
     let engine = manager.engine();
     let copy = |from: &'static str, mode: u32| {
         move |path: &Path| {
-            fs::copy(from, path).expect("a copy");
+            write_program(path, &fs::read(from).expect("a program"));
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("a mode");
         }
     };
@@ -48,16 +48,14 @@ fn a_program_that_cannot_take_over_changes_nothing() {
         let mut bytes = fs::read("/bin/true").expect("a program");
         // The field of the ELF header that names the processor.
         bytes[18..20].copy_from_slice(&[0xff, 0x7f]);
-        fs::write(path, bytes).expect("written");
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+        write_program(path, &bytes);
     });
     refused("another kind of machine");
     install(&pod, |path| {
         let mut bytes = fs::read("/bin/true").expect("a program");
         // The field of the ELF header that says where it begins.
         bytes[24..32].fill(0);
-        fs::write(path, bytes).expect("written");
-        fs::set_permissions(path, Permissions::from_mode(0o755)).expect("a mode");
+        write_program(path, &bytes);
     });
     refused("ended by signal 11");
     // What would stop it when it has taken over.
