@@ -2,9 +2,11 @@
 //! for its stop is undone, because that may delay what it waits for, and it waits for its turn again.
 //!
 //! A stop may have been sent before the rules changed. So its start is sent first: from then on the
-//! manager refuses the stop. If the stop was quicker, the member is restarted as planned.
+//! manager refuses the stop. If the stop was quicker, the member is restarted as planned, unless its start
+//! was taken before its pod could be changed.
 
 use super::super::answers::{is_ending, is_overtaken, overtaken, was_refused};
+use super::update;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::engine::{allocation, clean_up, record, voting};
@@ -48,7 +50,7 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
         let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
         return late(context, member, Turn::Wait(gone));
     };
-    match undo(context, ledger, member) {
+    match undo(context, ledger, member, pod) {
         Ok(()) => wait_again(context, ledger, member, pod),
         Err(turn) => late(context, member, turn),
     }
@@ -66,7 +68,7 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
-fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
+fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
     let gives_back = |uid: &str| {
         let mut giving = ledger.members().filter(|one| one.step == Step::GivingBack);
         giving.any(|one| one.pod_uid == uid)
@@ -88,9 +90,15 @@ fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), T
         if restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated) {
             return Err(Turn::Abort("it was stopped, and the others were not".into()));
         }
-        let mut stopped = member.clone();
-        stopped.step = Step::Restarting;
-        return Err(Turn::change(stopped));
+        if !runs_without_its_update(member, pod, manager) {
+            let mut stopped = member.clone();
+            stopped.step = Step::Restarting;
+            return Err(Turn::change(stopped));
+        }
+        if !has_joined(context, member)? {
+            let message = "its engine was started again; the cluster does not list it yet";
+            return Err(wait(Code::GivingBack, message));
+        }
     }
     if !manager.durable || manager.desired != Desired::Running {
         return Err(wait(Code::NotDurable, "its manager has not saved our last request"));
@@ -110,6 +118,14 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
     // Of a node that was not listed when it took its slot, any process is a new one.
     let had_process = member.ephemeral_id.is_some();
     Ok(had_process && (manager.state != State::Running || has_joined(context, member)?))
+}
+
+/// Whether our start was taken before the pod of the member was changed: the engine had ended by itself, or
+/// the stop was a little quicker than the start. Only another turn can change the pod now.
+fn runs_without_its_update(member: &Member, pod: &Pod, manager: &Manager) -> bool {
+    manager.sequence >= member.start_sequence
+        && !was_refused(manager, member.start_sequence)
+        && !update::is_carried_out(member, pod)
 }
 
 /// The member waits for its turn again, and holds nothing any more.

@@ -237,6 +237,7 @@ scenarios! {
     update_broken_image
     update_crashes
     update_engine_crashes
+    update_engine_dies_before_stop
     update_env
     update_image
     update_kept_stopped
