@@ -29,7 +29,8 @@ const METADATA: [(&str, Rule); 15] = [
     ("creationTimestamp", NotCopied),
     ("deletionGracePeriodSeconds", NotCopied),
     ("deletionTimestamp", NotCopied),
-    ("finalizers", Patched),
+    // A patch could change them, but they keep a pod from going: they are their owner's alone.
+    ("finalizers", Fixed),
     ("generateName", NotCopied),
     ("generation", NotCopied),
     ("labels", Patched),

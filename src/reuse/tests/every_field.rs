@@ -56,9 +56,8 @@ fn put(into: &mut Value, field: &str, value: Value) {
 /// The step when a value of the field changes, and nothing else: another pod, but for these.
 fn expected(field: &str) -> UpdateStep {
     match field {
-        "metadata.annotations{}" | "metadata.labels{}" | "metadata.finalizers[]" => {
-            UpdateStep::Relabel
-        }
+        "metadata.annotations{}" | "metadata.labels{}" => UpdateStep::Relabel,
+        "metadata.finalizers[]" => UpdateStep::Replace,
         // The owner copies nothing else of it.
         _ if field.starts_with("metadata.") => UpdateStep::None,
         "spec.containers[].image" => UpdateStep::Container,
