@@ -1,9 +1,9 @@
-//! How the restarts of the SearchCluster ended.
+//! How the restarts of the SearchCluster ended, and what one under way waits for.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fixture::Fixture;
-use crate::support::wait::eventually;
+use crate::support::wait::eventually_or;
 
 /// One entry for each restart that is over.
 pub(super) fn history(fixture: &Fixture) -> Vec<Value> {
@@ -19,8 +19,12 @@ pub(super) fn outcomes(fixture: &Fixture) -> String {
 
 /// Waits until the last one ended this way, and returns it.
 pub(super) fn until_ended(fixture: &Fixture, outcome: &str) -> Value {
-    eventually(outcome, || {
-        let last = history(fixture).pop()?;
-        (last["outcome"] == outcome).then_some(last)
-    })
+    let last = || history(fixture).pop().filter(|last| last["outcome"] == outcome);
+    eventually_or(outcome, last, || waits(fixture))
+}
+
+/// What each node waits for, and the conditions, for a wait that failed.
+pub(super) fn waits(fixture: &Fixture) -> String {
+    let status = &fixture.json(&["get", "searchcluster", "logs"])["status"];
+    format!(": {:#}", json!({ "nodes": status["nodes"], "conditions": status["conditions"] }))
 }

@@ -11,9 +11,9 @@ use super::set;
 use super::stage::Stage;
 use super::victim::Victim;
 use crate::pods::fixture::{ENGINE, OTHER};
-use crate::pods::history::{history, outcomes};
+use crate::pods::history::{history, outcomes, waits};
 use crate::pods::seen::Seen;
-use crate::support::wait::eventually;
+use crate::support::wait::{eventually, eventually_or};
 
 /// Where the reconciler shows how far a node is.
 const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
@@ -117,10 +117,11 @@ impl Stage {
             let node = self.shown().into_iter().find(|pod| pod["phase"] == phase)?;
             victim.kill(node["container"].as_str()?).then(|| node["name"].clone())
         });
-        let entry = eventually("the restart is over", || {
+        let next = || {
             let history = history(&self.fixture);
             (history.len() > known).then(|| history.last().cloned())?
-        });
+        };
+        let entry = eventually_or("the restart is over", next, || waits(&self.fixture));
         println!(
             "{what}: {victim:?} of {killed} killed in its {phase}: {} ms, {entry}",
             began.elapsed().as_millis()
