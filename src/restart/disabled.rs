@@ -149,8 +149,8 @@ impl Place {
     }
 }
 
-const ONLY_BY_OUTAGE: &str = "only spec.restart.allowOutage: true allows a stop that costs the \
-                              quorum or the only copy of a shard";
+const ONLY_BY_OUTAGE: &str = "only allowOutage (in one request, --allow-outage; or in spec.restart) \
+                              allows a stop that costs the quorum or the only copy of a shard";
 
 /// Whether it is a rule that is always evaluated.
 fn protects_data(name: &str) -> bool {

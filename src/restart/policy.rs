@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stayput_reuse::UpdateStep;
 use thiserror::Error;
 
-use super::Disabled;
+use super::{Disabled, Request};
 
 /// `spec.restart` of a SearchCluster, validated.
 #[derive(
@@ -187,6 +187,13 @@ impl Default for Policy {
             rollback: true,
             update: BTreeSet::new(),
         }
+    }
+}
+
+impl Policy {
+    /// Whether a stop for this request may be an outage: by the policy, or by the request itself.
+    pub(super) const fn allows_outage_for(&self, request: &Request) -> bool {
+        self.allow_outage || request.allow_outage
     }
 }
 

@@ -92,6 +92,9 @@ pub struct Request {
     /// Patterns of indices without replicas that may be unavailable while their node restarts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_unreplicated: Vec<String>,
+    /// A stop for this restart may cost the quorum, or the last copy of a shard.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_outage: bool,
     /// Nodes may be stopped outside of the maintenance windows, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub outside_windows: bool,
@@ -134,6 +137,8 @@ struct WrittenRequest {
     #[serde(default)]
     allow_unreplicated: Vec<String>,
     #[serde(default)]
+    allow_outage: bool,
+    #[serde(default)]
     outside_windows: bool,
     #[serde(default)]
     skip_rules: Vec<String>,
@@ -149,6 +154,7 @@ impl From<WrittenRequest> for Request {
             not_before,
             deadline,
             allow_unreplicated,
+            allow_outage,
             outside_windows,
             skip_rules,
             by,
@@ -162,6 +168,7 @@ impl From<WrittenRequest> for Request {
             not_before,
             deadline,
             allow_unreplicated,
+            allow_outage,
             outside_windows,
             skip_rules,
             by,

@@ -373,6 +373,10 @@ pub(super) struct RestartArgs {
     /// example 'scratch-*'; may be given several times
     #[arg(long, value_name = "PATTERN")]
     allow_unreplicated: Vec<String>,
+    /// Accept an outage: stop a node of this restart even if no master can be elected, or a shard has
+    /// no copy, until it is back
+    #[arg(long)]
+    allow_outage: bool,
     /// Do not wait for a maintenance window (spec.restart.windows)
     #[arg(long)]
     outside_windows: bool,
@@ -395,7 +399,7 @@ pub(super) struct RestartArgs {
     /// Wait no longer than this; the request stays in force [default: until it ends]
     #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
     pub(super) timeout: Option<Span>,
-    /// Confirm the outage of a coordinated restart
+    /// Confirm the outage, with --coordinated or --allow-outage
     #[arg(short, long)]
     pub(super) yes: bool,
 }
@@ -415,6 +419,7 @@ impl RestartArgs {
             not_before: self.not_before,
             deadline: self.deadline,
             allow_unreplicated: self.allow_unreplicated.clone(),
+            allow_outage: self.allow_outage,
             outside_windows: self.outside_windows,
             skip_rules: self.skip_rules.clone(),
             by,

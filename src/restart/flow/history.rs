@@ -44,6 +44,7 @@ pub(super) fn record_end(
         nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
         steps: steps(restart),
         skipped_rules: restart.request.skip_rules.clone(),
+        allowed_outage: restart.request.allow_outage,
     }));
     changes
 }
@@ -107,5 +108,6 @@ pub(super) fn record_unbegun(
         nodes: 0,
         steps: BTreeMap::new(),
         skipped_rules: request.skip_rules.clone(),
+        allowed_outage: request.allow_outage,
     })
 }

@@ -145,7 +145,7 @@ fn may_be_stopped<'a>(
 
 /// The rules for a stop without a restart.
 fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
-    let evaluation = context.evaluate(ledger)?;
+    let evaluation = context.evaluate(ledger)?.without_request();
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
     evaluation.check_rules(pod, request.strategy)?;
     evaluation.check_before_stop(pod, &request)

@@ -70,6 +70,9 @@ pub struct HistoryEntry {
     /// Predicates that were not evaluated for it because its request said so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_rules: Vec<String>,
+    /// Its request allowed stops that cost the quorum, or the last copy of a shard.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allowed_outage: bool,
 }
 
 /// How a pod's last restart ended: value of the annotation `stayput.dev/last-restart`.

@@ -10,7 +10,7 @@ use super::node_counts::NodeCounts;
 use super::peer::{Peer, is_master};
 use super::tiers::Tiers;
 use super::voters;
-use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow};
+use super::{Copies, LAST_RESORT, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names, OwnNames};
@@ -32,6 +32,8 @@ pub(crate) struct Evaluation<'a> {
     handing_over: Option<String>,
     /// Of the request that is under way: indices that may be unavailable.
     consents: Vec<Pattern>,
+    /// The request that is under way accepts an outage, for its own nodes.
+    is_outage_requested: bool,
     /// Built when the first rule needs it: there are many copies.
     copies: OnceCell<Copies<'a>>,
     /// Counted when the first master-eligible candidate needs it.
@@ -105,8 +107,9 @@ impl<'a> Evaluation<'a> {
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
         // Also nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
+        let request = ledger.restart.as_ref().map(|restart| &restart.request);
         // They were checked when the request was accepted.
-        let consents = ledger.restart.iter().flat_map(|one| &one.request.allow_unreplicated);
+        let consents = request.into_iter().flat_map(|request| &request.allow_unreplicated);
         let mut down = view.down(ledger);
         down.extend(peers.iter().filter(|peer| peer.is_in_batch).map(|peer| peer.pod.node.clone()));
         Ok(Self {
@@ -119,6 +122,7 @@ impl<'a> Evaluation<'a> {
             master_voters: MasterVoters::of(engine),
             handing_over: ledger.debts.exclusion.as_ref().map(|debt| debt.node.clone()),
             consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
+            is_outage_requested: request.is_some_and(|request| request.allow_outage),
             copies: OnceCell::new(),
             missing_voters: OnceCell::new(),
             newest: OnceCell::new(),
@@ -128,6 +132,14 @@ impl<'a> Evaluation<'a> {
             down,
             under_way,
         })
+    }
+
+    /// Without what the request under way allows: for a stop that is no part of it.
+    pub(crate) fn without_request(mut self) -> Self {
+        self.disabled = self.policy.disabled.clone();
+        self.consents.clear();
+        self.is_outage_requested = false;
+        self
     }
 
     pub(crate) fn peer(&self, uid: &str) -> Option<&Peer<'a>> {
@@ -191,7 +203,7 @@ impl<'a> Evaluation<'a> {
     /// over before its stop; or if an outage is allowed.
     pub(crate) fn quorum(&self, candidate: &Peer<'_>) -> Check {
         match self.quorum_after_stop(candidate) {
-            QuorumAfterStop::Lost(blocker) if !self.policy.allow_outage => Err(blocker),
+            QuorumAfterStop::Lost(blocker) if !self.allows_outage(candidate) => Err(blocker),
             QuorumAfterStop::Kept
             | QuorumAfterStop::KeptByHandover(_)
             | QuorumAfterStop::Lost(_) => Ok(()),
@@ -201,20 +213,28 @@ impl<'a> Evaluation<'a> {
     /// As [`Self::quorum`], right before the stop: by now the vote must be handed over.
     pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
         match self.quorum_after_stop(candidate) {
-            QuorumAfterStop::KeptByHandover(vote_recipient) if !self.policy.allow_outage => refuse(
-                Code::Quorum,
-                format!(
-                    "{} has the only vote, and {vote_recipient} has not taken it over: the stop would be an \
-                     outage of the whole cluster, so it waits until it has; as a last resort, \
-                     spec.restart.allowOutage: true accepts an outage",
-                    candidate.name()
-                ),
-            ),
-            QuorumAfterStop::Lost(blocker) if !self.policy.allow_outage => Err(blocker),
+            QuorumAfterStop::KeptByHandover(vote_recipient) if !self.allows_outage(candidate) => {
+                refuse(
+                    Code::Quorum,
+                    format!(
+                        "{} has the only vote, and {vote_recipient} has not taken it over: the stop \
+                         would be an outage of the whole cluster, so it waits until it has; \
+                         {LAST_RESORT}",
+                        candidate.name()
+                    ),
+                )
+            }
+            QuorumAfterStop::Lost(blocker) if !self.allows_outage(candidate) => Err(blocker),
             QuorumAfterStop::Kept
             | QuorumAfterStop::KeptByHandover(_)
             | QuorumAfterStop::Lost(_) => Ok(()),
         }
+    }
+
+    /// Whether the stop of the candidate may be an outage: by the policy, or by the request that is
+    /// under way and has the candidate as a member.
+    pub(super) const fn allows_outage(&self, candidate: &Peer<'_>) -> bool {
+        self.policy.allow_outage || (candidate.is_requested && self.is_outage_requested)
     }
 
     /// Whether the request accepts that this index without replicas is unavailable for a while.

@@ -47,5 +47,10 @@ fn more_shards(lost: usize) -> String {
     }
 }
 
+/// The end of a message about a stop that would be an outage.
+const LAST_RESORT: &str = "as a last resort, accept an outage: cancel this restart and request one \
+                           by `kubectl stayput restart --allow-outage`; for all stops, set \
+                           spec.restart.allowOutage";
+
 #[cfg(test)]
 mod tests;

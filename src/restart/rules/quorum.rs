@@ -4,6 +4,7 @@ mod voter_set;
 
 use std::collections::BTreeSet;
 
+use super::LAST_RESORT;
 use crate::blocker::{Blocker, Check, refuse};
 use crate::lookup::{Lookup, OwnNames};
 use crate::{Code, Engine, Node, Unknown, Voting};
@@ -180,8 +181,7 @@ fn only_master_blocker(candidate: &str) -> Check {
         Code::Quorum,
         format!(
             "no other node than {candidate} can elect a master, so its restart is an outage of the \
-             whole cluster: give the cluster three master-eligible nodes; as a last resort, \
-             spec.restart.allowOutage: true allows an outage"
+             whole cluster: give the cluster three master-eligible nodes; {LAST_RESORT}"
         ),
     )
 }

@@ -10,6 +10,8 @@ pub(crate) struct StopImpact {
     pub(crate) vote_recipient: Option<String>,
     /// It passed only because an outage is allowed.
     pub(crate) costs_quorum: bool,
+    /// It is the request that allows an outage, and not the policy.
+    pub(crate) by_request: bool,
     /// Its whole set has failed: the engine need not answer.
     pub(crate) whole_set_failed: bool,
     /// Which shards are unavailable until it is back; the end of a message.
@@ -21,7 +23,8 @@ impl StopImpact {
     pub(crate) fn of(pod: &Pod, evaluation: &Evaluation<'_>) -> Self {
         let Some(candidate) = evaluation.peer(&pod.uid) else { return Self::default() };
         let unavailable = unreplicated_index::unavailable(evaluation, candidate);
-        let impact = Self { unavailable, ..Self::default() };
+        let by_request = !evaluation.policy.allow_outage;
+        let impact = Self { unavailable, by_request, ..Self::default() };
         match evaluation.quorum_after_stop(candidate) {
             QuorumAfterStop::Kept => impact,
             QuorumAfterStop::KeptByHandover(vote_recipient) => {
@@ -38,9 +41,10 @@ impl StopImpact {
                 format!("; it has the only vote and hands it over to {vote_recipient} first")
             }
             None if !self.costs_quorum => String::new(),
-            Some(_) | None => "; this costs the quorum: no master can be elected until it is back \
-                               (spec.restart.allowOutage)"
-                .to_owned(),
+            Some(_) | None => format!(
+                "; this costs the quorum: no master can be elected until it is back ({})",
+                if self.by_request { "allowOutage of the request" } else { "spec.restart.allowOutage" }
+            ),
         };
         quorum + &self.unavailable
     }

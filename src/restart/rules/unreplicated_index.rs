@@ -11,7 +11,7 @@ use crate::blocker::{Blocker, Check, refuse};
 /// Searchable snapshots are exempt. They have no replicas by nature, their data is in a repository,
 /// and a node that comes back, or another one, reads it from there again.
 pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if evaluation.policy.allow_outage {
+    if evaluation.allows_outage(candidate) {
         return Ok(());
     }
     let may_be_unavailable = |shard: &ShardName<'_>| {

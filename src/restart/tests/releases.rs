@@ -39,18 +39,22 @@ const RELEASES: [Release; 2] = [
     // It has no lines of members: it would not know who is under way.
     release!("2026-11-22", None),
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
-    // no rule is skipped, and a node that was kept stopped is started on what is mounted. The last node
-    // of a restart shows the time of the whole restart.
+    // no rule is skipped, no request allows an outage (such a restart waits), and a node that was kept
+    // stopped is started on what is mounted. The last node of a restart shows the time of the whole
+    // restart.
     release!(
         "2026-11-23",
         Some(&[
+            "/history/*/allowedOutage",
             "/history/*/skippedRules",
             "/ignoredChanges",
             "/keptStopped/*/checksum",
             "/keptStopped/*/config",
             "/lastResult",
+            "/queued/allowOutage",
             "/queued/outsideWindows",
             "/queued/skipRules",
+            "/restart/request/allowOutage",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",
         ])

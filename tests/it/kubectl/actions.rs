@@ -38,7 +38,7 @@ async fn every_option_is_in_the_request() {
     let fixture = Fixture::with(idle()).await;
     let line = "restart logs --coordinated --yes --node logs-1 --node logs-0 --node logs-1 --role \
                 data --zone z1 --not-before 2026-11-21T03:00:00Z --deadline 1h --id c --skip-rule \
-                one_master_at_a_time --allow-unreplicated scratch-* --outside-windows";
+                one_master_at_a_time --allow-unreplicated scratch-* --allow-outage --outside-windows";
     let output = fixture.json(line).await;
     assert_eq!(
         output,
@@ -55,7 +55,7 @@ async fn every_option_is_in_the_request() {
             "notBefore": "2026-11-21T03:00:00.000Z",
             "target": {"nodes": ["logs-0", "logs-1"], "role": "data", "zone": "z1"},
             "skipRules": ["one_master_at_a_time"], "allowUnreplicated": ["scratch-*"],
-            "outsideWindows": true,
+            "allowOutage": true, "outsideWindows": true,
         })
     );
 }
@@ -64,7 +64,7 @@ async fn every_option_is_in_the_request() {
 async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_with_the_list() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("restart --skip-rule quorum", 64).await;
-    assert!(error.contains("cannot be skipped: only spec.restart.allowOutage: true"), "{error}");
+    assert!(error.contains("cannot be skipped: only allowOutage (in one request, --allow-outage;"), "{error}");
     let error = fixture.fails("restart --skip-rule unreplicated_index", 64).await;
     assert!(error.contains("--allow-unreplicated"), "{error}");
     let error = fixture.fails("restart --skip-rule one_master", 64).await;
@@ -73,10 +73,38 @@ async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_wit
 }
 
 #[tokio::test]
+async fn an_outage_is_confirmed_shown_and_told_how_to_end() {
+    let fixture = Fixture::with(idle()).await;
+    let error = fixture.fails("restart --allow-outage --node logs-1", 64).await;
+    assert!(error.contains("This restart of 1 node of logs may be an outage"), "{error}");
+    assert_eq!(request(&fixture).await, None);
+    let dry = fixture.succeeds("restart --allow-outage --dry-run --id d").await;
+    assert!(dry.contains("rolling d, allowing an outage"), "{dry}");
+    fixture.succeeds("restart --allow-outage --yes --id o").await;
+    assert!(request(&fixture).await.unwrap().allow_outage);
+
+    let mut status = under_way("o", "rolling");
+    status["restart"]["request"]["allowOutage"] = true.into();
+    fixture.status(status).await;
+    let line = "outage      allowed by restart o: its nodes are stopped even if no master";
+    for command in ["status", "why logs-1"] {
+        let page = fixture.succeeds(command).await;
+        assert!(page.contains(line) && page.contains("stayput -n default cancel logs"), "{page}");
+    }
+    let mut status = idle();
+    status["history"][0]["allowedOutage"] = true.into();
+    fixture.status(status).await;
+    let history = fixture.succeeds("history").await;
+    assert!(history.contains("an outage was allowed"), "{history}");
+    assert!(!fixture.succeeds("status").await.contains("outage      allowed"));
+}
+
+#[tokio::test]
 async fn what_the_reconciler_would_refuse_or_overlook_is_refused_here() {
     let fixture = Fixture::with(idle()).await;
     for (line, code, part) in [
         ("restart --coordinated", 64, "is an outage: 3 nodes of logs"),
+        ("restart --allow-outage", 64, "This restart of 3 nodes of logs may be an outage"),
         ("restart --id a/b", 64, "is not a valid restart id"),
         ("restart --node logs-7", 1, "logs has no node logs-7; there are: logs-0, logs-1, logs-2"),
     ] {

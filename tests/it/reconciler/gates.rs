@@ -52,3 +52,36 @@ async fn a_rule_is_skipped_by_one_request_and_shown_as_long_as_it_lives() {
     fixture.until("it is shown no more", |cluster| !is_shown(cluster)).await;
     reconciler.end().await;
 }
+
+/// With one of three nodes kept stopped, the stop of another costs the quorum.
+#[tokio::test]
+async fn an_outage_is_allowed_by_one_request_and_the_next_one_waits_again() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.respec(json!({"stopped": ["logs-0"]})).await;
+    let is_kept = |cluster: &SearchCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.report.counts.stopped == 1)
+    };
+    fixture.until("logs-0 is kept stopped", is_kept).await;
+    let ask = async |id: &str, allow_outage: bool| {
+        let target = json!({"nodes": ["logs-1"]});
+        let request = json!({"id": id, "target": target, "allowOutage": allow_outage}).to_string();
+        fixture.annotate(annotation::REQUEST, Some(&request)).await;
+    };
+    ask("r1", false).await;
+    let message = fixture.until_blocked("quorum").await;
+    assert!(message.contains("as a last resort, accept an outage: cancel this"), "{message}");
+    fixture.annotate(annotation::CANCEL, Some("r1")).await;
+    ask("r2", true).await;
+    let over = fixture.until_over("r2").await;
+    assert_eq!((over.outcome, over.nodes, over.allowed_outage), (Outcome::Done, 1, true), "{over:?}");
+    assert_eq!(fixture.starts("logs-1").await, 2);
+    let before = fixture.until_over("r1").await;
+    assert_eq!((before.nodes, before.allowed_outage), (0, false), "{before:?}");
+    ask("r3", false).await;
+    fixture.until_blocked("quorum").await;
+    assert_eq!(fixture.starts("logs-1").await, 2);
+    reconciler.end().await;
+}

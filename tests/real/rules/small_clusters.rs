@@ -49,12 +49,13 @@ fn one(fixture: Fixture) {
     step("the only node is asked for");
     cluster.stayput(&["restart", "logs", "--id", "outage"]);
     let message = cluster.until_blocked("logs-0", "quorum");
-    assert!(message.contains("spec.restart.allowOutage: true"), "{message}");
+    assert!(message.contains("kubectl stayput restart --allow-outage"), "{message}");
     assert_eq!(cluster.fixture.facts(), before);
 
-    step("an outage is allowed");
-    cluster.fixture.policy(&json!({ "allowOutage": true }));
-    cluster.until_done("outage", &before, &["logs-0"]);
+    step("a request allows an outage");
+    cluster.stayput(&["cancel", "logs"]);
+    cluster.stayput(&["restart", "logs", "--id", "allowed", "--allow-outage", "--yes"]);
+    cluster.until_done("allowed", &before, &["logs-0"]);
     cluster.fixture.until_formed();
     assert!(rest.has("alone", 0));
     assert_eq!(cluster.fixture.settings(), json!({}));

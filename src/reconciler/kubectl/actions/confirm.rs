@@ -1,11 +1,16 @@
-//! Asks the user to confirm the outage of a coordinated restart.
+//! Asks the user to confirm a restart that is an outage, or may be one.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::error::ActionError;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
-use stayput_restart::Request;
+use stayput_restart::{Request, Strategy};
+
+/// Whether it needs to be confirmed.
+pub(super) fn may_be_outage(request: &Request) -> bool {
+    request.allow_outage || request.strategy == Strategy::Coordinated
+}
 
 /// An error unless the user types `yes`.
 pub(super) fn confirm_outage(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
@@ -13,11 +18,17 @@ pub(super) fn confirm_outage(view: &ClusterView, request: &Request) -> Result<()
         0 => view.restart_order().len(),
         count => count,
     };
-    let question = format!(
-        "A coordinated restart is an outage: {} of {} are stopped together before any is started.",
-        node_count(count),
-        view.name
-    );
+    let (nodes, name) = (node_count(count), &view.name);
+    let question = match request.strategy {
+        Strategy::Coordinated => format!(
+            "A coordinated restart is an outage: {nodes} of {name} are stopped together before any is \
+             started."
+        ),
+        Strategy::Rolling | Strategy::Immediate => format!(
+            "This restart of {nodes} of {name} may be an outage: a node is stopped even if no master \
+             can be elected, or a shard has no copy, until it is back."
+        ),
+    };
     if !io::stdin().is_terminal() {
         return Err(ActionError::NotInteractive { question });
     }

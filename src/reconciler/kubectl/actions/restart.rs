@@ -2,7 +2,7 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::confirm::confirm_outage;
+use super::confirm::{confirm_outage, may_be_outage};
 use super::error::ActionError;
 use super::patch::{MAX_ATTEMPTS, set_annotation};
 use super::report::{self, ActionReport};
@@ -25,7 +25,7 @@ pub(in crate::kubectl) async fn restart(
     // The reconciler would refuse an invalid request, but only in its status.
     Request::parse(&text)
         .map_err(|error| ActionError::InvalidRequest { message: error.to_string() })?;
-    let mut confirmed = args.yes || args.dry_run || request.strategy != Strategy::Coordinated;
+    let mut confirmed = args.yes || args.dry_run || !may_be_outage(&request);
     for _ in 0..MAX_ATTEMPTS {
         let view = selection::view(session, args.cluster.name.as_deref()).await?;
         if is_already_requested(&view, &request.id) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{duration_as_given, time_to_second};
-use crate::kubectl::page::Tone;
+use crate::kubectl::page::{Page, Tone};
 use crate::kubectl::pod_view::PodView;
 use stayput_restart::{Outcome, Request, UpdateStep};
 
@@ -66,6 +66,19 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
     }
 }
 
+/// That the restart under way may be an outage because its request says so, and how to end that.
+pub(super) fn add_outage(view: &ClusterView, page: &mut Page) {
+    let Some(restart) = view.restart().filter(|restart| restart.request.allow_outage) else {
+        return;
+    };
+    let message = format!(
+        "allowed by restart {}: its nodes are stopped even if no master can be elected, or a shard has \
+         no copy, until they are back; to end that: kubectl stayput -n {} cancel {}",
+        restart.request.id, view.namespace, view.name
+    );
+    page.toned("outage", Tone::Warning, message);
+}
+
 /// A request in one line.
 pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     let mut text = format!("{} {}", request.strategy.as_str(), request.id);
@@ -84,6 +97,9 @@ pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     }
     if let Some(deadline) = request.deadline {
         text = format!("{text}, deadline {}", duration_as_given(deadline));
+    }
+    if request.allow_outage {
+        text = format!("{text}, allowing an outage");
     }
     if request.outside_windows {
         text = format!("{text}, also outside of maintenance windows");

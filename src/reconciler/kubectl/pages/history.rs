@@ -61,13 +61,14 @@ fn row(entry: &HistoryEntry) -> [String; 7] {
     ]
 }
 
-/// Why it ended so, and which rules it did without.
-fn reason(entry: &HistoryEntry) -> String {
+/// Why it ended so, what it was allowed, and which rules it did without.
+pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
     let skipped = match entry.skipped_rules.is_empty() {
         true => String::new(),
         false => format!("without {}", entry.skipped_rules.join(", ")),
     };
-    let parts = [entry.reason.as_str(), &skipped];
+    let outage = if entry.allowed_outage { "an outage was allowed" } else { "" };
+    let parts = [entry.reason.as_str(), outage, &skipped];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join("; ")
 }

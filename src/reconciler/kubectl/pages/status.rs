@@ -1,6 +1,6 @@
 //! `status`: one screen about a whole cluster.
 
-use super::common::{NOT_PROCESSED, message, phase_of, request_summary, update};
+use super::common::{NOT_PROCESSED, add_outage, message, phase_of, request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::config_from::config_from;
 use crate::kubectl::format::{node_count, or_dash, time_with_age};
@@ -23,6 +23,7 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
         if let Some(estimate) = &report.estimate {
             page.fact("", estimate);
         }
+        add_outage(view, &mut page);
     }
     if let Some(queued) = &status.ledger.queued {
         page.fact("queued", request_summary(queued));

@@ -1,6 +1,6 @@
 //! `why`: one page about one node.
 
-use super::common::{NOT_PROCESSED, ignored_changes, message, phase_of, tone_of_outcome, update};
+use super::common::{NOT_PROCESSED, add_outage, ignored_changes, message, phase_of, tone_of_outcome, update};
 use super::forecast::add_node;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
@@ -74,6 +74,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
         add_cluster_blocker(view, page);
     }
     add_disabled(view, page);
+    add_outage(view, page);
     add_runbook(view, pod, page);
     add_restart(view, pod, now, page);
     match &pod.last_restart {

@@ -10,7 +10,7 @@ use crate::flow::observed::is_deleted_with_its_pods;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::rules::StopImpact;
-use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Voting};
+use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restart, Voting};
 
 /// The request that removes every exclusion, for messages.
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
@@ -33,8 +33,10 @@ pub(in crate::flow) fn hands_over(
         return Ok(false);
     }
     let Some(votes) = votes(context)? else { return Ok(false) };
+    let allows_outage =
+        |restart: &Restart| context.policy.allows_outage_for(&restart.request);
     match none_but(context, ledger, None, votes.excluded) {
-        Err(_) if context.policy.allow_outage => Ok(false),
+        Err(_) if ledger.restart.as_ref().is_some_and(allows_outage) => Ok(false),
         none_beside => none_beside.map(|()| true),
     }
 }

@@ -34,6 +34,9 @@ pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
         members.len(),
         if members.len() == 1 { "" } else { "s" }
     );
+    if request.allow_outage {
+        message += ", allowing an outage";
+    }
     if !request.skip_rules.is_empty() {
         message = format!("{message}, without {}", request.skip_rules.join(", "));
     }

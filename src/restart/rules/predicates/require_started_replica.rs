@@ -1,6 +1,7 @@
 //! The last started copy of a shard stays up.
 
 use super::{Blocker, Check, Evaluation, Peer, Predicate, block};
+use crate::rules::LAST_RESORT;
 
 /// A node is stopped only if every shard of which it has a started copy has another started copy on a
 /// node that stays. Without one the cluster would turn red.
@@ -8,7 +9,7 @@ use super::{Blocker, Check, Evaluation, Peer, Predicate, block};
 /// Stricter than published: replicas count as primaries do, also in a green cluster, because only the
 /// copies that would be left count. `unreplicated_index` checks indices without replicas.
 pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if evaluation.policy.allow_outage {
+    if evaluation.allows_outage(candidate) {
         return Ok(());
     }
     let lost = evaluation.copies().lost(candidate.name()).map_err(|unknown| Blocker {
@@ -27,17 +28,16 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
         if candidate.is_in_batch {
             format!(
                 "{name} and the nodes stopped with it hold the last started copies of {shard}{more}: \
-                 waits until another copy is started on a node that stays up; {OUTAGE_HINT}"
+                 waits until another copy is started on a node that stays up; {WHY_NONE}; \
+                 {LAST_RESORT}"
             )
         } else {
             format!(
                 "{name} holds the last started copy of {shard}{more}: waits until another copy is \
-                 started on a node that stays up; {OUTAGE_HINT}"
+                 started on a node that stays up; {WHY_NONE}; {LAST_RESORT}"
             )
         },
     )
 }
 
-const OUTAGE_HINT: &str = "GET _cluster/allocation/explain says why there is none; as a last resort, \
-                           spec.restart.allowOutage: true accepts that the shard is unavailable until \
-                           the node is back";
+const WHY_NONE: &str = "GET _cluster/allocation/explain says why there is none";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::{Check, refuse};
+use crate::rules::LAST_RESORT;
 use crate::lookup::OwnNames;
 use crate::{Code, Engine, Node, Voting};
 
@@ -126,8 +127,7 @@ impl<'a> VoterSet<'a> {
             Code::Quorum,
             format!(
                 "without {candidate} {left}{of} {name} would be in the cluster{missing}, and {needed} \
-                 are needed to elect a master: waits until more are in; as a last resort, \
-                 spec.restart.allowOutage: true accepts an outage"
+                 are needed to elect a master: waits until more are in; {LAST_RESORT}"
             ),
         )
     }

@@ -182,7 +182,7 @@ fn two_nodes_of_one_name_go_down_together() {
 #[test]
 fn the_sentence_names_numbers_who_is_missing_and_the_remedy() {
     let text = |engine: &Engine, candidate, down| message(quorum(engine, candidate, down));
-    let outage = "spec.restart.allowOutage: true";
+    let outage = "kubectl stayput restart --allow-outage";
     let cases = [
         (
             text(&voting(ONE, "a", "a"), "a", ""),

@@ -18,7 +18,7 @@ fn every_field_is_read() {
     let text = r#"{"id":"2026-11-21.a_B","strategy":"coordinated",
         "target":{"nodes":["logs-1","logs-0"],"role":"data_hot","zone":"z1"},
         "notBefore":"2026-11-21T03:00:00Z","deadline":"1h 30m",
-        "allowUnreplicated":["scratch-*","kept"],"outsideWindows":true,
+        "allowUnreplicated":["scratch-*","kept"],"allowOutage":true,"outsideWindows":true,
         "skipRules":["one_master_at_a_time"],"by":"alice"}"#;
     let request = Request {
         id: "2026-11-21.a_B".to_owned(),
@@ -31,6 +31,7 @@ fn every_field_is_read() {
         not_before: Some(Time(1_795_230_000_000)),
         deadline: Some(Span(90 * 60 * 1000)),
         allow_unreplicated: vec!["scratch-*".to_owned(), "kept".to_owned()],
+        allow_outage: true,
         outside_windows: true,
         skip_rules: vec!["one_master_at_a_time".to_owned()],
         by: Some("alice".to_owned()),
@@ -50,6 +51,9 @@ fn what_cannot_be_understood_is_refused_in_a_sentence() {
         ("no pattern", r#"{"id":"a","allowUnreplicated":[""]}"#, "is not a pattern"),
         ("a bad pattern", r#"{"id":"a","allowUnreplicated":["a***"]}"#, "such as \"logs-*\""),
         ("consent to everything by mistake", r#"{"id":"a","allowUnreplicated":true}"#, "expected"),
+        ("consent to an outage by a word", r#"{"id":"a","allowOutage":"true"}"#, "expected a boolean"),
+        ("consent to an outage by a number", r#"{"id":"a","allowOutage":1}"#, "expected a boolean"),
+        ("consent to an outage, mistyped", r#"{"id":"a","allowoutage":true}"#, "allowoutage"),
         ("an id that is a number", r#"{"id":7}"#, "expected a string"),
         ("an empty id", r#"{"id":""}"#, "is not a valid restart id"),
         ("an id with a space", r#"{"id":"a b"}"#, "is not a valid restart id"),
@@ -97,7 +101,7 @@ fn a_rule_is_skipped_by_its_name_and_what_protects_data_never() {
     for (name, words) in [
         (
             "quorum",
-            "\"quorum\" in skipRules cannot be skipped: only spec.restart.allowOutage: true",
+            "\"quorum\" in skipRules cannot be skipped: only allowOutage (in one request, --allow-outage;",
         ),
         ("unreplicated_index", "--allow-unreplicated"),
         ("*", "is not a rule"),
@@ -122,6 +126,7 @@ proptest! {
         zone in prop::option::of(any::<String>()),
         not_before in prop::option::of(0..253_402_300_800_000_u64),
         deadline in prop::option::of(0..=Span::MAX.0),
+        allow_outage in any::<bool>(),
         outside_windows in any::<bool>(),
         skip_rules in prop::sample::subsequence(&NAMES[..], 0..=NAMES.len()),
         by in prop::option::of(any::<String>()),
@@ -137,6 +142,7 @@ proptest! {
             not_before,
             deadline,
             allow_unreplicated,
+            allow_outage,
             outside_windows,
             skip_rules,
             by,

@@ -4,7 +4,7 @@
 use crate::{Action, Plan, Policy, Snapshot, report};
 
 /// Settings that let a rule pass which protects something.
-const COSTLY: [&str; 2] = ["allowOutage: true", "disabledPredicates: ["];
+const COSTLY: [&str; 3] = ["allowOutage: true", "--allow-outage", "disabledPredicates: ["];
 
 pub(super) fn check(plan: &Plan, wrong: &mut Vec<String>) {
     let waits = plan.waiting.iter().map(|wait| &wait.message);

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Restart, Resume, Sources,
+    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Request, Restart, Resume, Sources,
     StartDebt, Step, Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
@@ -59,7 +59,7 @@ pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: 
             check_pod(pod, manager, wrong);
             // A stopped engine costs nothing: the request only keeps it stopped.
             if manager.state != State::Stopped {
-                check_outage(facts, pod, wrong);
+                check_outage(facts, pod, None, wrong);
             }
         }
         Cause::Turn(member) => stop_of_turn(facts, pod, manager, member, wrong),
@@ -255,7 +255,7 @@ fn stop_of_turn(
             if under_way > facts.budget() && !zone {
                 wrong.push(format!("S1: {name} is stopped and {under_way} are under way"));
             }
-            check_outage(facts, pod, wrong);
+            check_outage(facts, pod, Some(&restart.request), wrong);
             check_silent(facts, pod, under_way, wrong);
         }
     }
@@ -287,9 +287,9 @@ fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<Stri
     }
 }
 
-/// S2 and S10, computed independently.
-fn check_outage(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
-    if facts.policy.allow_outage {
+/// S2 and S10, computed independently. A stop that is no part of a `request` has no consent of one.
+fn check_outage(facts: &Facts, pod: &Pod, request: Option<&Request>, wrong: &mut Vec<String>) {
+    if facts.policy.allow_outage || request.is_some_and(|request| request.allow_outage) {
         return;
     }
     let Some(engine) = facts.engine() else {
@@ -306,7 +306,6 @@ fn check_outage(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
     if let Some(what) = votes::taken_away(facts, engine, &pod.node) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }
-    let request = facts.member(&pod.uid).and(facts.restart()).map(|restart| &restart.request);
     if let Some(what) = outages::copy_lost(engine, &pod.node, &down, request) {
         wrong.push(format!("S10: the stop of {} costs the last copy: {what}", pod.name));
     }

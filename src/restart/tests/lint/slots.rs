@@ -65,6 +65,7 @@ fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> 
     }
     let disabled = |predicate| facts.is_disabled(predicate);
     if !facts.policy.allow_outage
+        && !restart.request.allow_outage
         && !disabled(Predicate::StartedReplica)
         && let Some(shard) =
             outages::copy_lost(engine, &pod.node, &facts.down_by_us(), Some(&restart.request))

@@ -55,6 +55,7 @@ pub(super) enum Fault {
     Cancel,
     AskAgain,
     AskOutsideWindows,
+    AskAllowingOutage,
     AskCoordinated(usize),
     AllSourcesMove,
     /// The sources of all nodes become `v1`, `v2`, …; or of one.
@@ -189,6 +190,7 @@ impl Fault {
             Self::Cancel => "cancel r1".into(),
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskOutsideWindows => "request rolling r5 deadline 15m outside windows".into(),
+            Self::AskAllowingOutage => "request rolling r6 deadline 15m allow outage".into(),
             Self::AskCoordinated(id) => format!("request coordinated r{id} deadline 15m"),
             Self::AllSourcesMove => "change config logs-* v4".into(),
             Self::AllSourcesBecome(version) => format!("change config logs-* v{version}"),
@@ -252,7 +254,7 @@ impl Fault {
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Template(_) | Pause | Resume | WindowsClosed(_) | Cancel | AskAgain
-            | AskOutsideWindows | AskCoordinated(_) | AllSourcesMove | AllSourcesBecome(_)
+            | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_) | AllSourcesMove | AllSourcesBecome(_)
             | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
@@ -359,6 +361,23 @@ pub(super) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         holds.extend(faults.into_iter().take(6));
         holds.sort_by_key(|(at, _)| *at);
         holds
+    })
+}
+
+/// Any fault, while people ask for restarts that may be an outage, and for others.
+pub(super) fn consents(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let ask = prop_oneof![
+        2 => Just(Fault::AskAllowingOutage),
+        1 => Just(Fault::AskAgain),
+        1 => Just(Fault::Cancel),
+        2 => (0_usize..5).prop_map(Fault::KeepStopped),
+        1 => (0_usize..5).prop_map(Fault::LetRun),
+    ];
+    let asks = prop::collection::vec((0..within, ask), 1..6);
+    (asks, faults(within)).prop_map(|(mut asks, faults)| {
+        asks.extend(faults.into_iter().take(6));
+        asks.sort_by_key(|(at, _)| *at);
+        asks
     })
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Case {
     flush_time: u64,
     /// How long the engines of the last nodes take to start.
     starts: Vec<u64>,
+    /// The request allows an outage.
+    asks_for_outage: bool,
 }
 
 fn fate() -> impl Strategy<Value = ActionFate> {
@@ -105,6 +107,7 @@ pub(crate) fn case() -> impl Strategy<Value = Case> {
             faults,
             flush_time: 0,
             starts: Vec::new(),
+            asks_for_outage: false,
         }
     })
 }
@@ -137,8 +140,9 @@ impl Case {
         if self.change {
             play_line(&mut driver, "change config logs-* v2");
         }
-        let asked = format!("request {} r1 deadline 15m{}", self.how.as_str(), self.part);
-        play_line(&mut driver, &asked);
+        let outage = if self.asks_for_outage { " allow outage" } else { "" };
+        let (how, part) = (self.how.as_str(), self.part);
+        play_line(&mut driver, &format!("request {how} r1 deadline 15m{part}{outage}"));
         self.run_with_faults(&mut driver)
     }
 
@@ -343,6 +347,26 @@ proptest! {
 
     #[test]
     fn every_restart_that_is_held_back_ends_and_stops_nothing_meanwhile(case in held()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
+
+/// A cluster in which some requests allow an outage, and others do not.
+fn consenting() -> impl Strategy<Value = Case> {
+    (case(), any::<bool>(), faults::consents(FAULT_TIME)).prop_map(
+        |(case, asks_for_outage, faults)| {
+            let how = if case.how == How::Coordinated { How::Rolling } else { case.how };
+            Case { how, asks_for_outage, faults, allow_outage: false, ..case }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(always_the_same(32))]
+
+    #[test]
+    fn an_outage_is_only_of_a_restart_that_allows_it(case in consenting()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }

@@ -289,6 +289,7 @@ fn request(driver: &mut Driver, strategy: &str, rest: &[&str]) {
             }
             ["deadline", span] => request.deadline = Some(Span(span_of(span))),
             ["skip-rule", name] => request.skip_rules.push((*name).to_owned()),
+            ["allow", "outage"] => request.allow_outage = true,
             ["outside", "windows"] => request.outside_windows = true,
             ["after", span] => {
                 request.not_before = Some(Time(driver.world.now).plus(span_of(span)));

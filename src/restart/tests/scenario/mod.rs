@@ -102,6 +102,8 @@ macro_rules! scenarios {
 
 scenarios! {
     aborted_while_stopping
+    allow_outage
+    allow_outage_kept_stopped
     another_cluster_answers
     booting_is_not_failed
     cancel

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::text::{badge, class, prose, time};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::rounded_duration;
-use crate::kubectl::pages::tone_of_outcome;
+use crate::kubectl::pages::{reason_in_history, tone_of_outcome};
 use stayput_restart::{HistoryEntry, Outcome, Time};
 
 /// Width of the line, and of the narrowest mark.
@@ -37,7 +37,8 @@ fn row(entry: &HistoryEntry) -> Markup {
             td { (entry.nodes) }
             td.text {
                 (badge(tone_of_outcome(entry.outcome), entry.outcome.as_str()))
-                @if !entry.reason.is_empty() { br; (prose(&entry.reason)) }
+                @let reason = reason_in_history(entry);
+                @if !reason.is_empty() { br; (prose(&reason)) }
                 br; span.muted { (entry.id) }
             }
         }

@@ -113,6 +113,10 @@ impl Case {
                 let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
                 restart.request.skip_rules = list(text);
             }
+            ("outage", "allowed by the request") => {
+                let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
+                restart.request.allow_outage = true;
+            }
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
