@@ -67,6 +67,7 @@ fn the_first_ten_minutes() {
         read.elapsed().as_secs(),
         began.elapsed().as_secs()
     );
+    stopped_by_hand(&fixture);
     fixture.until_idle();
     the_plugin(&fixture);
 }
@@ -170,6 +171,23 @@ fn touch(fixture: &Fixture) {
     let at = humantime::format_rfc3339_nanos(std::time::SystemTime::now()).to_string();
     let annotation = format!("stayput.test/touched={at}");
     fixture.run(&["annotate", "--overwrite", "pods", "--selector", "app=logs", &annotation]);
+/// What is typed at 3 a.m.: a page of the runbook word for word, and the command that `status` prints.
+fn stopped_by_hand(fixture: &Fixture) {
+    fixture.run(&["exec", "logs-1", "--", STAYPUT, "stop"]);
+    let start = eventually("status says how to start it", || {
+        let page = fixture.people.run("kubectl stayput -n search status logs --no-color");
+        let mut quoted = page.split('`').skip(1).step_by(2);
+        quoted.find(|command| command.ends_with(" start")).map(str::to_owned)
+    });
+    assert_eq!(start, "kubectl -n search exec logs-1 -c opensearch -- /stayput/stayput start");
+    let page = fixture.people.run("kubectl stayput runbook stopped_long");
+    let look = page.lines().find(|line| line.ends_with(" status")).expect("where to look");
+    let printed = fixture.people.run(look);
+    assert!(printed.contains("stopped"), "{look}: {printed}");
+    println!("{look}\n{printed}{start}\n{}", fixture.people.run(&start));
+    until_ready(fixture, &NODES);
+}
+
 }
 
 /// One engine with a root file system that is read-only.
