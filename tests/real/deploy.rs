@@ -1,4 +1,6 @@
-//! `deploy/` read by the programs that it is made for: Helm, kustomize, promtool.
+//! `deploy/` read by the programs that it is made for: Helm, kustomize, promtool, krew.
+
+mod krew;
 
 use std::collections::BTreeMap;
 use std::fs;

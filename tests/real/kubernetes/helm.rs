@@ -10,35 +10,15 @@ use tempfile::TempDir;
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::cluster::Cluster;
+use crate::support::release;
 use crate::support::wait::eventually;
 
-/// What `release/pack` makes of this reconciler; the other programs are empty files.
+/// A release with this reconciler.
 fn release(reconciler: &Path) -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    let work = directory.path().join("work");
-    for arch in ["amd64", "arm64"] {
-        fs::create_dir_all(work.join(arch)).expect("a directory");
-        for program in ["stayput", "stayput-reconciler", "kubectl-stayput"] {
-            fs::write(work.join(arch).join(program), "").expect("a file");
-            fs::write(work.join(arch).join(format!("{program}.cdx.json")), "{}").expect("a file");
-        }
-    }
-    fs::copy(reconciler, work.join("amd64/stayput-reconciler")).expect("a copy");
-    fs::create_dir(work.join("completion")).expect("a directory");
-    fs::create_dir(work.join("man")).expect("a directory");
-    for page in ["stayput.1", "stayput-reconciler.1", "kubectl-stayput.1"] {
-        fs::write(work.join("man").join(page), "").expect("a file");
-    }
-    fs::write(work.join("tools"), "").expect("a file");
-    let built = Path::new(env!("CARGO_BIN_EXE_stayput")).parent().expect("a directory");
-    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("release/pack"))
-        .args([&work, &directory.path().join("release")])
-        .args(["https://example.org", env!("CARGO_PKG_VERSION"), "0"])
-        .arg(built)
-        .env("SOURCE_DATE_EPOCH", "1790000000")
-        .output()
-        .expect("it can be executed");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let directory = release::release();
+    let program = directory.path().join("work/amd64/stayput-reconciler");
+    fs::copy(reconciler, program).expect("a copy");
+    release::packed(directory.path(), "real");
     directory
 }
 
@@ -87,7 +67,7 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
     let program = part("STAYPUT_STATIC_RECONCILER_BIN")?;
     let began = Instant::now();
     let directory = release(&program);
-    let release = directory.path().join("release");
+    let release = directory.path().join("real");
     load(cluster, &release);
     let chart = concat!("stayput-reconciler-chart-", env!("CARGO_PKG_VERSION"), ".tgz");
     let chart = release.join(chart);
