@@ -17,7 +17,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// Where cargo puts what `cargo build --examples` makes.
 pub(crate) fn built() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_stayput")).parent().unwrap().into()
+    Path::new(env!("CARGO_BIN_EXE_stayput")).parent().expect("a folder").into()
 }
 
 /// Runs one of our scripts; its output.
@@ -25,26 +25,27 @@ pub(crate) fn built() -> PathBuf {
 pub(crate) fn script(name: &str, words: &[&str]) -> String {
     let mut command = Command::new(root().join("release").join(name));
     // The moment of a commit.
-    let output = command.args(words).env("SOURCE_DATE_EPOCH", "1790000000").output().unwrap();
+    let output =
+        command.args(words).env("SOURCE_DATE_EPOCH", "1790000000").output().expect("a script");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name} {words:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// The folder `release` with it, beside the other input of `release/pack`.
 pub(crate) fn release() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| {
         let path = directory.path().join("work").join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
         path
     };
     for arch in ["amd64", "arm64"] {
         for program in PROGRAMS {
             let text = format!("#!/bin/sh\necho {program} for {arch}\n");
             let path = write(&format!("{arch}/{program}"), &text);
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("ours");
             write(&format!("{arch}/{program}.cdx.json"), "{}");
         }
     }
@@ -59,9 +60,9 @@ pub(crate) fn release() -> TempDir {
 
 /// Makes it once more from the same input, in a folder of this name.
 pub(crate) fn packed(directory: &Path, name: &str) {
-    let at = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let at = |name: &str| directory.join(name).to_str().expect("UTF-8").to_owned();
     let built = built();
     let version = env!("CARGO_PKG_VERSION");
-    let words = [&at("work"), &at(name), URL, version, COMMIT, built.to_str().unwrap()];
+    let words = [&at("work"), &at(name), URL, version, COMMIT, built.to_str().expect("UTF-8")];
     script("pack", &words);
 }

@@ -21,11 +21,15 @@ use crate::support::wait::eventually;
 /// Where the document puts the manager.
 pub(super) const STAYPUT: &str = "/stayput/stayput";
 
+pub(super) const FIVE: &str = "In five commands";
+pub(super) const UNINSTALL: &str = "Uninstall";
 const INIT: &str = "Certificate, keys and SearchCluster";
 const ADD: &str = "Add stayput to the pods";
 
-/// The document's sections with blocks. All of them are run below.
-const SECTIONS: [&str; 7] = [
+/// The document's sections with blocks. All of them are run below, but the first and the last one, which
+/// `five_commands` runs.
+pub(super) const SECTIONS: [&str; 9] = [
+    FIVE,
     "Install the reconciler",
     INIT,
     ADD,
@@ -33,6 +37,7 @@ const SECTIONS: [&str; 7] = [
     "A config that is wrong",
     "Renew the certificate",
     "When it does not continue",
+    UNINSTALL,
 ];
 
 #[test]
@@ -62,12 +67,12 @@ fn the_first_ten_minutes() {
     wrong(&reader, &after, &good);
     renewed(&reader);
     reader.section("When it does not continue");
+    stopped_by_hand(&fixture);
     println!(
         "the document took {} s, {} s with a StatefulSet before it",
         read.elapsed().as_secs(),
         began.elapsed().as_secs()
     );
-    stopped_by_hand(&fixture);
     fixture.until_idle();
     the_plugin(&fixture);
 }
@@ -149,8 +154,17 @@ fn renewed(reader: &Document<'_>) {
          openssl x509 -noout -fingerprint";
     let old = fixture.people.run(certificate);
     reader.section("Renew the certificate");
+    let ours = fixture.people.run(certificate);
+    assert_ne!(ours, old);
+    // The runbook says the same: where to look, and what to type.
+    let page = fixture.people.run("kubectl stayput runbook certificate");
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
+    for block in &blocks[..2] {
+        let script = block.split("```").next().expect("its end");
+        println!("{script}{}", fixture.people.run(script));
+    }
     let new = fixture.people.run(certificate);
-    assert_ne!(new, old);
+    assert_ne!(new, ours);
     let after = fixture.run(&["get", "secret/logs-manager-ca", "--output", "jsonpath={.data}"]);
     assert_eq!(after, before, "the reconciler needs no other CA");
     touch(fixture);
@@ -166,11 +180,6 @@ fn renewed(reader: &Document<'_>) {
     }
 }
 
-/// A kubelet looks for changed Secrets when a pod has changed, and else once a minute or less.
-fn touch(fixture: &Fixture) {
-    let at = humantime::format_rfc3339_nanos(std::time::SystemTime::now()).to_string();
-    let annotation = format!("stayput.test/touched={at}");
-    fixture.run(&["annotate", "--overwrite", "pods", "--selector", "app=logs", &annotation]);
 /// What is typed at 3 a.m.: a page of the runbook word for word, and the command that `status` prints.
 fn stopped_by_hand(fixture: &Fixture) {
     fixture.run(&["exec", "logs-1", "--", STAYPUT, "stop"]);
@@ -188,6 +197,11 @@ fn stopped_by_hand(fixture: &Fixture) {
     until_ready(fixture, &NODES);
 }
 
+/// A kubelet looks for changed Secrets when a pod has changed, and else once a minute or less.
+fn touch(fixture: &Fixture) {
+    let at = humantime::format_rfc3339_nanos(std::time::SystemTime::now()).to_string();
+    let annotation = format!("stayput.test/touched={at}");
+    fixture.run(&["annotate", "--overwrite", "pods", "--selector", "app=logs", &annotation]);
 }
 
 /// One engine with a root file system that is read-only.
