@@ -59,6 +59,9 @@ fn installed_with_one_command() {
     if let Err(why) = super::operators::take_what_we_write(admin) {
         skip("kubernetes::operators::take_what_we_write", &why);
     }
+    if let Err(why) = super::helm::post_rendered(admin) {
+        skip("kubernetes::helm::post_rendered", &why);
+    }
 }
 
 /// A pod from the template.
