@@ -54,6 +54,7 @@ pub(super) fn pod(number: usize) -> Pod {
         name: name(number),
         node: name(number),
         container: None,
+        program: None,
         annotations: BTreeMap::new(),
         ready: true,
         terminating: false,

@@ -19,6 +19,8 @@ pub struct Options {
     pub config: Option<Source>,
     /// Whether an archive of the engine's classes is made in each pod before its first start.
     pub warm: bool,
+    /// Whether the manager serves its metrics without credentials.
+    pub open_metrics: bool,
 }
 
 impl Options {

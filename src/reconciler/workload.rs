@@ -25,14 +25,17 @@ pub(crate) fn ordinal(pod_name: &str) -> Option<i64> {
     pod_name.rsplit_once('-')?.1.parse().ok()
 }
 
-/// A container, and the ports that its spec names.
+/// What is read of a container to find the manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ContainerPorts {
+pub(crate) struct ContainerFacts {
     name: String,
+    /// Those that its spec names.
     ports: Vec<i32>,
+    /// The path with which it starts the manager; none if the image does that.
+    program: Option<String>,
 }
 
-impl ContainerPorts {
+impl ContainerFacts {
     /// Those of all containers of a pod.
     pub(crate) fn of(pod: &Pod) -> Vec<Self> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
@@ -40,13 +43,21 @@ impl ContainerPorts {
             .map(|container| Self {
                 name: container.name.clone(),
                 ports: container.ports.iter().flatten().map(|port| port.container_port).collect(),
+                program: (container.command.iter().flatten().next())
+                    .filter(|program| program.ends_with("/stayput"))
+                    .cloned(),
             })
             .collect()
     }
 }
 
+/// The path with which this container starts the manager; none if its image does that.
+pub(crate) fn program_of<'a>(containers: &'a [ContainerFacts], name: &str) -> Option<&'a str> {
+    containers.iter().find(|container| container.name == name)?.program.as_deref()
+}
+
 /// The container that names this port; if none does, the only one.
-pub(crate) fn container_with(containers: &[ContainerPorts], port: u16) -> Option<&str> {
+pub(crate) fn container_with(containers: &[ContainerFacts], port: u16) -> Option<&str> {
     let named = containers.iter().find(|container| container.ports.contains(&i32::from(port)));
     let only = containers.first().filter(|_| containers.len() == 1);
     named.or(only).map(|container| container.name.as_str())

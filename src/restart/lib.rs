@@ -65,7 +65,7 @@ pub use snapshot::{
     ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown,
     Voting,
 };
-pub use snapshot::{are_master_eligible, holds_data, snapshot_schema};
+pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;
 pub use stayput_reuse::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};

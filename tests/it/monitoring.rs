@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::support::metrics::{Series, asked, served};
+use crate::support::program::{finish, kubectl_stayput};
 use crate::support::yaml::documents;
 
 /// Labels that a scraper adds to each series of a target.
@@ -140,6 +141,53 @@ fn the_document_lists_what_is_served_and_what_alarms() {
     for rule in queries_of_rules() {
         assert!(is_in_it(&rule.place), "{}", rule.place);
     }
+}
+
+/// The engines' containers of a manifest that `inject --open-metrics` has written.
+fn opened(manifest: &str, containers: fn(&Value) -> Vec<&Value>) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
+    let path = folder.join(manifest);
+    let words = ["inject", "--open-metrics", path.to_str().unwrap()];
+    let ended = finish(&mut kubectl_stayput(Path::new("/none"), words));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let documents = documents(&ended.stdout);
+    let found: Vec<Value> = documents.iter().flat_map(containers).cloned().collect();
+    assert!(!found.is_empty(), "{manifest}");
+    found
+}
+
+fn has_variable(container: &Value) -> bool {
+    let mut variables = container["env"].as_array().unwrap().iter();
+    variables.any(|one| one["name"] == "STAYPUT_OPEN_METRICS" && one["value"] == "true")
+}
+
+/// `inject --open-metrics` and the PodMonitor for managers fit each other.
+#[test]
+fn the_managers_can_be_scraped_after_inject() {
+    let monitor = documents(&file("deploy/monitoring/example/managers.yaml")).remove(0);
+    let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
+    let of_set: fn(&Value) -> Vec<&Value> = |object| {
+        let template = &object["spec"]["template"]["spec"]["containers"];
+        template.as_array().into_iter().flatten().collect()
+    };
+    let of_eck: fn(&Value) -> Vec<&Value> = |object| {
+        let sets = object["spec"]["nodeSets"].as_array().into_iter().flatten();
+        sets.map(|set| &set["podTemplate"]["spec"]["containers"][0]).collect()
+    };
+    for (manifest, containers) in
+        [("opensearch-chart.yaml", of_set), ("hand-written.yaml", of_set), ("eck.yaml", of_eck)]
+    {
+        for container in opened(manifest, containers) {
+            assert!(has_variable(&container), "{manifest}: {container}");
+            let ports = container["ports"].as_array().unwrap();
+            let port = ports.iter().find(|port| port["name"] == endpoint["port"]);
+            assert_eq!(port.unwrap()["containerPort"], 9199, "{manifest}");
+        }
+    }
+    // The operator does not let one name a port: docs/monitoring.md.
+    let pools: fn(&Value) -> Vec<&Value> =
+        |object| object["spec"]["nodePools"].as_array().into_iter().flatten().collect();
+    assert!(opened("opensearch-cluster.yaml", pools).iter().all(has_variable));
 }
 
 /// Each alert has a severity, a summary, and the command that shows its page.

@@ -3,16 +3,14 @@
 
 mod bill;
 mod made;
+mod small;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use serde_json::Value;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).into()
-}
+use small::root;
 
 fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
@@ -21,22 +19,6 @@ fn read(path: impl AsRef<Path>) -> String {
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// Where cargo puts what `cargo build --examples` makes.
-fn built() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_stayput")).parent().unwrap().into()
-}
-
-/// Runs one of our scripts; its output.
-#[track_caller]
-fn script(name: &str, words: &[&str]) -> String {
-    let mut command = Command::new(root().join("release").join(name));
-    // The moment of a commit.
-    let output = command.args(words).env("SOURCE_DATE_EPOCH", "1790000000").output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name} {words:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

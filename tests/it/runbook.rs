@@ -140,7 +140,7 @@ fn what_is_to_be_typed_is_understood() {
                 assert!(parsed.is_ok(), "{name}: {command}: {}", parsed.unwrap_err());
                 ours += 1;
             }
-            if let Some((_, rest)) = command.split_once(" -- stayput ") {
+            if let Some((_, rest)) = command.split_once(" -- /stayput/stayput ") {
                 let words = [vec!["stayput".to_owned()], words(rest)].concat();
                 let parsed = stayput_manager::cli::definition().try_get_matches_from(words);
                 assert!(parsed.is_ok(), "{name}: {command}: {}", parsed.unwrap_err());

@@ -1,11 +1,13 @@
-//! `deploy/` read by the programs that it is made for: Helm, kustomize, promtool.
+//! `deploy/` read by the programs that it is made for: Helm, kustomize, promtool, krew.
+
+mod krew;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::skip::skip;
@@ -129,6 +131,37 @@ fn alerts_fire_when_they_should_and_not_before() {
     for alert in alerts {
         assert!(tests.contains(&format!("alertname=\"{alert}\"")), "{alert} is not tested");
     }
+}
+
+/// Each query of the dashboard, with a value for each of Grafana's variables, is one of Prometheus.
+#[test]
+fn every_query_of_the_dashboard_is_one_of_prometheus() {
+    const NAME: &str = "deploy::every_query_of_the_dashboard_is_one_of_prometheus";
+    let promtool = match part("STAYPUT_PROMTOOL") {
+        Ok(promtool) => promtool,
+        Err(why) => return skip(NAME, &why),
+    };
+    let text = fs::read_to_string(deploy().join("monitoring/dashboard.json")).expect("a file");
+    let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let targets = panels.filter_map(|panel| panel["targets"].as_array()).flatten();
+    let rules: Vec<Value> = targets
+        .enumerate()
+        .map(|(number, target)| {
+            let query = target["expr"].as_str().expect("a query");
+            let query = query.replace("$__rate_interval", "5m");
+            let query = query.replace("$cluster", ".*").replace("$namespace", ".*");
+            assert!(!query.contains('$'), "another variable: {query}");
+            json!({ "record": format!("dashboard:query{number}"), "expr": query })
+        })
+        .collect();
+    assert!(rules.len() > 25, "{rules:?}");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("rules.yml");
+    // What is JSON is YAML.
+    let groups = json!({ "groups": [{ "name": "dashboard", "rules": rules }] });
+    fs::write(&file, groups.to_string()).expect("a file");
+    succeeds(&promtool, &["check", "rules", file.to_str().expect("a path in UTF-8")]);
 }
 
 /// What `kubectl apply -k deploy/monitoring` sends.

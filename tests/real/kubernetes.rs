@@ -10,6 +10,7 @@ mod helm;
 mod init;
 mod install;
 mod killed;
+mod operators;
 mod orphans;
 mod plain_set;
 mod template;

@@ -67,11 +67,13 @@ fn node_set(at: &Path, spec: &Value, cluster: &str, options: &Options, plan: &mu
         stage: None,
         ready: Some(options.ready.as_deref().unwrap_or(READY)),
         grace: None,
+        open_metrics: options.open_metrics,
     });
     let add = |at: &Path, list: &str, field: &str, there: &Value, wanted: Vec<Value>| {
         pod::added(&at.then(Step::key(list)), field, &there[list], wanted)
     };
     changes.extend(add(&place, "env", "name", container, variables));
+    changes.extend(add(&place, "ports", "name", container, pod::ports()));
     let mounts = pod::volume_mounts(false);
     changes.extend(add(&place, "volumeMounts", "mountPath", container, mounts));
     changes.extend(add(at, "volumes", "name", spec, pod::volumes(cluster, None)));

@@ -58,6 +58,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
             stage: None,
             ready: Some(options.ready.as_deref().unwrap_or(&ready)),
             grace: None,
+            open_metrics: options.open_metrics,
         });
         plan.changes.extend(pod::added(
             &at.then(Step::key("env")),

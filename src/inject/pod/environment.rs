@@ -12,6 +12,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) ready: Option<&'a str>,
     /// What the kubelet waits, in seconds.
     pub(crate) grace: Option<i64>,
+    /// Whether metrics need no credentials.
+    pub(crate) open_metrics: bool,
 }
 
 /// The variables of `stayput run`.
@@ -43,6 +45,7 @@ pub(crate) fn environment(of: &Environment<'_>) -> Vec<Value> {
     // Shorter than the kubelet's, so that the thread dump comes before its KILL.
     let grace = of.grace.map(|grace| format!("{}s", grace - 10));
     all.extend(grace.map(|grace| value("STAYPUT_TERMINATION_GRACE", &grace)));
+    all.extend(of.open_metrics.then(|| value("STAYPUT_OPEN_METRICS", "true")));
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     all.extend([
         field("STAYPUT_POD_NAMESPACE", "metadata.namespace"),

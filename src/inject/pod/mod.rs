@@ -58,6 +58,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         stage: config.as_ref().map(|config| config.stage),
         ready: Some(&ready),
         grace: Some(grace),
+        open_metrics: pod.options.open_metrics,
     });
 
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
@@ -73,8 +74,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     ];
     let env = at.then(Step::key("env"));
     all.extend(added(&env, "name", &container["env"], variables));
-    let ports = vec![json!({ "name": "stayput", "containerPort": 9199 })];
-    all.extend(added(&at.then(Step::key("ports")), "name", &container["ports"], ports));
+    all.extend(added(&at.then(Step::key("ports")), "name", &container["ports"], ports()));
     all.extend([
         put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
         // A stop waits until this has failed and no Service sends requests here any more.
@@ -134,6 +134,11 @@ pub(crate) fn init_container(image: &str, engine: &Value) -> Value {
         "securityContext": security,
         "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
     })
+}
+
+/// The manager's, by the name with which probes and PodMonitors find it.
+pub(crate) fn ports() -> Vec<Value> {
+    vec![json!({ "name": "stayput", "containerPort": 9199 })]
 }
 
 /// Probes ask the manager, never the engine: when the engine is stopped on purpose, the container

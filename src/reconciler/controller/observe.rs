@@ -170,6 +170,7 @@ impl Observer {
             .map(|facts| {
                 let mut pod = snapshot::pod(facts);
                 pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
+                pod.program = facts.manager_program(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.leaving = self.how_far(&facts.node, &snapshot.ledger);

@@ -101,6 +101,10 @@ impl ApiError {
         matches!(self.code(), Some(409 | 422))
     }
 
+    pub(super) fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
     /// Whether a watch that is tried again would fail in the same way.
     pub(super) fn is_permanent(&self) -> bool {
         matches!(self.code(), Some(401 | 403 | 404))

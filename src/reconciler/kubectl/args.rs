@@ -201,6 +201,9 @@ pub(super) struct InjectArgs {
     /// its engine starts faster: the pod itself starts later, each restart in place ends earlier
     #[arg(long)]
     warm: bool,
+    /// The manager serves its metrics to everybody who reaches it, so that Prometheus can read them
+    #[arg(long)]
+    open_metrics: bool,
 }
 
 impl InjectArgs {
@@ -213,6 +216,7 @@ impl InjectArgs {
             ready: self.ready.clone(),
             config: self.config.clone(),
             warm: self.warm,
+            open_metrics: self.open_metrics,
         }
     }
 }

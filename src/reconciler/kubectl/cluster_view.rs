@@ -51,8 +51,10 @@ impl ClusterView {
         let metadata = &cluster.metadata;
         let label = cluster.spec.pods.node_name_label.as_deref();
         let config_from = ConfigFrom::of(cluster);
-        let pods =
-            pods.into_iter().map(|pod| PodView::from_object(pod, label, config_from.as_ref()));
+        let port = cluster.spec.manager.port;
+        let pods = pods
+            .into_iter()
+            .map(|pod| PodView::from_object(pod, label, port, config_from.as_ref()));
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
             name: metadata.name.clone().unwrap_or_default(),

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::cluster::{self, SearchCluster};
-use crate::workload::FindConfig;
-use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation};
+use crate::workload::{
+    ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
+};
+use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation, exec_manager};
 
 /// One pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(super) struct PodView {
     pub(super) has_annotations: bool,
     /// Name of its engine node.
     pub(super) node: String,
+    /// What `kubectl exec` takes to run its manager's program.
+    pub(super) exec_manager: String,
     pub(super) ready: bool,
     pub(super) crash_looping: bool,
     /// Value of the phase annotation, which a person may have written.
@@ -63,6 +67,7 @@ impl PodView {
     pub(super) fn from_object(
         pod: &Pod,
         node_name_label: Option<&str>,
+        manager_port: u16,
         config_from: Option<&ConfigFrom>,
     ) -> Self {
         let metadata = &pod.metadata;
@@ -85,6 +90,7 @@ impl PodView {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             has_annotations: annotations.is_some(),
+            exec_manager: exec(pod, &name, manager_port),
             ready: conditions.any(|one| one.type_ == "Ready" && one.status == "True"),
             crash_looping: reasons.any(|reason| reason == "CrashLoopBackOff"),
             phase: annotation(annotation::PHASE).cloned(),
@@ -106,6 +112,7 @@ impl PodView {
             resource_version: String::new(),
             has_annotations: !pod.annotations.is_empty(),
             node: pod.node.clone(),
+            exec_manager: exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref()),
             ready: pod.ready,
             crash_looping: pod.crash_looping,
             phase: annotation(annotation::PHASE).cloned(),
@@ -127,6 +134,7 @@ impl PodView {
             name: self.name.clone(),
             node: self.node.clone(),
             container: None,
+            program: None,
             annotations: BTreeMap::new(),
             ready: self.ready,
             terminating: false,
@@ -146,6 +154,14 @@ impl PodView {
             manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
         }
     }
+}
+
+fn exec(pod: &Pod, name: &str, manager_port: u16) -> String {
+    let containers = ContainerFacts::of(pod);
+    let annotations = pod.metadata.annotations.as_ref();
+    let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
+    let program = program_of(&containers, engine_container(&containers, manager_port, default));
+    exec_manager(name, container_with(&containers, manager_port), program)
 }
 
 fn is_true(value: Option<&String>) -> bool {

@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
 use stayput_reuse::{Abilities, Content, Declaration, Update, compare};
 
-use super::{ContainerPorts, Set, container_with, ordinal};
+use super::{ContainerFacts, Set, container_with, ordinal};
 
 /// The annotation with the container that `kubectl exec` takes.
 pub(crate) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
@@ -59,7 +59,7 @@ pub(crate) fn update(
 /// The container in which the manager runs: the one that names its port, or else the one that
 /// `kubectl exec` takes, or the first.
 pub(crate) fn engine_container<'a>(
-    containers: &'a [ContainerPorts],
+    containers: &'a [ContainerFacts],
     manager_port: u16,
     default_container: Option<&'a str>,
 ) -> &'a str {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use stayput_reuse::{ConfigNotFound, mounted_config};
 
-use super::{ContainerPorts, DEFAULT_CONTAINER, engine_container};
+use super::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 use crate::cluster::{SearchClusterSpec, Sources};
 
 /// How the sources of the config are found in a pod.
@@ -28,8 +28,8 @@ impl FindConfig {
     pub(crate) fn find(&self, pod: &Pod) -> Result<Sources, ConfigNotFound> {
         let annotations = pod.metadata.annotations.as_ref();
         let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
-        let ports = ContainerPorts::of(pod);
-        let container = engine_container(&ports, self.manager_port, default);
+        let containers = ContainerFacts::of(pod);
+        let container = engine_container(&containers, self.manager_port, default);
         let config = mounted_config(&json!({"spec": pod.spec}), container)?;
         Ok(Sources::found(config, &self.live))
     }

@@ -5,13 +5,13 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use stayput_reuse::manager_option;
 
-use super::{ContainerPorts, DEFAULT_CONTAINER, engine_container};
+use super::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 
 /// Its name, found from `--tls-cert` and the volumes of the pod; none if it is not written there.
 pub(crate) fn serving_secret(pod: &Pod, manager_port: u16) -> Option<String> {
-    let ports = ContainerPorts::of(pod);
+    let containers = ContainerFacts::of(pod);
     let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
-    let name = engine_container(&ports, manager_port, default);
+    let name = engine_container(&containers, manager_port, default);
     let spec = json!(pod.spec);
     let list = |at: &Value, field: &str| at[field].as_array().cloned().unwrap_or_default();
     let container = list(&spec, "containers").into_iter().find(|one| one["name"] == name)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::member_pods;
 use crate::index::Index;
-use crate::snapshot::namespace_and_name;
+use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{Manager, Pod, Snapshot, Time};
 use stayput_api::{Desired, State};
 
@@ -156,8 +156,9 @@ impl Commands<'_> {
     }
 
     fn start(&self) -> String {
-        let ((namespace, _), container) = (self.cluster(), self.container());
-        format!("`kubectl -n {namespace} exec {}{container} -- stayput start`", self.pod.name)
+        let ((namespace, _), pod) = (self.cluster(), self.pod);
+        let manager = exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref());
+        format!("`kubectl -n {namespace} exec {manager} start`")
     }
 
     fn describe(&self) -> String {

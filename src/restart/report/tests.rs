@@ -47,6 +47,7 @@ fn pod(name: &str) -> Pod {
         name: name.into(),
         node: name.into(),
         container: Some("search".into()),
+        program: None,
         annotations: Default::default(),
         ready: true,
         terminating: false,

@@ -23,6 +23,10 @@ pub struct Pod {
     pub node: String,
     /// Name of its manager's container, for commands in messages; none if that is not certain.
     pub container: Option<String>,
+    /// Path with which its container starts the manager, for commands in messages; none if its image does
+    /// that: there the program is in PATH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
     /// Who applies the phase on it as part of a configuration, for people.
@@ -81,6 +85,14 @@ pub struct Pod {
 
 const fn fits() -> Known<Option<String>> {
     Ok(None)
+}
+
+/// What `kubectl exec` takes to run the manager's program in a pod. `container` and `program` are as in
+/// [`Pod`].
+#[must_use]
+pub fn exec_manager(pod: &str, container: Option<&str>, program: Option<&str>) -> String {
+    let container = container.map_or_else(String::new, |name| format!(" -c {name}"));
+    format!("{pod}{container} -- {}", program.unwrap_or("stayput"))
 }
 
 impl Pod {

@@ -7,6 +7,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stayput_net::https::{ONLY_1_3, Pem, Tls};
+use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::Fixture;
 
@@ -195,6 +196,17 @@ async fn without_pods_or_without_the_reconciler_it_says_what_to_do() {
     bare.stateful_set(without_tls()).await;
     let error = bare.fails("init logs", 1).await;
     assert!(error.contains("install the reconciler first"), "{error}");
+}
+
+/// `kubectl apply -k deploy/` ends before several apiservers serve SearchClusters.
+#[tokio::test]
+async fn a_definition_that_was_just_applied_is_waited_for() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(without_tls()).await;
+    let not_yet = Fault::new(How::Refuse(404)).resource("searchclusters").times(3);
+    fixture.server.inject(not_yet);
+    assert_eq!(results(&fixture.init("").await), all("made"));
+    assert!(fixture.server.is_faultless());
 }
 
 /// What ECK and the OpenSearch operator keep is found by their names for it; docs/operators.md.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{built, json, read, script};
+use super::small::{built, script};
+use super::{json, read};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,45 +9,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::{built, json, read, script};
+use super::small::{COMMIT, URL, packed, release};
+use super::{json, read};
 use crate::support::yaml::documents;
-
-const PROGRAMS: [&str; 3] = ["stayput", "stayput-reconciler", "kubectl-stayput"];
-const URL: &str = "https://example.org/v1";
-const COMMIT: &str = "0123456789012345678901234567890123456789";
-
-/// A release of files that are no programs, with the other input of `release/pack`.
-fn release() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join("work").join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path
-    };
-    for arch in ["amd64", "arm64"] {
-        for program in PROGRAMS {
-            let path = write(&format!("{arch}/{program}"), &format!("{program} for {arch}"));
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-            write(&format!("{arch}/{program}.cdx.json"), "{}");
-        }
-    }
-    for page in ["stayput-run", "stayput-reconciler-run", "kubectl-stayput-why"] {
-        write(&format!("man/{page}.1"), page);
-    }
-    write("completion/kubectl-stayput.bash", "complete");
-    write("tools", "rustc=1.2.3 (of a test)\n");
-    packed(directory.path(), "release");
-    directory
-}
-
-fn packed(directory: &Path, name: &str) {
-    let at = |name: &str| directory.join(name).to_str().unwrap().to_owned();
-    let built = built();
-    let version = env!("CARGO_PKG_VERSION");
-    let words = [&at("work"), &at(name), URL, version, COMMIT, built.to_str().unwrap()];
-    script("pack", &words);
-}
 
 /// Each file by its name.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -128,13 +91,30 @@ fn archives_have_program_licence_pages_and_completion() {
         "./LICENSE",
         "./completion/kubectl-stayput.bash",
         "./kubectl-stayput",
-        "./kubectl_complete-stayput",
         "./man/kubectl-stayput-why.1",
     ];
     assert_eq!(list("kubectl-stayput"), kubectl);
     let name = versioned("kubectl-stayput-VERSION-linux-arm64.tar.gz");
     let words = ["-xzOf", &name, "./kubectl-stayput"];
-    assert_eq!(run(&release, "tar", &words), "kubectl-stayput for arm64");
+    assert_eq!(run(&release, "tar", &words), "#!/bin/sh\necho kubectl-stayput for arm64\n");
+}
+
+/// krew takes nothing else.
+#[test]
+fn archives_have_regular_files_and_folders_only() {
+    let release = release();
+    let mut archives = 0;
+    for name in files(&release.path().join("release")).into_keys() {
+        if !name.ends_with(".tar.gz") {
+            continue;
+        }
+        let listed = run(&release, "tar", &["-tvzf", &name]);
+        for line in listed.lines() {
+            assert!(line.starts_with(['-', 'd']), "{name}: {line}");
+        }
+        archives += 1;
+    }
+    assert_eq!(archives, 6);
 }
 
 /// Each image is whole: every blob has its digest and size, and each architecture its program.

@@ -1,5 +1,5 @@
 //! Image and chart of a release, installed by Helm: the reconciler's pods run and work; then more rights,
-//! then it is gone.
+//! then it is gone. And `kubectl stayput inject` as a post-renderer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,35 +10,17 @@ use tempfile::TempDir;
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::cluster::Cluster;
+use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::release;
+use crate::support::shell::Shell;
 use crate::support::wait::eventually;
 
-/// What `release/pack` makes of this reconciler; the other programs are empty files.
+/// A release with this reconciler.
 fn release(reconciler: &Path) -> TempDir {
-    let directory = tempfile::tempdir().expect("a directory");
-    let work = directory.path().join("work");
-    for arch in ["amd64", "arm64"] {
-        fs::create_dir_all(work.join(arch)).expect("a directory");
-        for program in ["stayput", "stayput-reconciler", "kubectl-stayput"] {
-            fs::write(work.join(arch).join(program), "").expect("a file");
-            fs::write(work.join(arch).join(format!("{program}.cdx.json")), "{}").expect("a file");
-        }
-    }
-    fs::copy(reconciler, work.join("amd64/stayput-reconciler")).expect("a copy");
-    fs::create_dir(work.join("completion")).expect("a directory");
-    fs::create_dir(work.join("man")).expect("a directory");
-    for page in ["stayput.1", "stayput-reconciler.1", "kubectl-stayput.1"] {
-        fs::write(work.join("man").join(page), "").expect("a file");
-    }
-    fs::write(work.join("tools"), "").expect("a file");
-    let built = Path::new(env!("CARGO_BIN_EXE_stayput")).parent().expect("a directory");
-    let output = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("release/pack"))
-        .args([&work, &directory.path().join("release")])
-        .args(["https://example.org", env!("CARGO_PKG_VERSION"), "0"])
-        .arg(built)
-        .env("SOURCE_DATE_EPOCH", "1790000000")
-        .output()
-        .expect("it can be executed");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let directory = release::release();
+    let program = directory.path().join("work/amd64/stayput-reconciler");
+    fs::copy(reconciler, program).expect("a copy");
+    release::packed(directory.path(), "real");
     directory
 }
 
@@ -87,7 +69,7 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
     let program = part("STAYPUT_STATIC_RECONCILER_BIN")?;
     let began = Instant::now();
     let directory = release(&program);
-    let release = directory.path().join("release");
+    let release = directory.path().join("real");
     load(cluster, &release);
     let chart = concat!("stayput-reconciler-chart-", env!("CARGO_PKG_VERSION"), ".tgz");
     let chart = release.join(chart);
@@ -121,5 +103,44 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
     // Helm keeps definitions: with them all SearchClusters would be gone.
     admin.run(&["get", "customresourcedefinition/searchclusters.stayput.dev"]);
     println!("Helm installed, upgraded and removed it in {} ms", began.elapsed().as_millis());
+    Ok(())
+}
+
+/// The script under "With Helm" of `docs/inject.md`, word for word, first for a new release and then
+/// with nothing changed; the chart has what that of OpenSearch renders. `Err` names what is missing here.
+pub(super) fn post_rendered(admin: &Kubectl) -> Result<(), String> {
+    let people = Shell::new(admin, &part("STAYPUT_KUBE")?).with("helm", &part("STAYPUT_HELM")?);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("a file");
+    let chart = "apiVersion: v2\nname: opensearch\nversion: 1.0.0\n";
+    people.write("opensearch/opensearch/Chart.yaml", chart);
+    let rendered = read("src/inject/tests/manifests/opensearch-chart.yaml");
+    assert!(rendered.contains("subPath"), "{rendered}");
+    people.write("opensearch/opensearch/templates/all.yaml", &rendered);
+    let document = read("docs/inject.md");
+    let (_, section) = document.split_once("\n## With Helm\n").expect("a section");
+    let (_, block) = section.split_once("```sh\n").expect("a block");
+    let (script, _) = block.split_once("```").expect("its end");
+
+    let get = ["get", "statefulset", "search-master", "--namespace", "default"];
+    let deployed = |revision: u32| {
+        let printed = people.run(script);
+        assert!(printed.contains(&format!("REVISION: {revision}\n")), "{printed}");
+        admin.json(&get)
+    };
+    let installed = deployed(1);
+    let pod = &installed["spec"]["template"]["spec"];
+    let engine = &pod["containers"][0];
+    assert_eq!(engine["command"][0], "/stayput/stayput", "{pod:#}");
+    let mounts = engine["volumeMounts"].as_array().expect("mounts");
+    assert!(mounts.iter().all(|mount| mount["subPath"].is_null()), "{mounts:#?}");
+    let volumes = pod["volumes"].as_array().expect("volumes");
+    let tls = volumes.iter().find(|volume| volume["name"] == "stayput-tls").expect("a volume");
+    assert_eq!(tls["secret"]["secretName"], "search-manager-tls", "{tls:#}");
+    // No pod is replaced.
+    let upgraded = deployed(2);
+    assert_eq!(upgraded["metadata"]["generation"], 1, "{upgraded:#}");
+    assert_eq!(upgraded["spec"], installed["spec"]);
+    people.run("helm uninstall search");
     Ok(())
 }

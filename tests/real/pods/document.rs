@@ -46,6 +46,16 @@ impl<'a> Document<'a> {
         all
     }
 
+    /// The commands of the only block below a heading.
+    #[track_caller]
+    pub(super) fn commands(&self, heading: &str) -> Vec<&str> {
+        let mut blocks = self.blocks.iter().filter(|(of, _)| of == heading);
+        let (Some((_, script)), None) = (blocks.next(), blocks.next()) else {
+            panic!("{heading:?} has not one block")
+        };
+        script.lines().collect()
+    }
+
     pub(super) fn section(&self, heading: &str) -> String {
         self.section_with(heading, |_| ())
     }

@@ -21,11 +21,15 @@ use crate::support::wait::eventually;
 /// Where the document puts the manager.
 pub(super) const STAYPUT: &str = "/stayput/stayput";
 
+pub(super) const FIVE: &str = "In five commands";
+pub(super) const UNINSTALL: &str = "Uninstall";
 const INIT: &str = "Certificate, keys and SearchCluster";
 const ADD: &str = "Add stayput to the pods";
 
-/// The document's sections with blocks. All of them are run below.
-const SECTIONS: [&str; 7] = [
+/// The document's sections with blocks. All of them are run below, but the first and the last one, which
+/// `five_commands` runs.
+pub(super) const SECTIONS: [&str; 9] = [
+    FIVE,
     "Install the reconciler",
     INIT,
     ADD,
@@ -33,6 +37,7 @@ const SECTIONS: [&str; 7] = [
     "A config that is wrong",
     "Renew the certificate",
     "When it does not continue",
+    UNINSTALL,
 ];
 
 #[test]
@@ -62,6 +67,7 @@ fn the_first_ten_minutes() {
     wrong(&reader, &after, &good);
     renewed(&reader);
     reader.section("When it does not continue");
+    stopped_by_hand(&fixture);
     println!(
         "the document took {} s, {} s with a StatefulSet before it",
         read.elapsed().as_secs(),
@@ -148,8 +154,17 @@ fn renewed(reader: &Document<'_>) {
          openssl x509 -noout -fingerprint";
     let old = fixture.people.run(certificate);
     reader.section("Renew the certificate");
+    let ours = fixture.people.run(certificate);
+    assert_ne!(ours, old);
+    // The runbook says the same: where to look, and what to type.
+    let page = fixture.people.run("kubectl stayput runbook certificate");
+    let blocks: Vec<&str> = page.split("```sh\n").skip(1).collect();
+    for block in &blocks[..2] {
+        let script = block.split("```").next().expect("its end");
+        println!("{script}{}", fixture.people.run(script));
+    }
     let new = fixture.people.run(certificate);
-    assert_ne!(new, old);
+    assert_ne!(new, ours);
     let after = fixture.run(&["get", "secret/logs-manager-ca", "--output", "jsonpath={.data}"]);
     assert_eq!(after, before, "the reconciler needs no other CA");
     touch(fixture);
@@ -163,6 +178,23 @@ fn renewed(reader: &Document<'_>) {
             (fixture.people.run(&served) == new).then_some(())
         });
     }
+}
+
+/// What is typed at 3 a.m.: a page of the runbook word for word, and the command that `status` prints.
+fn stopped_by_hand(fixture: &Fixture) {
+    fixture.run(&["exec", "logs-1", "--", STAYPUT, "stop"]);
+    let start = eventually("status says how to start it", || {
+        let page = fixture.people.run("kubectl stayput -n search status logs --no-color");
+        let mut quoted = page.split('`').skip(1).step_by(2);
+        quoted.find(|command| command.ends_with(" start")).map(str::to_owned)
+    });
+    assert_eq!(start, "kubectl -n search exec logs-1 -c opensearch -- /stayput/stayput start");
+    let page = fixture.people.run("kubectl stayput runbook stopped_long");
+    let look = page.lines().find(|line| line.ends_with(" status")).expect("where to look");
+    let printed = fixture.people.run(look);
+    assert!(printed.contains("stopped"), "{look}: {printed}");
+    println!("{look}\n{printed}{start}\n{}", fixture.people.run(&start));
+    until_ready(fixture, &NODES);
 }
 
 /// A kubelet looks for changed Secrets when a pod has changed, and else once a minute or less.

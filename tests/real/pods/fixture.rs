@@ -6,12 +6,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::shell::Shell;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::audit::{Counts, Mark};
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::image::Image;
 use crate::support::kubernetes::kubectl::Kubectl;
+use crate::support::shell::Shell;
 use crate::support::wait::eventually;
 
 /// The stand-in engine at the path of the official image's entrypoint, and the manager beside it.

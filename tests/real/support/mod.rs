@@ -13,6 +13,9 @@ pub(crate) mod namespace_processes;
 pub(crate) mod pids;
 pub(crate) mod ports;
 pub(crate) mod programs;
+#[path = "../../it/release/small.rs"]
+pub(crate) mod release;
+pub(crate) mod shell;
 pub(crate) mod wait;
 
 pub(crate) use stayput_standin::harness::{atomic_writer, http, pki, processes, skip};

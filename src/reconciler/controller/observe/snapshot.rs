@@ -56,6 +56,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
     let asked = |(pod, facts): (Pod, &Arc<Facts>)| match known.get(pod.uid.as_str()) {
         Some(known) => Pod {
             container: known.container.clone(),
+            program: known.program.clone(),
             outdated: known.outdated.clone(),
             deadly_probe: known.deadly_probe.clone(),
             leaving: known.leaving.clone(),
@@ -90,6 +91,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         name: facts.name.clone(),
         node: facts.node.clone(),
         container: None,
+        program: None,
         annotations: facts.annotations.clone(),
         ready: facts.ready,
         terminating: facts.terminating,

@@ -9,8 +9,8 @@ use super::start::StartFacts;
 use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
-    ContainerPorts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
-    deadly_probe, engine_container, probe_targets,
+    ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
+    deadly_probe, engine_container, probe_targets, program_of,
 };
 use stayput_restart::annotation;
 use stayput_reuse::ConfigNotFound;
@@ -65,7 +65,7 @@ pub(in super::super) struct Facts {
     pub(in super::super) starts: Vec<StartFacts>,
     /// What its config is made from, if the spec does not name that.
     pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
-    containers: Vec<ContainerPorts>,
+    containers: Vec<ContainerFacts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
 }
@@ -127,7 +127,7 @@ impl Facts {
             live: reading.updates.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
             sources: reading.config.as_ref().map(|find| find.find(pod)),
-            containers: ContainerPorts::of(pod),
+            containers: ContainerFacts::of(pod),
             default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
         })
@@ -147,6 +147,11 @@ impl Facts {
     /// The container in which the manager runs, whose templates are compared.
     pub(in super::super) fn engine_container(&self, manager_port: u16) -> &str {
         engine_container(&self.containers, manager_port, self.default_container.as_deref())
+    }
+
+    /// The path with which that container starts the manager; none if its image does that.
+    pub(in super::super) fn manager_program(&self, manager_port: u16) -> Option<&str> {
+        program_of(&self.containers, self.engine_container(manager_port))
     }
 
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.

@@ -9,8 +9,8 @@ use crate::kubectl::cluster_view::ClusterView;
 pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     let Some(status) = &view.status else { return vec![NOTHING.to_owned()] };
     let (ledger, debts) = (&status.ledger, &status.ledger.debts);
-    let pods: BTreeMap<&str, &str> =
-        view.pods.iter().map(|pod| (pod.uid.as_str(), pod.name.as_str())).collect();
+    let managers: BTreeMap<&str, &str> =
+        view.pods.iter().map(|pod| (pod.uid.as_str(), pod.exec_manager.as_str())).collect();
     let owed = debts.start.iter().map(|debt| debt.pod_uid.as_str());
     let mut down: Vec<&str> =
         owed.chain(ledger.under_way().map(|one| one.pod_uid.as_str())).collect();
@@ -18,8 +18,8 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     down.dedup();
     let starts = down
         .iter()
-        .filter_map(|uid| pods.get(uid))
-        .map(|pod| format!("kubectl -n {} exec {pod} -- stayput start", view.namespace));
+        .filter_map(|uid| managers.get(uid))
+        .map(|manager| format!("kubectl -n {} exec {manager} start", view.namespace));
     let mut all: Vec<String> = starts.collect();
     let curl = |method: &str, path: &str| format!("curl $ACCESS -X {method} \"$ENGINE{path}\"");
     if let Some(debt) = &debts.allocation {

@@ -27,7 +27,17 @@ fn cluster(change: impl FnOnce(&mut Value)) -> (SearchCluster, ClusterView) {
         .map(|number| {
             let metadata =
                 json!({"name": format!("logs-{number}"), "uid": format!("uid-{number}")});
-            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+            // logs-2 as of `inject`, beside another container; the others with an image that carries the manager.
+            let containers = match number {
+                2 => json!([
+                    {"name": "sidecar", "command": ["/bin/log"]},
+                    {"name": "search", "ports": [{"containerPort": 9199}],
+                     "command": ["/stayput/stayput", "run", "--", "x"]},
+                ]),
+                _ => json!([{"name": "search"}]),
+            };
+            let spec = json!({"containers": containers});
+            serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
         })
         .collect();
     let view = ClusterView::from_objects(&cluster, pods.iter());
@@ -98,8 +108,8 @@ fn without_a_reconciler_it_says_what_a_person_must_undo() {
     };
     assert_eq!(why, "why");
     let expected = [
-        "kubectl -n search exec logs-1 -- stayput start",
-        "kubectl -n search exec logs-2 -- stayput start",
+        "kubectl -n search exec logs-1 -c search -- stayput start",
+        "kubectl -n search exec logs-2 -c search -- /stayput/stayput start",
         "curl $ACCESS -X PUT \"$ENGINE/_cluster/settings\" -H 'Content-Type: application/json' -d \
          '{\"persistent\":{\"cluster.metadata.stayput\":null,\"cluster.routing.allocation.enable\":null},\
          \"transient\":{\"cluster.routing.allocation.enable\":\"all\"}}'",

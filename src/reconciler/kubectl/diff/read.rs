@@ -12,7 +12,7 @@ use crate::kubectl::pod_view::PodView;
 use crate::kubectl::selection::{self, SelectionError};
 use crate::kubectl::session::Session;
 use crate::workload::{
-    ContainerPorts, DEFAULT_CONTAINER, NotComparable, REVISION_LABEL, Revision, Set,
+    ContainerFacts, DEFAULT_CONTAINER, NotComparable, REVISION_LABEL, Revision, Set,
     engine_container, update,
 };
 
@@ -33,14 +33,14 @@ pub(in crate::kubectl) async fn read(
     for pod in &pods {
         let update = match objects.of_pod(pod).await? {
             Ok((set, [actual, wanted])) => {
-                let containers = ContainerPorts::of(pod);
+                let containers = ContainerFacts::of(pod);
                 let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
                 let container = engine_container(&containers, port, default);
                 Ok(update(&set, &pod.name_any(), [&actual, &wanted], container, abilities))
             }
             Err(reason) => Err(reason),
         };
-        let node = PodView::from_object(pod, label, None).node;
+        let node = PodView::from_object(pod, label, port, None).node;
         compared.push(PodDiff { pod: pod.name_any(), node, update });
     }
     let sets = objects.sets.into_values().flatten();

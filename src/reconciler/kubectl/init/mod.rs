@@ -7,6 +7,7 @@ mod cluster;
 mod keys;
 mod made;
 mod operators;
+mod served;
 mod skeleton;
 
 use super::apiserver::{ApiError, Kind};
@@ -45,6 +46,7 @@ impl InitError {
 
 /// Makes what is absent.
 pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
+    served::until_served(session).await;
     let names = Names::of(&args.cluster);
     let mut made = Made::new(session, args.dry_run);
     let there = made.find(Kind::SearchCluster, &args.cluster).await?;

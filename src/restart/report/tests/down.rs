@@ -109,6 +109,10 @@ fn stopped_by_a_person_is_down_and_kept_stopped_is_not() {
     stopped.reason = Some("stopped by root at 3".into());
     let message = "stopped by root at 3; to start it: `kubectl -n search exec logs-1 -c search -- stayput start`";
     assert_eq!(down(&shown(&snapshot, &[])), [("logs-1", "stopped", message)]);
+    let mut injected = snapshot.clone();
+    injected.pods[1].program = Some("/stayput/stayput".into());
+    let message = message.replace(" stayput start", " /stayput/stayput start");
+    assert_eq!(down(&shown(&injected, &[])), [("logs-1", "stopped", message.as_str())]);
 
     let mut by_spec = snapshot.clone();
     by_spec.cluster = Cluster { stopped: ["logs-1".to_owned()].into(), ..by_spec.cluster };

@@ -129,6 +129,7 @@ fn pod(name: &str) -> Pod {
         name: name.to_owned(),
         node: name.to_owned(),
         container: None,
+        program: None,
         annotations: BTreeMap::new(),
         ready: true,
         terminating: false,

@@ -256,6 +256,7 @@ impl SimPod {
             name: self.name.clone(),
             node: self.name.clone(),
             container: self.living.is_read.then(|| "engine".to_owned()),
+            program: None,
             annotations: self.annotations.clone(),
             ready: !self.living.is_pending
                 && self.unready_since(now).is_none()

@@ -9,7 +9,7 @@ use stayput_reuse::manager_option;
 
 use super::{Facts, Finding};
 use crate::workload::{
-    ContainerPorts, DEFAULT_CONTAINER, deadly_probe, engine_container, probe_targets,
+    ContainerFacts, DEFAULT_CONTAINER, deadly_probe, engine_container, probe_targets,
 };
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -20,9 +20,9 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
     let spec = facts.cluster.completed_spec();
     let name = pod.name_any();
     let object = format!("Pod/{name}");
-    let ports = ContainerPorts::of(pod);
+    let containers = ContainerFacts::of(pod);
     let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
-    let container_name = engine_container(&ports, spec.manager.port, default);
+    let container_name = engine_container(&containers, spec.manager.port, default);
     let written = json!(pod.spec);
     let mut containers = written["containers"].as_array().into_iter().flatten();
     let Some(container) = containers.find(|one| one["name"] == container_name) else {

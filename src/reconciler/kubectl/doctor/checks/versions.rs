@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Facts, Finding};
 use crate::cluster::missing_fields;
 use crate::kubectl::doctor::facts::Taken;
-use crate::workload::{ContainerPorts, DEFAULT_CONTAINER, engine_container};
+use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 /// The init container of `kubectl stayput inject`.
@@ -91,7 +91,7 @@ fn manager_container(facts: &Facts, pod: &Pod) -> String {
     }
     let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
     let port = facts.cluster.completed_spec().manager.port;
-    engine_container(&ContainerPorts::of(pod), port, default).to_owned()
+    engine_container(&ContainerFacts::of(pod), port, default).to_owned()
 }
 
 fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {

@@ -13,14 +13,14 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// A shell with kubectl and its plugin.
 #[derive(Debug)]
-pub(super) struct Shell {
+pub(crate) struct Shell {
     directory: TempDir,
     kubectl: Kubectl,
 }
 
 impl Shell {
     /// With the rights of `kubectl`; `program` is the real one.
-    pub(super) fn new(kubectl: &Kubectl, program: &Path) -> Self {
+    pub(crate) fn new(kubectl: &Kubectl, program: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a temp dir");
         for part in ["deploy", "examples"] {
             let from = format!("{ROOT}/{part}");
@@ -38,14 +38,23 @@ impl Shell {
         Self { directory, kubectl: kubectl.clone() }
     }
 
+    /// With this program, too.
+    pub(crate) fn with(self, name: &str, program: &Path) -> Self {
+        let link = self.directory.path().join("bin").join(name);
+        std::os::unix::fs::symlink(program, link).expect("a link");
+        self
+    }
+
     /// Writes a file of the directory.
-    pub(super) fn write(&self, name: &str, text: &str) {
-        fs::write(self.directory.path().join(name), text).expect("a file");
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.directory.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
     }
 
     /// Runs a script that must not fail; its output.
     #[track_caller]
-    pub(super) fn run(&self, script: &str) -> String {
+    pub(crate) fn run(&self, script: &str) -> String {
         let bin = self.directory.path().join("bin");
         let path = std::env::var("PATH").expect("a PATH");
         // A script may wait for something that never happens.

@@ -1,0 +1,24 @@
+//! A definition that was applied a moment ago.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::kubectl::apiserver::{clusters, definition};
+use crate::kubectl::session::Session;
+
+/// Several apiservers serve a new definition after five seconds, so that each of them knows it.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Waits until SearchClusters are served, if their definition is there. Whatever else is wrong, the
+/// calls that follow say.
+pub(super) async fn until_served(session: &Session) {
+    let deadline = Instant::now() + SERVED_WITHIN;
+    while clusters(session).await.is_err_and(|error| error.is_not_found())
+        && definition(&session.client).await.is_ok_and(|there| there.is_some())
+        && Instant::now() < deadline
+    {
+        sleep(PAUSE).await;
+    }
+}

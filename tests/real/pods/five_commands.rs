@@ -1,0 +1,69 @@
+//! "In five commands" of `docs/first-ten-minutes.md`, one after the other, and "Uninstall": from a StatefulSet
+//! without stayput to its first restart in place, and back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::document::Document;
+use super::first_ten_minutes::{FIVE, SECTIONS, STAYPUT, UNINSTALL};
+use super::nodes::{NODES, observe, until_formed, until_ready};
+use super::official;
+use super::opensearch::Parts;
+use super::stateful_set::{volumes, with_claims};
+use crate::support::engine::Kind;
+
+/// What the document promises, with the images at hand.
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+
+#[test]
+fn five_commands_to_the_first_restart_in_place() {
+    const TEST: &str = "pods::five_commands::five_commands_to_the_first_restart_in_place";
+    // Engines and JVM are mounted from the machine.
+    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
+    official::load(&fixture, &parts, official::IMAGE);
+    fixture.secret("logs-config", &[("opensearch.yml", &official::config(&fixture))]);
+    let _storage = volumes(&fixture, &NODES);
+    let mut set = with_claims(official::stateful_set(&parts));
+    set["spec"]["updateStrategy"] = json!({ "type": "RollingUpdate" });
+    fixture.admin().apply(&set);
+    until_ready(&fixture, &NODES);
+
+    let reader = Document::read(&fixture, "first-ten-minutes.md", &SECTIONS);
+    let [install @ .., restart] = &reader.commands(FIVE)[..] else { panic!("no commands") };
+    assert_eq!(install.len(), 4, "{install:?}");
+    let began = Instant::now();
+    for command in install {
+        let one = Instant::now();
+        let printed = fixture.people.run(command);
+        println!("{} ms: {command}\n{printed}", one.elapsed().as_millis());
+    }
+    // Pods as they stay from now on.
+    let before = observe(&fixture, STAYPUT);
+    let one = Instant::now();
+    let printed = fixture.people.run(restart);
+    println!("{} ms: {restart}\n{printed}", one.elapsed().as_millis());
+    let took = began.elapsed();
+    println!("five commands took {} s", took.as_secs());
+    assert!(took < TEN_MINUTES, "{took:?}");
+
+    let after = observe(&fixture, STAYPUT);
+    until_formed(&after);
+    for (name, node) in &after {
+        assert_eq!(node.stays, before[name].stays, "{name} is another pod or container");
+        assert_ne!(node.run(), before[name].run(), "{name} was not restarted");
+        assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+    }
+
+    reader.section(UNINSTALL);
+    for (name, node) in observe(&fixture, STAYPUT) {
+        assert_eq!(node.stays, after[&name].stays, "{name} is another pod or container");
+        assert_eq!(node.run(), after[&name].run(), "{name} was restarted");
+    }
+    let left =
+        fixture.run(&["get", "pods", "--output", "jsonpath={.items[*].metadata.annotations}"]);
+    assert!(!left.contains("stayput.dev/") && !left.contains("restart-phase"), "{left}");
+    let definition = ["get", "customresourcedefinition", "searchclusters.stayput.dev"];
+    let gone = fixture.admin().attempt(&definition, "").expect_err("it is deleted");
+    assert!(gone.contains("not found"), "{gone}");
+}
