@@ -37,7 +37,7 @@ pub use labels::{CLUSTER, NODE_SET};
 pub use leave::{
     Action, Excluded, ExcludedBefore, Facts, Leaving, Seen, SeenNode, Set, Turn, Votes, leave, sets,
 };
-pub use names::bootstrap;
+pub use names::{MAX_STATEFUL_SET, bootstrap};
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};
 pub use plan::{Plan, plan};
