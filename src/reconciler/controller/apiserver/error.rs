@@ -104,6 +104,7 @@ fn folder_of(call: &str) -> &'static str {
         "delete_pod" | "get_claim" | "get_volume" | "get_node" | "list_pods_on_node" => {
             "deploy/replace (spec.update.allow has replace, which deletes pods)"
         }
+        "list_claims" => "deploy/declared.yaml",
         "renew" => "`kubectl stayput init`, for these objects alone",
         _ => "deploy/",
     }
