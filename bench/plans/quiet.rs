@@ -67,6 +67,7 @@ pub(super) fn pod(number: usize) -> Pod {
         update: Ok(None),
         live: None,
         ignores_change: false,
+        undeletable: None,
         room: Ok(None),
         config_from: vec![],
         sources: Sources::Checksum(checksum(1)),

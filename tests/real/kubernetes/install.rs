@@ -247,6 +247,12 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
         let args = ["delete", "pod", name, "--namespace", "stayput", "--wait=false", account];
         admin.attempt(&args, "")
     };
+    // What the reconciler asks before it stops a node.
+    let try_to_delete = |name: &str| {
+        let dry = ["delete", "pod", name, "--namespace", "stayput", "--dry-run=server", account];
+        admin.attempt(&dry, "")
+    };
+    assert!(try_to_delete("owned").expect_err("it has no role").contains("forbidden"));
     assert!(delete("owned").expect_err("it has no role").contains("forbidden"));
     applied(admin, "-k", &deploy().join("replace"));
     eventually("the binding counts", || can(admin, "delete pods", "search").then_some(()));
@@ -259,6 +265,9 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
         }
     });
     assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    let may_not = try_to_delete("one").expect_err("the policy counts for it, too");
+    assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    try_to_delete("owned").expect("it may be deleted");
     delete("owned").expect("a pod of a StatefulSet");
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
     admin.run(&["delete", "-k", deploy().join("replace").to_str().expect("a path in UTF-8")]);

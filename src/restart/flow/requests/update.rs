@@ -4,7 +4,9 @@ use super::open::{open, remember};
 use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
+use crate::flow::member::update::{
+    BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
+};
 use crate::flow::observed::is_window_open;
 use crate::{
     Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
@@ -30,8 +32,8 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
             Ok(None) => continue,
             Ok(Some(update)) => update,
         };
-        if !context.policy.update.contains(&update.step) {
-            changes.wait(&pod.uid, Code::UpdateNotAllowed, not_allowed(update));
+        if let Some(why) = why_not_allowed(context.policy, pod, update) {
+            changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !cluster.paused {
             changes.actions.extend(relabel_at_once(pod, update));
         } else if is_idle
@@ -138,14 +140,4 @@ fn update_id(context: &Context<'_>) -> String {
     wanted.dedup();
     let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();
     short_id("update", contents)
-}
-
-/// Why the update of a pod is not carried out, and what to do.
-fn not_allowed(update: &PodUpdate) -> String {
-    let step = update.step.name();
-    format!(
-        "its pod template has changed and needs the step {step}, which spec.update.allow does not \
-         have: add it there, or delete the pod yourself ({})",
-        update.fields()
-    )
 }

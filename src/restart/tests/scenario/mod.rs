@@ -244,6 +244,7 @@ scenarios! {
     update_kept_stopped_late
     update_kept_stopped_without_vote
     update_nobody_looks
+    update_not_deletable
     update_of_a_person
     update_owed
     maintenance_windows

@@ -15,9 +15,9 @@ use crate::{Member, UpdateStep};
 
 pub(super) use carry_out::{is_carried_out, until_carried_out};
 pub(super) use container::without_manager;
-pub(crate) use fixed::planned_update;
 pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
 pub(super) use fixed::{may_be_replaced, refresh};
+pub(crate) use fixed::{planned_update, why_not_allowed};
 
 /// The step by which a member is restarted.
 pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
