@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{AllocationBefore, Code, Ledger, Marker, Request};
 use stayput_api::ConfigChoice;
 
+/// The label of a pod that names the revision of its owner that it was made from.
+pub(crate) const REVISION: &str = "controller-revision-hash";
+
 /// What to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plan {
@@ -182,6 +185,12 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether a pod gets the label of another revision by it. What its container has read is noted
+    /// by the same kind of patch.
+    pub fn gives_revision(&self) -> bool {
+        matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION))
+    }
+
     /// Uid of the pod it is done to; an event is about a pod, not done to it.
     pub fn pod(&self) -> Option<&str> {
         match self {
@@ -259,6 +268,8 @@ pub enum Reason {
     MasterRestartStarted,
     /// A node is not stopped after all, and waits for its turn again.
     SlotGivenBack,
+    /// A pod gets the labels and annotations of another template, and its engine goes on.
+    PodRelabelled,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
     /// The restart of a node is aborted, and its engine is started again.
@@ -317,6 +328,7 @@ impl Reason {
             | Self::NodeRestartStarted
             | Self::MasterRestartStarted
             | Self::SlotGivenBack
+            | Self::PodRelabelled
             | Self::NodeRestarted
             | Self::RestartProgress
             | Self::RestartFinished
@@ -344,6 +356,7 @@ impl Reason {
             Self::NodeRestartStarted => "NodeRestartStarted",
             Self::MasterRestartStarted => "MasterRestartStarted",
             Self::SlotGivenBack => "SlotGivenBack",
+            Self::PodRelabelled => "PodRelabelled",
             Self::NodeRestarted => "NodeRestarted",
             Self::NodeRestartAborted => "NodeRestartAborted",
             Self::RestartProgress => "RestartProgress",

@@ -9,7 +9,7 @@ use crate::flow::member::update::{
 };
 use crate::flow::observed::is_window_open;
 use crate::{
-    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
+    Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep, annotation,
 };
 use stayput_reuse::Note;
 
@@ -35,7 +35,7 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
         if let Some(why) = why_not_allowed(context.policy, pod, update) {
             changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !cluster.paused {
-            changes.actions.extend(relabel_at_once(pod, update));
+            changes.merge(relabel_at_once(pod, update));
         } else if is_idle
             && why_left_out(context, ledger, pod).is_none()
             && planned_update(context.policy, Strategy::Rolling, pod).is_some()
@@ -64,17 +64,28 @@ fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     !owed && !ledger.under_way().any(|member| member.pod_uid == pod.uid)
 }
 
-/// The patch of a pod whose engine goes on. Images of containers beside it go with the label of the
-/// revision: between two requests the owner could want the old ones again, and nobody would see that
-/// the pod has others.
-fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
-    let live = pod.live.as_ref()?;
+/// The patch of a pod whose engine goes on, and its event. Images of containers beside it go with the
+/// label of the revision: between two requests the owner could want the old ones again, and nobody
+/// would see that the pod has others.
+fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
+    let mut changes = Changes::default();
+    let Some(live) = &pod.live else { return changes };
     let mut images = update.patch.images.clone();
     images.retain(|container, change| {
         change.seen = live.images.get(container).cloned();
         change.seen != change.wanted
     });
-    relabel(pod, live, update, images)
+    let Some(action) = relabel(pod, live, update, images) else { return changes };
+    if action.gives_revision() {
+        let message = format!(
+            "{} gets what its template has now, and its engine goes on: {}",
+            pod.name,
+            update.fields()
+        );
+        changes.event(Some(&pod.uid), Reason::PodRelabelled, message);
+    }
+    changes.actions.push(action);
+    changes
 }
 
 /// Requests a restart of these pods, unless one for the same templates was requested last. If that
