@@ -108,6 +108,7 @@ scenarios! {
     control_plane_lost
     control_plane_lost_coordinated
     controller_crash
+    config_reverted
     coordinated_cancelled_pod_on_another
     coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
