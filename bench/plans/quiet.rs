@@ -158,6 +158,7 @@ pub(super) fn node(number: usize) -> Node {
         ephemeral_id: format!("process-{number}"),
         roles: roles.iter().map(|role| (*role).to_owned()).collect(),
         roles_unknown: false,
+        heap_max: None,
         zone: Some(format!("zone-{}", number % 3)),
         version: "8.19.0".into(),
         snapshot: None,

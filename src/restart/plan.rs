@@ -272,6 +272,8 @@ pub enum Reason {
     PodRelabelled,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
+    /// A node is back with another amount of memory, and its heap is as it was.
+    HeapUnchanged,
     /// The restart of a node is aborted, and its engine is started again.
     NodeRestartAborted,
     /// One more tenth of many nodes is done.
@@ -316,7 +318,8 @@ impl Reason {
     /// Whether the event is a warning.
     pub const fn is_warning(self) -> bool {
         match self {
-            Self::NodeRestartAborted
+            Self::HeapUnchanged
+            | Self::NodeRestartAborted
             | Self::RestartAborted
             | Self::RestartSkipped
             | Self::InputIgnored
@@ -358,6 +361,7 @@ impl Reason {
             Self::SlotGivenBack => "SlotGivenBack",
             Self::PodRelabelled => "PodRelabelled",
             Self::NodeRestarted => "NodeRestarted",
+            Self::HeapUnchanged => "HeapUnchanged",
             Self::NodeRestartAborted => "NodeRestartAborted",
             Self::RestartProgress => "RestartProgress",
             Self::RestartFinished => "RestartFinished",

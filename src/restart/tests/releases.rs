@@ -40,10 +40,11 @@ const RELEASES: [Release; 2] = [
     release!("2026-11-22", None),
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
     // no rule is skipped, and a node that was kept stopped is started on what is mounted. The last node
-    // of a restart shows the time of the whole restart.
+    // of a restart shows the time of the whole restart, and no heap that stayed as it was is told.
     release!(
         "2026-11-23",
         Some(&[
+            "/debts/start/*/update/heap",
             "/history/*/skippedRules",
             "/ignoredChanges",
             "/keptStopped/*/checksum",
@@ -51,6 +52,7 @@ const RELEASES: [Release; 2] = [
             "/lastResult",
             "/queued/outsideWindows",
             "/queued/skipRules",
+            "/restart/members/*/update/heap",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",
         ])

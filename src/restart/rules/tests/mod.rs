@@ -45,6 +45,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
                 roles_unknown: false,
                 zone: None,
                 version: "8.19.0".to_owned(),
+                heap_max: None,
                 snapshot: None,
             }
         })

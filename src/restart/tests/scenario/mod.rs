@@ -256,6 +256,7 @@ scenarios! {
     update_replace
     update_reverted
     update_size
+    update_size_heap
     update_size_infeasible
     update_size_lower
     update_size_and_image

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::heap::heap_before;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -68,6 +69,7 @@ pub(in crate::flow) fn fix(
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
     Ok(Some(Box::new(MemberUpdate {
+        heap: heap_before(context, pod, &update),
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
@@ -138,6 +140,13 @@ pub(in crate::flow::member) fn refresh(
         }
         _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };
+    // An engine that does not answer now has said it before.
+    let heap = member.update.as_ref().and_then(|fixed| fixed.heap);
+    let with_heap = |mut fixed: Box<MemberUpdate>| {
+        fixed.heap = fixed.heap.or(heap);
+        fixed
+    };
+    let now = now.map(with_heap);
     if now == member.update {
         return Ok(());
     }
