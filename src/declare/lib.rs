@@ -3,6 +3,7 @@
 //!
 //! * [`check`]: what is wrong with the declaration by itself.
 //! * [`plan`]: the objects to apply now, in their order; or why nothing is changed.
+//! * [`foreign_claims`]: the volume claims of somebody else that new nodes would mount.
 //! * [`leave()`]: how nodes leave that are not declared any more.
 //! * [`garbage`]: which config Secrets of removed node sets nobody needs any more.
 #![warn(missing_docs)]
@@ -10,6 +11,7 @@
 
 mod bootstrap;
 mod check;
+mod claims;
 mod cluster;
 mod config;
 mod engine;
@@ -30,6 +32,7 @@ mod upgrade;
 
 pub use bootstrap::first_masters;
 pub use check::check;
+pub use claims::{ForeignClaim, SeenClaim, foreign_claims, makes_claims};
 pub use cluster::{Cluster, Manager, NodeSet};
 pub use engine::{Distribution, Engine, Version};
 pub use garbage::{SeenSecret, garbage};
@@ -37,7 +40,7 @@ pub use labels::{CLUSTER, NODE_SET};
 pub use leave::{
     Action, Excluded, ExcludedBefore, Facts, Leaving, Seen, SeenNode, Set, Turn, Votes, leave, sets,
 };
-pub use names::bootstrap;
+pub use names::{MAX_STATEFUL_SET, bootstrap};
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};
 pub use plan::{Plan, plan};

@@ -30,7 +30,7 @@ pub(crate) const JWKS: &str = "cluster-jwks";
 
 /// The longest name of a StatefulSet: with the hash of a revision, which becomes a label of its
 /// pods, it may have 63 characters.
-pub(crate) const MAX_STATEFUL_SET: usize = 52;
+pub const MAX_STATEFUL_SET: usize = 52;
 
 /// What Kubernetes takes as the name of a Service.
 pub(crate) fn is_label(name: &str) -> bool {

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{AllocationBefore, Code, Ledger, Marker, Request};
 use stayput_api::ConfigChoice;
 
+/// The label of a pod that names the revision of its owner that it was made from.
+pub(crate) const REVISION: &str = "controller-revision-hash";
+
 /// What to do now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plan {
@@ -182,6 +185,12 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether a pod gets the label of another revision by it. What its container has read is noted
+    /// by the same kind of patch.
+    pub fn gives_revision(&self) -> bool {
+        matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION))
+    }
+
     /// Uid of the pod it is done to; an event is about a pod, not done to it.
     pub fn pod(&self) -> Option<&str> {
         match self {
@@ -259,8 +268,12 @@ pub enum Reason {
     MasterRestartStarted,
     /// A node is not stopped after all, and waits for its turn again.
     SlotGivenBack,
+    /// A pod gets the labels and annotations of another template, and its engine goes on.
+    PodRelabelled,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
+    /// A node is back with another amount of memory, and its heap is as it was.
+    HeapUnchanged,
     /// The restart of a node is aborted, and its engine is started again.
     NodeRestartAborted,
     /// One more tenth of many nodes is done.
@@ -305,7 +318,8 @@ impl Reason {
     /// Whether the event is a warning.
     pub const fn is_warning(self) -> bool {
         match self {
-            Self::NodeRestartAborted
+            Self::HeapUnchanged
+            | Self::NodeRestartAborted
             | Self::RestartAborted
             | Self::RestartSkipped
             | Self::InputIgnored
@@ -317,6 +331,7 @@ impl Reason {
             | Self::NodeRestartStarted
             | Self::MasterRestartStarted
             | Self::SlotGivenBack
+            | Self::PodRelabelled
             | Self::NodeRestarted
             | Self::RestartProgress
             | Self::RestartFinished
@@ -344,7 +359,9 @@ impl Reason {
             Self::NodeRestartStarted => "NodeRestartStarted",
             Self::MasterRestartStarted => "MasterRestartStarted",
             Self::SlotGivenBack => "SlotGivenBack",
+            Self::PodRelabelled => "PodRelabelled",
             Self::NodeRestarted => "NodeRestarted",
+            Self::HeapUnchanged => "HeapUnchanged",
             Self::NodeRestartAborted => "NodeRestartAborted",
             Self::RestartProgress => "RestartProgress",
             Self::RestartFinished => "RestartFinished",

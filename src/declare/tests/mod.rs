@@ -1,5 +1,6 @@
 //! Fixtures: three masters and two data nodes, and what is there once a plan was applied.
 
+mod claims;
 mod laws;
 mod leaving;
 mod merging;

@@ -20,6 +20,12 @@ use super::Distribution;
         "message": "engine.credentialsSecret would be sent over plain http, where it can be read \
                     on the network: set engine.scheme to https, or engine.allowPlainCredentials to true",
     },
+    {
+        "rule": "!has(self.distribution) || !has(oldSelf.distribution) || \
+                 self.distribution == oldSelf.distribution",
+        "message": "engine.distribution cannot change, since an engine does not read what another one \
+                    has written: restore a snapshot into another SearchCluster",
+    },
 ]))]
 pub struct Engine {
     /// With `nodeSets`: which engine to run. Otherwise it is read from the engine.

@@ -2,11 +2,13 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    ValidationRule,
 };
 use kube::CustomResourceExt;
 use serde_json::Value;
 
 use super::SearchCluster;
+use stayput_declare::MAX_STATEFUL_SET;
 
 /// The definition cannot be written as YAML.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +29,39 @@ pub fn crd() -> CustomResourceDefinition {
             version.schema.as_mut().and_then(|all| all.open_api_v3_schema.as_mut())
         {
             adapt(schema);
+            schema.x_kubernetes_validations = Some(name_rules());
         }
     }
     crd
+}
+
+/// Of the names of the objects of a declared cluster. Only a rule of the whole object can read its
+/// own name.
+fn name_rules() -> Vec<ValidationRule> {
+    let rule = |rule: String, message: String| ValidationRule {
+        rule: format!("!has(self.spec.nodeSets) || {rule}"),
+        message: Some(message),
+        ..ValidationRule::default()
+    };
+    let longest = MAX_STATEFUL_SET;
+    vec![
+        rule(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')".to_owned(),
+            "metadata.name cannot be the name of a Service: with spec.nodeSets a name has small \
+             letters, digits and -, and begins with a letter"
+                .to_owned(),
+        ),
+        rule(
+            format!(
+                "self.spec.nodeSets.all(set, size(self.metadata.name) + 1 + size(set.name) <= \
+                 {longest})"
+            ),
+            format!(
+                "metadata.name, - and the name of each of spec.nodeSets are the name of a \
+                 StatefulSet, which may have {longest} characters: shorten one of them"
+            ),
+        ),
+    ]
 }
 
 /// The definition as YAML, ready for `kubectl apply`.

@@ -228,6 +228,19 @@ impl Apiserver {
         self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
 
+    /// Whether [`Self::delete_pod`] would be allowed; nothing is deleted.
+    pub(super) async fn try_to_delete_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        uid: &str,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let options = DeleteParams { dry_run: true, ..only(Some(uid.to_owned()), None) };
+        let what = format!("Pod {namespace}/{name}");
+        self.call("try_to_delete_pod", &what, api.delete(name, &options)).await.map(drop)
+    }
+
     pub(super) async fn volume(&self, name: &str) -> Result<PersistentVolume, ApiError> {
         let api: Api<PersistentVolume> = Api::all(self.client());
         self.call("get_volume", &format!("PersistentVolume {name}"), api.get(name)).await

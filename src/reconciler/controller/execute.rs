@@ -20,7 +20,7 @@ use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
 use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError};
-use stayput_restart::{Action, AllocationBefore, Policy, annotation};
+use stayput_restart::{Action, AllocationBefore, Policy, UpdateStep, annotation};
 
 /// How long a flush may take: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -138,6 +138,10 @@ impl Executor<'_> {
                 let pod = self.pod(uid)?;
                 let patch = patches::revision(pod, labels, annotations, images)?;
                 let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                // A restart counts its nodes itself when it ends.
+                if changed.is_ok() && action.gives_revision() && !self.is_under_way(uid) {
+                    self.metrics.count_nodes(UpdateStep::Relabel.name(), 1);
+                }
                 self.update(pod, changed).await
             }
             Action::PatchImages { uid, images } => {
@@ -209,6 +213,12 @@ impl Executor<'_> {
         let (namespace, name) = namespaced_name(&self.cluster.metadata);
         let cluster = self.observer.api.patch_cluster(namespace, name, patch).await?;
         Ok(Answered::Cluster(Box::new(cluster)))
+    }
+
+    /// Whether the pod is that of a member under way.
+    fn is_under_way(&self, uid: &str) -> bool {
+        let ledger = self.cluster.status.as_ref().map(|status| &status.ledger);
+        ledger.is_some_and(|ledger| ledger.under_way().any(|member| member.pod_uid == uid))
     }
 
     fn pod(&self, uid: &str) -> Result<&Facts, Failure> {

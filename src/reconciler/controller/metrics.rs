@@ -147,7 +147,7 @@ impl Metrics {
         self.restarts.get_or_create(&Restart { outcome, strategy }).inc();
     }
 
-    /// Counts nodes of a restart that has ended, by what was done with their pods.
+    /// Counts nodes by what was done with them: those of a restart when it ends.
     pub(super) fn count_nodes(&self, step: &str, nodes: u32) {
         self.nodes.get_or_create(&Nodes { step: step.to_owned() }).inc_by(nodes.into());
     }
@@ -197,7 +197,7 @@ impl Metrics {
         );
         registry.register(
             "updated_nodes",
-            "Nodes whose pods were brought to an edited template in restarts, by step",
+            "Nodes that were restarted or relabelled, by step",
             self.nodes.clone(),
         );
         registry.register(

@@ -193,6 +193,7 @@ impl Observer {
         let both: Vec<_> = pods.iter().zip(&seen).collect();
         self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages).await;
         for pod in &mut seen {
+            pod.undeletable = self.rooms.undeletable(&pod.uid);
             pod.room = self.rooms.why_not(pod);
         }
         snapshot.engine = engine;

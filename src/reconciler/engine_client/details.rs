@@ -22,6 +22,13 @@ pub(super) struct Reported {
 #[derive(Debug, Deserialize)]
 pub(super) struct Jvm {
     pub(super) start_time_in_millis: u64,
+    #[serde(default)]
+    pub(super) mem: Memory,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Memory {
+    pub(super) heap_max_in_bytes: Option<u64>,
 }
 
 impl EngineClient {
@@ -39,7 +46,8 @@ impl EngineClient {
 /// A node that does not answer within a second is asked again at the next look.
 pub(super) fn call() -> Call {
     let path = "/_nodes/_all/jvm?timeout=1s&filter_path=\
-                nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis";
+                nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis,\
+                nodes.*.jvm.mem.heap_max_in_bytes";
     Call::get(path).large()
 }
 

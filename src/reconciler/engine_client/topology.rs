@@ -54,6 +54,8 @@ pub struct Node {
     /// When its JVM was started, in milliseconds since the epoch, by that machine's clock; for
     /// people. None if the node did not answer in time.
     pub jvm_start_ms: Option<u64>,
+    /// The largest heap of its JVM, in bytes. None if the node did not answer in time.
+    pub heap_max: Option<u64>,
     /// The snapshot that is being taken of its shards; of several the latest.
     pub snapshot: Option<RunningSnapshot>,
 }
@@ -146,6 +148,7 @@ impl Topology {
                 node.roles.clone_from(&known.roles);
                 node.version = known.version;
                 node.jvm_start_ms = known.jvm_start_ms;
+                node.heap_max = known.heap_max;
             }
         }
     }
@@ -156,6 +159,7 @@ impl Topology {
                 node.roles = Some(reported.roles);
                 node.version = Some(reported.version);
                 node.jvm_start_ms = Some(reported.jvm.start_time_in_millis);
+                node.heap_max = reported.jvm.mem.heap_max_in_bytes;
             }
         }
     }
@@ -292,6 +296,7 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         roles: None,
         version: None,
         jvm_start_ms: None,
+        heap_max: None,
     };
     Ok(Topology {
         cluster_uuid: cluster_uuid.and_then(identify::known),

@@ -147,6 +147,7 @@ impl PodView {
             unserved_since: None,
             update: Ok(None),
             live: None,
+            undeletable: None,
             room: Ok(None),
             sources: Sources::Unknown("not read".into()),
             ignores_change: false,

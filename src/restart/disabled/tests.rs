@@ -60,7 +60,12 @@ fn what_only_an_allowed_outage_lifts_says_so() {
     for name in ["quorum", "unreplicated_index"] {
         let disabled = Disabled::of([name]);
         assert_eq!(disabled.iter().count(), 0);
-        assert!(disabled.unknown().unwrap().contains("only allowOutage (in one request, --allow-outage;"));
+        assert!(
+            disabled
+                .unknown()
+                .unwrap()
+                .contains("only allowOutage (in one request, --allow-outage;")
+        );
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn record_end(
     changes
 }
 
-/// How many nodes were restarted by each step; none if only processes were.
+/// How many nodes were restarted by each step.
 fn steps(restart: &Restart) -> BTreeMap<String, u32> {
     let is_done = |member: &&Member| {
         member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
@@ -59,10 +59,7 @@ fn steps(restart: &Restart) -> BTreeMap<String, u32> {
         let step = member.done_by.unwrap_or(UpdateStep::Restart);
         *steps.entry(step.name().to_owned()).or_default() += 1;
     }
-    match steps.keys().any(|step| step != UpdateStep::Restart.name()) {
-        true => steps,
-        false => BTreeMap::new(),
-    }
+    steps
 }
 
 /// The health of the cluster at this moment, unless it is green.

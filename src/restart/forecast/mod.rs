@@ -8,6 +8,7 @@
 mod batches;
 mod joint_step;
 mod not_yet;
+mod other_updates;
 mod returned_nodes;
 mod working_copy;
 
@@ -22,6 +23,7 @@ use super::{
 };
 use batches::add_batches;
 use joint_step::{add_coordinated_steps, add_joint_step};
+use other_updates::other_updates;
 use working_copy::WorkingCopy;
 
 /// The rest of a restart.
@@ -44,6 +46,8 @@ pub struct Forecast {
     /// The nodes that are not restarted unless somebody changes something, and the first rule that
     /// blocks each of them.
     pub never: Vec<Waiting>,
+    /// The nodes whose pods lack something of their templates that none of the steps carries out.
+    pub other_updates: Vec<ForecastNode>,
 }
 
 /// Where the request of a forecast comes from.
@@ -116,7 +120,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let after = ledger_after(&actions, &working_copy.snapshot.ledger).clone();
     let blocked_now = cluster_blocker(&waiting);
     let Some(restart) = after.restart.clone() else {
-        return without_restart(&working_copy, &after, blocked_now, waiting);
+        return without_restart(&working_copy, policy, &after, blocked_now, waiting);
     };
     let under_way = uids(&working_copy.snapshot.ledger, Member::is_under_way);
     let mut chosen = uids(&after, Member::is_under_way);
@@ -146,7 +150,9 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
         add_rest(settled, policy, false, &mut Vec::new())
     });
     let request = restart.request;
-    Forecast { request, basis: working_copy.basis, blocked_by, steps, waiting, not_yet, never }
+    let other_updates = other_updates(snapshot, policy, request.strategy, &steps);
+    let basis = working_copy.basis;
+    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never, other_updates }
 }
 
 /// What is decided now. Patches that show phases on pods are left out: they would take the place
@@ -158,6 +164,7 @@ fn plan_without_patches(snapshot: &Snapshot, policy: &Policy) -> Plan {
 /// The forecast where the request leads to no restart.
 fn without_restart(
     working_copy: &WorkingCopy,
+    policy: &Policy,
     after: &Ledger,
     blocked_by: Option<Waiting>,
     waiting: Vec<Waiting>,
@@ -175,8 +182,9 @@ fn without_restart(
     };
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
     let basis = working_copy.basis;
+    let other_updates = other_updates(&working_copy.snapshot, policy, request.strategy, &[]);
     let (steps, not_yet, never) = (Vec::new(), Vec::new(), Vec::new());
-    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never }
+    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never, other_updates }
 }
 
 /// Why the nodes that are not chosen wait. `queued_behind` is what the whole request waits for.

@@ -85,6 +85,7 @@ fn node_of(member: &Member, engine: &Engine) -> Node {
         roles_unknown: false,
         zone: member.zone.clone(),
         version: engine.nodes.first().map(|node| node.version.clone()).unwrap_or_default(),
+        heap_max: None,
         snapshot: None,
     }
 }

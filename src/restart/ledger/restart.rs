@@ -232,6 +232,9 @@ pub struct MemberUpdate {
     /// Volume claims before the stop: the pod in its place must mount the same.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub claims: BTreeSet<String>,
+    /// The largest heap of the engine before another amount of memory, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap: Option<u64>,
     /// Id of the manager's container when its images were set back: another one proves that it was
     /// made anew once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]

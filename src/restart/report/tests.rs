@@ -54,6 +54,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        undeletable: None,
         room: Ok(None),
         leaving: None,
         phase_applied_by: None,

@@ -43,7 +43,11 @@ impl StopImpact {
             None if !self.costs_quorum => String::new(),
             Some(_) | None => format!(
                 "; this costs the quorum: no master can be elected until it is back ({})",
-                if self.by_request { "allowOutage of the request" } else { "spec.restart.allowOutage" }
+                if self.by_request {
+                    "allowOutage of the request"
+                } else {
+                    "spec.restart.allowOutage"
+                }
             ),
         };
         quorum + &self.unavailable

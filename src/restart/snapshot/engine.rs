@@ -71,6 +71,9 @@ pub struct Node {
     pub zone: Option<String>,
     /// Its version.
     pub version: String,
+    /// The largest heap of its JVM, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heap_max: Option<u64>,
     /// The snapshot that is being taken of its shards; of several the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<RunningSnapshot>,

@@ -72,6 +72,10 @@ pub struct Pod {
     /// What of its spec and status an update needs; none if templates are not carried out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Box<LivePod>>,
+    /// Why the apiserver would not delete it, for people; none if it would, or if nobody asked since it
+    /// is not to be replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undeletable: Option<String>,
     /// Why another pod in its place would fit nowhere (`would_not_fit`), for people; none if it would,
     /// or if none is to come there.
     #[serde(with = "known", default = "fits")]

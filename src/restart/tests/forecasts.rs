@@ -4,7 +4,8 @@ use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
 use crate::{
-    Forecast, ForecastStep, ForecastStepKind, Policy, Request, Strategy, Target, forecast,
+    Forecast, ForecastNode, ForecastStep, ForecastStepKind, Policy, Request, Strategy, Target,
+    UpdateStep, forecast,
 };
 
 /// Two hot and two warm nodes, three masters.
@@ -258,4 +259,50 @@ fn a_snapshot_blocks_not_yet_and_a_gate_is_named_before_the_steps_that_follow() 
     assert!(lines.contains(&waits), "{lines:?}");
     assert!(lines.iter().any(|line| line == "Later Restart logs-hot-1"), "{lines:?}");
     assert!(seen.never.is_empty(), "{lines:?}");
+}
+
+#[test]
+fn the_step_and_the_fields_of_each_pod_are_told_whether_it_is_carried_out_or_not() {
+    let mut driver = pools();
+    for line in [
+        "policy update relabel,restart,container",
+        "pause",
+        "template logs-warm-0 image=b",
+        "template logs-hot-0 label=b",
+        "template logs-hot-1 affinity=b",
+    ] {
+        play_line(&mut driver, line);
+    }
+    let seen = forecast_of(&mut driver, None);
+    let nodes = seen.steps.iter().flat_map(|step| &step.nodes);
+    let told: Vec<_> = nodes.map(|node| (node.name.as_str(), node.step, &node.because)).collect();
+    let none = Vec::new();
+    for told in &told {
+        let expected = match told.0 {
+            "logs-warm-0" => (told.0, UpdateStep::Container, &vec!["image a → b".to_owned()]),
+            name => (name, UpdateStep::Restart, &none),
+        };
+        assert_eq!(*told, expected);
+    }
+    assert_eq!(told.len(), 7);
+    let others = |forecast: &Forecast| -> Vec<String> {
+        let line = |node: &ForecastNode| {
+            format!("{} {}: {} ({})", node.name, node.step.name(), node.because[0], node.message)
+        };
+        forecast.other_updates.iter().map(line).collect()
+    };
+    let label = "logs-hot-0 relabel: label a → b (without a restart, once spec.paused is false)";
+    let affinity = "logs-hot-1 replace: affinity a → b (not carried out: spec.update.allow does not have \
+                    this step; add it there, or delete the pod yourself)";
+    assert_eq!(others(&seen), [label, affinity]);
+
+    let coordinated = asked(Strategy::Coordinated, Target::default());
+    let image = "logs-warm-0 container: image a → b (a coordinated restart does not carry it out; another \
+                 restart follows)";
+    assert_eq!(others(&forecast_of(&mut driver, Some(&coordinated))), [label, affinity, image]);
+
+    let nodes = vec!["logs-warm-1".to_owned()];
+    let another = asked(Strategy::Rolling, Target { nodes, ..Target::default() });
+    let image = "logs-warm-0 container: image a → b (with its restart)";
+    assert_eq!(others(&forecast_of(&mut driver, Some(&another))), [label, affinity, image]);
 }

@@ -64,7 +64,10 @@ async fn every_option_is_in_the_request() {
 async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_with_the_list() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("restart --skip-rule quorum", 64).await;
-    assert!(error.contains("cannot be skipped: only allowOutage (in one request, --allow-outage;"), "{error}");
+    assert!(
+        error.contains("cannot be skipped: only allowOutage (in one request, --allow-outage;"),
+        "{error}"
+    );
     let error = fixture.fails("restart --skip-rule unreplicated_index", 64).await;
     assert!(error.contains("--allow-unreplicated"), "{error}");
     let error = fixture.fails("restart --skip-rule one_master", 64).await;

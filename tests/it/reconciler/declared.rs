@@ -1,5 +1,7 @@
 //! Declared clusters: their objects are made in order, whoever is killed, and nobody else's is touched.
 
+mod refused;
+
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -83,8 +85,12 @@ async fn empty() -> (ApiServer, Client) {
 }
 
 async fn declare(client: &Client) -> SearchCluster {
+    create(client, declared()).await
+}
+
+async fn create(client: &Client, cluster: Value) -> SearchCluster {
     let clusters: Api<SearchCluster> = Api::namespaced(client.clone(), NAMESPACE);
-    let cluster = serde_json::from_value(declared()).expect("a SearchCluster");
+    let cluster = serde_json::from_value(cluster).expect("a SearchCluster");
     clusters.create(&PostParams::default(), &cluster).await.expect("it is created")
 }
 

@@ -76,7 +76,11 @@ async fn an_outage_is_allowed_by_one_request_and_the_next_one_waits_again() {
     fixture.annotate(annotation::CANCEL, Some("r1")).await;
     ask("r2", true).await;
     let over = fixture.until_over("r2").await;
-    assert_eq!((over.outcome, over.nodes, over.allowed_outage), (Outcome::Done, 1, true), "{over:?}");
+    assert_eq!(
+        (over.outcome, over.nodes, over.allowed_outage),
+        (Outcome::Done, 1, true),
+        "{over:?}"
+    );
     assert_eq!(fixture.starts("logs-1").await, 2);
     let before = fixture.until_over("r1").await;
     assert_eq!((before.nodes, before.allowed_outage), (0, false), "{before:?}");

@@ -51,9 +51,18 @@ impl Program {
         Some((status, answer.split_once("\r\n\r\n")?.1.to_owned()))
     }
 
-    async fn until_ready(&self) {
+    pub(super) async fn until_ready(&self) {
         eventually("it is ready", async || {
             self.get("/readyz").await.filter(|(status, _)| *status == 200)
+        })
+        .await;
+    }
+
+    /// Waits until its metrics have this line.
+    pub(super) async fn until_metric(&self, line: &str) {
+        eventually(line, async || {
+            let (_, metrics) = self.get("/metrics").await.filter(|(status, _)| *status == 200)?;
+            metrics.lines().any(|one| one == line).then_some(())
         })
         .await;
     }
@@ -111,16 +120,13 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
         "stayput_restarts_total{outcome=\"done\",strategy=\"rolling\"} 1",
         "stayput_restart_phase_seconds_count{phase=\"stop\",strategy=\"rolling\"} 3",
         "stayput_restart_phase_seconds_count{phase=\"start\",strategy=\"rolling\"} 3",
+        "stayput_updated_nodes_total{step=\"restart\"} 3",
         "stayput_pending_restart{cluster=\"default/logs\"} 0",
         "stayput_debts{cluster=\"default/logs\"} 0",
         "stayput_requests_total{to=\"manager\",kind=\"stop\",outcome=\"ok\"} 3",
         "stayput_conflicts_total 0",
     ] {
-        eventually(line, async || {
-            let (_, metrics) = first.get("/metrics").await.filter(|(status, _)| *status == 200)?;
-            metrics.contains(line).then_some(())
-        })
-        .await;
+        first.until_metric(line).await;
     }
     let (_, metrics) = first.get("/metrics").await.expect("an answer");
     only_what_is_written_down(&metrics);

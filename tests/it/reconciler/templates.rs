@@ -1,17 +1,20 @@
 //! Edited templates of an OnDelete StatefulSet, carried out in the pods that exist.
 
+mod forbidden;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use stayput_restart::{Ledger, Outcome};
 
 use super::containers::Containers;
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::eventually;
+use super::program::Program;
 
 const REVISION: &str = "controller-revision-hash";
 
@@ -115,13 +118,21 @@ async fn pods(fixture: &Fixture) -> BTreeMap<&'static str, (Option<String>, Opti
     found
 }
 
+/// The messages of all events with this reason.
+async fn events(fixture: &Fixture, reason: &str) -> Vec<String> {
+    let list = fixture.api::<Event>().list(&ListParams::default()).await.expect("an answer");
+    let events = list.items.into_iter().filter(|event| event.reason.as_deref() == Some(reason));
+    events.filter_map(|event| event.message).collect()
+}
+
 #[tokio::test]
 async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
     let mut set = Set::new(&fixture, "OnDelete").await;
     fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
-    let reconciler = Reconciler::start(fixture.client.clone());
+    let (_directory, kubeconfig) = fixture.kubeconfig();
+    let program = Program::start(&kubeconfig, "only");
     fixture.until_seen().await;
     let first = pods(&fixture).await;
 
@@ -134,6 +145,7 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
     assert_eq!(fixture.pod("logs-1").await.metadata.labels.expect("labels")["team"], "a");
     assert_eq!(fixture.processes(), processes, "every process goes on");
     assert_eq!(pods(&fixture).await, first);
+    program.until_metric("stayput_updated_nodes_total{step=\"relabel\"} 3").await;
 
     // An image: new containers in the same pods.
     let mut image = template("search:2", "hot");
@@ -168,12 +180,27 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
         .await;
     for entry in &over.status.expect("a status").ledger.history {
         assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+        assert_eq!(json!(entry.steps), json!({"container": 3}));
     }
+    let entry = fixture.restart("r1", "rolling").await;
+    assert_eq!(json!(entry.steps), json!({"restart": 3}), "{entry:?}");
+    // The nodes of restarts were given labels, too: they count as what was done with them.
+    for (step, nodes) in [("relabel", 3), ("container", 6), ("restart", 3)] {
+        let line = format!("stayput_updated_nodes_total{{step=\"{step}\"}} {nodes}");
+        program.until_metric(&line).await;
+    }
+    let mut relabelled = events(&fixture, "PodRelabelled").await;
+    relabelled.sort();
+    let said = |name: &str| {
+        let fields = "metadata.labels.team: a is new";
+        format!("{name} gets what its template has now, and its engine goes on: {fields}")
+    };
+    assert_eq!(relabelled, NODES.map(said), "one for a change, and none for a look");
     let deleted = |asked: &stayput_standin::apiserver::Asked| {
         asked.verb == "delete" && asked.resource == "pods"
     };
     assert_eq!(fixture.server.counts().matching(deleted), 0);
-    reconciler.end().await;
+    assert_eq!(program.end().await, Some(0));
     containers.end();
 }
 

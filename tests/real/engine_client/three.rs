@@ -103,6 +103,7 @@ fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Mem
         assert_eq!(node.version, Some(engine.version));
         assert!(node.roles.as_ref().is_some_and(|roles| roles.contains("data")), "{node:?}");
         let started = u128::from(node.jvm_start_ms.expect("a time"));
+        assert!(node.heap_max.is_some_and(|heap| heap > 64 << 20), "{node:?}");
         assert!(started < now && started + 3_600_000 > now, "{started} of {now}");
     }
     let Voting::Configurations { committed, accepted, exclusions } = voting else {

@@ -38,6 +38,16 @@ fn with(change: Value) -> Value {
     object
 }
 
+/// What makes the smallest one a declared cluster of these node sets.
+fn with_sets(node_sets: Value) -> Value {
+    json!({
+        "pods": null,
+        "manager": null,
+        "engine": {"distribution": "opensearch", "version": "2.19.3"},
+        "nodeSets": node_sets,
+    })
+}
+
 pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
     let table = [
         (json!({"pods": null}), "spec", "write either pods"),
@@ -150,6 +160,32 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
             "supported values",
         ),
         (json!({"restart": {"maxUnavailabel": 2}}), "spec.restart.maxUnavailabel", "unknown field"),
+        (
+            json!({"update": {"mode": "inPlace", "allow": []}}),
+            "spec.update",
+            "name steps there, or set update.mode to off",
+        ),
+        (
+            with_sets(json!([{"name": "a", "count": 1}, {"name": "a", "count": 2}])),
+            "spec.nodeSets[1]",
+            "Duplicate value",
+        ),
+        (
+            with_sets(json!([{"name": "a", "count": 0}])),
+            "spec.nodeSets[0].count",
+            "greater than or equal to 1",
+        ),
+        (
+            with_sets(json!([{"name": "a", "count": 1001}])),
+            "spec.nodeSets[0].count",
+            "less than or equal to 1000",
+        ),
+        (with_sets(json!([{"name": "A_b", "count": 1}])), "spec.nodeSets[0].name", "should match"),
+        (
+            with_sets(json!([{"name": "a".repeat(47), "count": 1}])),
+            "metadata.name",
+            "which may have 52 characters: shorten one of them",
+        ),
         (json!({"paused": "yes"}), "spec.paused", "must be of type boolean"),
         (json!({"stopped": ["a", "a"]}), "spec.stopped[1]", "Duplicate value"),
     ];
@@ -159,6 +195,43 @@ pub(super) fn bad_objects_are_refused_with_field_and_remedy(admin: &Kubectl) {
             .expect_err(&format!("{change} was taken"));
         assert!(refused.contains(field), "{change}: no {field} in {refused}");
         assert!(refused.contains(remedy), "{change}: no {remedy} in {refused}");
+    }
+}
+
+/// What must not change is refused when it does, and everything else may.
+pub(super) fn some_things_stay_as_they_are(admin: &Kubectl) {
+    let declared = |change: Value| {
+        let mut object = with(with_sets(json!([{"name": "all", "count": 3}])));
+        for (key, value) in change.as_object().expect("fields") {
+            object["spec"]["engine"][key] = value.clone();
+        }
+        object
+    };
+    let attached = smallest();
+    let apply = |name: &str, mut object: Value| {
+        object["metadata"]["name"] = name.into();
+        admin.attempt(&APPLY, &object.to_string())
+    };
+    apply("attached", attached.clone()).expect("an attached cluster");
+    apply("declared", declared(json!({}))).expect("a declared cluster");
+    let version = json!({"version": "2.19.4"});
+    apply("declared", declared(version)).expect("another version");
+    let other = json!({"distribution": "elasticsearch", "version": "8.19.0"});
+    let stays = "a cluster stays declared, or attached: make another SearchCluster";
+    for (name, object, remedy) in [
+        ("attached", declared(json!({})), stays),
+        ("declared", attached, stays),
+        ("declared", declared(other), "restore a snapshot into another SearchCluster"),
+    ] {
+        let refused = apply(name, object).expect_err(remedy);
+        assert!(refused.contains(remedy), "{name}: no {remedy} in {refused}");
+    }
+    let mut dotted = declared(json!({}));
+    dotted["metadata"]["name"] = "my.logs".into();
+    let refused = admin.attempt(&APPLY, &dotted.to_string()).expect_err("a name with a dot");
+    assert!(refused.contains("metadata.name cannot be the name of a Service"), "{refused}");
+    for name in ["attached", "declared"] {
+        admin.run(&["delete", "searchcluster", name, "--namespace", "search"]);
     }
 }
 

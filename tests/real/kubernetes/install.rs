@@ -49,9 +49,11 @@ fn installed_with_one_command() {
     people_have_their_roles(admin);
     in_one_namespace(admin);
     the_example(admin);
+    the_declared_examples(admin);
     the_patch_fits_a_stateful_set(admin);
     the_certificate_by_hand(&server);
     super::crd::bad_objects_are_refused_with_field_and_remedy(admin);
+    super::crd::some_things_stay_as_they_are(admin);
     super::crd::what_is_left_out_has_defaults(admin);
     super::crd::limits_are_numbers_or_parts(admin);
     super::crd::status_and_spec_are_apart(admin);
@@ -251,6 +253,12 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
         let args = ["delete", "pod", name, "--namespace", "stayput", "--wait=false", account];
         admin.attempt(&args, "")
     };
+    // What the reconciler asks before it stops a node.
+    let try_to_delete = |name: &str| {
+        let dry = ["delete", "pod", name, "--namespace", "stayput", "--dry-run=server", account];
+        admin.attempt(&dry, "")
+    };
+    assert!(try_to_delete("owned").expect_err("it has no role").contains("forbidden"));
     assert!(delete("owned").expect_err("it has no role").contains("forbidden"));
     applied(admin, "-k", &deploy().join("replace"));
     eventually("the binding counts", || can(admin, "delete pods", "search").then_some(()));
@@ -263,6 +271,9 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
         }
     });
     assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    let may_not = try_to_delete("one").expect_err("the policy counts for it, too");
+    assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    try_to_delete("owned").expect("it may be deleted");
     delete("owned").expect("a pod of a StatefulSet");
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
     admin.run(&["delete", "-k", deploy().join("replace").to_str().expect("a path in UTF-8")]);
@@ -317,6 +328,17 @@ fn the_example(admin: &Kubectl) {
     let secret = admin.json(&["get", "secret", "logs-admin", "--namespace", "search"]);
     assert_eq!(secret["metadata"]["annotations"][stayput_reconciler::cluster::ALLOW], "logs");
     admin.run(&["delete", "scl", "logs", "--namespace", "search"]);
+}
+
+/// Laptop, tiers and zones are taken as they are, without a warning.
+fn the_declared_examples(admin: &Kubectl) {
+    for file in ["declared-laptop.yaml", "declared-tiers.yaml", "declared-zones.yaml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kubernetes").join(file);
+        let path = path.to_str().expect("a path in UTF-8");
+        let dry = ["apply", "--dry-run=server", "--warnings-as-errors", "--filename", path];
+        let said = admin.run(&dry);
+        assert_eq!(said.trim_end(), "searchcluster.stayput.dev/logs created (server dry run)");
+    }
 }
 
 /// `examples/kubernetes/patch.yaml` on a StatefulSet with its own config and with probes that call

@@ -54,6 +54,10 @@ rules:
   - apiGroups: [""]
     resources: [services]
     verbs: [get, create, patch]
+  # Before nodes are made: whether somebody else's volume claim has the name of theirs.
+  - apiGroups: [""]
+    resources: [persistentvolumeclaims]
+    verbs: [list]
   # Deleted are those of node sets that are gone, once they have no pods.
   - apiGroups: [apps]
     resources: [statefulsets]

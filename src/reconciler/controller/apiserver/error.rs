@@ -101,9 +101,11 @@ fn names_an_object(status: &Status) -> bool {
 /// Where the roles for a call are; deleting pods has one of its own.
 fn folder_of(call: &str) -> &'static str {
     match call {
-        "delete_pod" | "get_claim" | "get_volume" | "get_node" | "list_pods_on_node" => {
+        "delete_pod" | "try_to_delete_pod" | "get_claim" | "get_volume" | "get_node"
+        | "list_pods_on_node" => {
             "deploy/replace (spec.update.allow has replace, which deletes pods)"
         }
+        "list_claims" => "deploy/declared.yaml",
         "renew" => "`kubectl stayput init`, for these objects alone",
         _ => "deploy/",
     }

@@ -1,11 +1,12 @@
 //! Calls for the objects of declared clusters.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use kube::Api;
 use kube::api::{
     ApiResource, DynamicObject, ListParams, ObjectList, ObjectMeta, Patch, PatchParams,
 };
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use stayput_declare::{CLUSTER, Kind};
 
@@ -90,6 +91,17 @@ impl Apiserver {
         let api: Api<Secret> = Api::namespaced(self.client(), namespace);
         let what = format!("Secrets of namespace {namespace}");
         self.call("list_secrets", &what, api.list(&labelled(cluster))).await
+    }
+
+    /// Name and labels of all volume claims of a namespace, as they are now.
+    pub(in crate::controller) async fn claims(
+        &self,
+        namespace: &str,
+    ) -> Result<ObjectList<PartialObjectMeta<PersistentVolumeClaim>>, ApiError> {
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client(), namespace);
+        let what = format!("PersistentVolumeClaims of namespace {namespace}");
+        let params = ListParams::default();
+        self.call("list_claims", &what, api.list_metadata(&params)).await
     }
 
     /// All pods of a namespace, as they are now.

@@ -117,7 +117,10 @@ pub(super) async fn carry_out(
         _ if is_again => Duration::ZERO,
         Verdict::Done => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
-        Verdict::Kept(_) | Verdict::Refused(_) | Verdict::Foreign(_) => REFUSED_INTERVAL,
+        Verdict::Kept(_)
+        | Verdict::Refused(_)
+        | Verdict::Foreign(_)
+        | Verdict::ForeignClaims(_) => REFUSED_INTERVAL,
     };
     verdict.log(&declared.verdict);
     declared.verdict = verdict;
@@ -142,7 +145,11 @@ async fn attempt(
     let waiting = match &verdict {
         Verdict::Done => None,
         Verdict::Waiting(waiting) => Some(waiting.as_str()),
-        Verdict::Kept(_) | Verdict::Refused(_) | Verdict::Foreign(_) | Verdict::Failed(_) => {
+        Verdict::Kept(_)
+        | Verdict::Refused(_)
+        | Verdict::Foreign(_)
+        | Verdict::ForeignClaims(_)
+        | Verdict::Failed(_) => {
             return Ok((verdict, false));
         }
     };
@@ -172,6 +179,15 @@ async fn make(
         Ok(plan) => plan,
         Err(refusals) => return Ok(Verdict::Refused(refusals)),
     };
+
+    // Apiserver: claims of somebody else that new nodes would mount.
+    if declare::makes_claims(declaration, observed) {
+        let there = read::claims(&cx.api, &declaration.namespace).await?;
+        let foreign = declare::foreign_claims(declaration, observed, &there);
+        if !foreign.is_empty() {
+            return Ok(Verdict::ForeignClaims(foreign));
+        }
+    }
 
     // Apiserver: make it.
     let made = cx.declared.applied.make(&cx.api, declaration, &plan.objects).await;

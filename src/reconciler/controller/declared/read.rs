@@ -55,6 +55,19 @@ pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Fo
     Ok(Found { observed, objects })
 }
 
+/// The volume claims that are there.
+pub(super) async fn claims(
+    api: &Apiserver,
+    namespace: &str,
+) -> Result<Vec<declare::SeenClaim>, ApiError> {
+    let list = api.claims(namespace).await?.items.into_iter();
+    let seen = |metadata: ObjectMeta| declare::SeenClaim {
+        name: metadata.name.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+    };
+    Ok(list.map(|claim| seen(claim.metadata)).collect())
+}
+
 fn names(object: &DynamicObject) -> Vec<String> {
     declare::first_masters(&object.data)
 }

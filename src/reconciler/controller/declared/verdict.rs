@@ -2,7 +2,7 @@
 
 use crate::controller::failure::Failure;
 use crate::controller::status_report::blocked;
-use stayput_declare::{Refusal, Turn};
+use stayput_declare::{ForeignClaim, Refusal, Turn};
 use stayput_restart::{Report, Time};
 
 /// How far the declaration is carried out.
@@ -18,11 +18,13 @@ pub(in crate::controller) enum Verdict {
     Kept(Refusal),
     /// There are objects of somebody else with names that are needed; nothing was changed.
     Foreign(Vec<String>),
+    /// There are volume claims of somebody else that new nodes would mount; nothing was changed.
+    ForeignClaims(Vec<ForeignClaim>),
     /// A call has failed; what was made before it is there.
     Failed(Failure),
 }
 
-/// Of so many nodes that leave the message says how far they are.
+/// So many nodes that leave, or claims, are named.
 const NAMED: usize = 3;
 
 impl Verdict {
@@ -70,6 +72,15 @@ impl Verdict {
                     objects.join(", ")
                 ),
             )),
+            Self::ForeignClaims(claims) => {
+                let mut all: Vec<String> =
+                    claims.iter().take(NAMED).map(ToString::to_string).collect();
+                if claims.len() > NAMED {
+                    all.push(format!("and {} more", claims.len() - NAMED));
+                }
+                let message = format!("{}. Nothing of the cluster was changed", all.join("; "));
+                Some(("foreign_object", "ForeignObject", message))
+            }
             Self::Failed(error) => {
                 Some(("declaration_failed", "DeclarationFailed", error.to_string()))
             }

@@ -1,5 +1,5 @@
-//! Whether pods that are to be replaced fit again where their volumes are: otherwise they would stay
-//! pending while their data waits.
+//! Whether pods that are to be replaced may be deleted, and fit again where their volumes are:
+//! otherwise their nodes would be stopped for nothing, or stay pending while their data waits.
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +34,8 @@ struct Found {
     at: Instant,
     /// The revision of the pod that would come.
     revision: String,
+    /// Why it cannot be deleted.
+    undeletable: Option<String>,
     why_not: Known<Option<String>>,
 }
 
@@ -64,7 +66,11 @@ impl Rooms {
             })
         };
         let due: Vec<&(&Arc<Facts>, &str)> = replaced.iter().filter(is_due).collect();
-        let bound = due.iter().map(|(facts, _)| is_bound(api, facts)).collect();
+        let tried = due.iter().map(|(facts, _)| undeletable(api, facts)).collect();
+        let mut undeletable: BTreeMap<String, String> =
+            join_limited(tried).await.into_iter().flatten().collect();
+        let deletable = due.iter().filter(|(facts, _)| !undeletable.contains_key(&facts.uid));
+        let bound = deletable.map(|(facts, _)| is_bound(api, facts)).collect();
         let bound: BTreeMap<String, Result<bool, ApiError>> =
             join_limited(bound).await.into_iter().collect();
         let names = due.iter().filter(|(facts, _)| matches!(bound.get(&facts.uid), Some(Ok(true))));
@@ -77,9 +83,19 @@ impl Rooms {
                 Some(Ok(true)) => judge(facts, owners, &places),
                 Some(Ok(false)) | None => Ok(None),
             };
-            let found = Found { at: Instant::now(), revision: (*revision).to_owned(), why_not };
+            let found = Found {
+                at: Instant::now(),
+                revision: (*revision).to_owned(),
+                undeletable: undeletable.remove(&facts.uid),
+                why_not,
+            };
             self.known.insert(facts.uid.clone(), found);
         }
+    }
+
+    /// Why the apiserver would not delete this pod; none if it would, or if it is not to be replaced.
+    pub(super) fn undeletable(&self, uid: &str) -> Option<String> {
+        self.known.get(uid)?.undeletable.clone()
     }
 
     /// Why another pod in the place of this one would fit nowhere; none if it would, or if none is
@@ -89,6 +105,17 @@ impl Rooms {
             return Err(unknown.clone());
         }
         self.known.get(&pod.uid).map_or(Ok(None), |found| found.why_not.clone())
+    }
+}
+
+/// Uid of a pod that the apiserver would not delete, and why. What it does not answer counts, too:
+/// after a stop the answer would come too late.
+async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<(String, String)> {
+    match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
+        Ok(()) => None,
+        // Another one has its name by now, or none.
+        Err(error) if error.is_not_found() || error.is_conflict() => None,
+        Err(error) => Some((pod.uid.clone(), error.to_string())),
     }
 }
 

@@ -67,6 +67,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             unserved_since: known.unserved_since,
             update: known.update.clone(),
             live: live(facts, port),
+            undeletable: known.undeletable.clone(),
             room: known.room.clone(),
             manager: known.manager.clone(),
             ..pod
@@ -107,6 +108,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         unserved_since: None,
         update: Ok(None),
         live: None,
+        undeletable: None,
         room: Ok(None),
         manager: Err(unknown("not asked yet")),
     }

@@ -150,6 +150,7 @@ fn nodes_are_described_as_a_whole() {
             assert!(roles.contains(master) && roles.contains("data"), "{roles:?}");
             assert!(engine.ends_with(&node.version.unwrap().to_string()));
             assert!(node.jvm_start_ms.unwrap() > 1_795_000_000_000, "{node:?}");
+            assert!(node.heap_max.unwrap() >= 128 << 20, "{node:?}");
         }
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct ForecastOutput {
     /// Nodes that are not restarted unless somebody changes something, with the first rule that blocks
     /// each.
     never: Vec<WaitingOutput>,
+    /// Nodes whose pods lack something of their templates that none of the steps carries out.
+    other_updates: Vec<StepNodeOutput>,
 }
 
 /// Where the request comes from.
@@ -77,14 +79,14 @@ enum WhenOutput {
     Later,
 }
 
-/// One node of a step.
+/// One node of a step, or one that is in none.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StepNodeOutput {
     name: String,
-    /// Why it is in this step, for people.
+    /// Why it is in this step, or what becomes of its update, for people.
     message: String,
-    /// How it is restarted: `restart`, `container`, `resize` or `replace`.
+    /// How it is brought to what is wanted: `relabel`, `restart`, `container`, `resize` or `replace`.
     step: &'static str,
     /// The fields of its pod template that need this step, with their values; the first few.
     because: Vec<String>,
@@ -118,6 +120,7 @@ impl ForecastOutput {
             waiting: forecast.waiting.iter().map(WaitingOutput::new).collect(),
             not_yet: forecast.not_yet.iter().map(WaitingOutput::new).collect(),
             never: forecast.never.iter().map(WaitingOutput::new).collect(),
+            other_updates: forecast.other_updates.iter().map(StepNodeOutput::new).collect(),
         }
     }
 }

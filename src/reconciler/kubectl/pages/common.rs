@@ -120,3 +120,9 @@ pub(super) fn update(step: UpdateStep, because: &[String]) -> Option<String> {
     let fields = if because.is_empty() { "the revision".to_owned() } else { because.join("; ") };
     is_more.then(|| format!("{}, keeps {}: {fields}", step.name(), step.keeps()))
 }
+
+/// What is said once of all nodes of a restart of which [`update`] says nothing.
+pub(super) fn only_restarted() -> String {
+    let step = UpdateStep::Restart;
+    format!("({}, unless another step is named: keeps {})", step.name(), step.keeps())
+}

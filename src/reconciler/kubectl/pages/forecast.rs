@@ -1,6 +1,6 @@
 //! A dry run: the steps of a restart in their order, and which rule blocks which nodes.
 
-use super::common::{request_summary, update};
+use super::common::{only_restarted, request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
 use crate::kubectl::format::{node_count, time_to_second};
@@ -37,6 +37,8 @@ pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     }
     if forecast.steps.is_empty() {
         page.fact("steps", "none");
+    } else {
+        page.fact("", only_restarted());
     }
     for (nodes, message) in grouped(&forecast.not_yet) {
         page.toned("not yet", Tone::Warning, format!("{nodes}: {message}"));
@@ -47,9 +49,25 @@ pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     for (nodes, message) in grouped(&forecast.waiting) {
         page.fact("waiting", format!("{nodes}: {message}"));
     }
+    add_other_updates(&forecast.other_updates, page);
     if forecast.steps.iter().any(|step| step.when == ForecastTime::Later) {
         page.fact("", ASSUMPTION);
     }
+}
+
+/// Adds what pods lack that no step carries out; nodes that lack the same share a line.
+fn add_other_updates(nodes: &[ForecastNode], page: &mut Page) {
+    for group in nodes.chunk_by(is_alike) {
+        let names: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
+        let Some(first) = group.first() else { continue };
+        let update = update(first.step, &first.because).unwrap_or_default();
+        page.fact("template", format!("{} ({}): {update}", names.join(", "), first.message));
+    }
+}
+
+/// Whether the same is done with two nodes, for the same reason.
+fn is_alike(one: &ForecastNode, other: &ForecastNode) -> bool {
+    (&one.message, one.step, &one.because) == (&other.message, other.step, &other.because)
 }
 
 fn basis(forecast: &Forecast) -> String {
@@ -77,10 +95,7 @@ fn add_step(number: usize, step: &ForecastStep, page: &mut Page) {
         ForecastTime::Later => "",
     };
     let mut name = format!("step {number}");
-    let same = |one: &ForecastNode, other: &ForecastNode| {
-        (&one.message, one.step, &one.because) == (&other.message, other.step, &other.because)
-    };
-    for group in step.nodes.chunk_by(same) {
+    for group in step.nodes.chunk_by(is_alike) {
         let nodes: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
         let reason = group.first().map_or("", |node| &node.message);
         page.fact(&name, format!("{when}{action}{} ({reason})", nodes.join(", ")));

@@ -54,7 +54,7 @@ fn row(entry: &HistoryEntry) -> [String; 7] {
         time_to_second(entry.started),
         rounded_duration(entry.seconds),
         entry.strategy.as_str().to_owned(),
-        nodes(entry),
+        nodes_by_step(entry),
         entry.outcome.as_str().to_owned(),
         entry.id.clone(),
         reason(entry),
@@ -73,8 +73,8 @@ pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
     parts.join("; ")
 }
 
-/// How many nodes, and how many of them by a step beyond their process.
-fn nodes(entry: &HistoryEntry) -> String {
+/// How many nodes, and how many of them by each step.
+pub(in crate::kubectl) fn nodes_by_step(entry: &HistoryEntry) -> String {
     let steps: Vec<String> =
         entry.steps.iter().map(|(step, count)| format!("{count} {step}")).collect();
     match steps.is_empty() {

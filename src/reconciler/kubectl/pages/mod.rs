@@ -18,7 +18,7 @@ pub(super) use diff::diff;
 pub(super) use doctor::doctor;
 pub(super) use dry_run::dry_run;
 pub(super) use forecast::forecast;
-pub(super) use history::{history, history_of_all, reason as reason_in_history};
+pub(super) use history::{history, history_of_all, nodes_by_step, reason as reason_in_history};
 pub(super) use init::init;
 pub(super) use plan::plan;
 pub(super) use status::status;

@@ -1,11 +1,11 @@
 //! `plan` without a dry run: what the status says about what is next, and what the nodes wait for.
 
-use super::common::{NOT_PROCESSED, message, request_summary};
+use super::common::{NOT_PROCESSED, message, only_restarted, request_summary, update};
 use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Code, Member, OnConfigChange, Report, Restart, Step};
+use stayput_restart::{Code, Member, OnConfigChange, Report, Restart, Step, UpdateStep};
 
 /// `no_forecast` is why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
@@ -32,6 +32,7 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
         (None, Some(Err(error))) => page.toned("next", Tone::Bad, error.to_string()),
         (None, None) => add_idle(view, report, &mut page),
     }
+    add_updates(report, &mut page);
     if let Some(queued) = &status.ledger.queued {
         page.fact("queued", request_summary(queued));
     }
@@ -62,6 +63,20 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
         page.fact("", ORDER_LIMITS);
     }
     page.fact("finished", node_count(in_steps(&[Step::Finished]).len()));
+}
+
+/// Adds what the nodes lack of their pod templates, or are being given of them.
+fn add_updates(report: &Report, page: &mut Page) {
+    let updates = report.nodes.iter().filter_map(|node| {
+        let update = update(node.step?, &node.because)?;
+        Some(format!("{}: {update}", node.name))
+    });
+    for update in updates {
+        page.fact("template", update);
+    }
+    if report.nodes.iter().any(|node| node.step == Some(UpdateStep::Restart)) {
+        page.fact("", only_restarted());
+    }
 }
 
 fn add_idle(view: &ClusterView, report: &Report, page: &mut Page) {

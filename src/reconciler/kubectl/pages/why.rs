@@ -1,6 +1,8 @@
 //! `why`: one page about one node.
 
-use super::common::{NOT_PROCESSED, add_outage, ignored_changes, message, phase_of, tone_of_outcome, update};
+use super::common::{
+    NOT_PROCESSED, add_outage, ignored_changes, message, phase_of, tone_of_outcome, update,
+};
 use super::forecast::add_node;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;

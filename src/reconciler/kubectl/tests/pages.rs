@@ -45,6 +45,18 @@ fn the_step_of_each_node_and_its_fields_are_shown() {
     assert!(page.ends_with(&line), "{page}");
     let why = pages::why(&view, &view.pods[1], now(), PLAIN);
     assert!(why.contains("template") && why.contains(image), "{why}");
+    let update =
+        format!("template    logs-1: container, keeps pod, address and volumes: {image}\n");
+    let kept = "            (restart, unless another step is named: keeps container, pod, address and volumes)\n";
+    let plan = pages::plan(&view, "nobody answers", PLAIN);
+    assert!(plan.contains(&format!("finished    1 node\n{update}{kept}")), "{plan}");
+    // A person may decide against a field that needs another pod, also if nothing is under way.
+    let mut rest = idle();
+    let affinity = "spec.affinity: {} is new";
+    rest["nodes"] = json!([{"name": "logs-0", "step": "replace", "because": [affinity]}]);
+    let plan = pages::plan(&super::view(&rest, &Value::Null, pods()), "nobody answers", PLAIN);
+    let update = format!("template    logs-0: replace, keeps name and volume claims: {affinity}\n");
+    assert!(plan.contains(&update), "{plan}");
 
     status["history"] = json!([{
         "id": "u", "strategy": "rolling", "outcome": "done", "reason": "",

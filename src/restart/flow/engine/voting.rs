@@ -33,8 +33,7 @@ pub(in crate::flow) fn hands_over(
         return Ok(false);
     }
     let Some(votes) = votes(context)? else { return Ok(false) };
-    let allows_outage =
-        |restart: &Restart| context.policy.allows_outage_for(&restart.request);
+    let allows_outage = |restart: &Restart| context.policy.allows_outage_for(&restart.request);
     match none_but(context, ledger, None, votes.excluded) {
         Err(_) if ledger.restart.as_ref().is_some_and(allows_outage) => Ok(false),
         none_beside => none_beside.map(|()| true),

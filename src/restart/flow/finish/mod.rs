@@ -6,6 +6,7 @@ pub(super) mod show_phases;
 use super::history::record_end;
 use super::member::update::is_for_updates;
 use super::observed::is_to_be_stopped;
+use super::requests::drift::remember_reverted;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
@@ -57,6 +58,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
         (None, _) => {}
     }
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
+    changes.ledger.extend(remember_reverted(context, ledger, restart));
     changes.merge(record_end(context, restart, ending, finished(restart)));
     changes.change(LedgerChange::CloseRestart);
     changes

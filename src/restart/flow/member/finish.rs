@@ -1,5 +1,6 @@
 //! The end of a member in a restart.
 
+use super::update::kept_heap;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::engine::{allocation, record, voting};
@@ -27,6 +28,11 @@ pub(in crate::flow) fn finish_member(
         ),
     };
     changes.event(Some(uid), reason, message);
+    if ending.outcome == Outcome::Done
+        && let Some(kept) = kept_heap(context, member)
+    {
+        changes.event(Some(uid), Reason::HeapUnchanged, kept);
+    }
     let restart = ledger.restart.as_ref();
     let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
     // One that only waited is left out alone, unless the restart needs all of its nodes.

@@ -2,12 +2,13 @@
 //! sources have.
 
 use super::open::{open, remember};
-use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
+use super::own_ids::{ended, last_try, next_try, short_id, try_of, was_left_out};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::{is_to_be_stopped, is_window_open};
 use crate::index::Index;
+use crate::ledger::LedgerChange;
 use crate::{
     Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
 };
@@ -103,6 +104,25 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     };
     changes.merge(open(context, request));
     changes
+}
+
+/// Remembers the config that all nodes are on at the end of a restart that was for another one, which
+/// was taken back meanwhile. That other one is a change again when it comes back.
+pub(in crate::flow) fn remember_reverted(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Option<LedgerChange> {
+    let id = change_id(context);
+    let is_on_it = |pod: &Pod| {
+        let run = Index::manager_of(pod).ok().and_then(|manager| manager.run.as_ref());
+        let runs_on = run.and_then(|run| run.checksum.as_ref());
+        matches!(&pod.sources, Sources::Checksum(wanted) if Some(wanted) == runs_on)
+    };
+    let is_reverted = is_for_configs(restart)
+        && try_of(&id, &restart.request.id).is_none()
+        && context.index.pods().all(is_on_it);
+    is_reverted.then(|| remember(context, &next_try(ledger, id)))
 }
 
 /// Why a changed config of some nodes will not be seen.

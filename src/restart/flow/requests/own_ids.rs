@@ -11,7 +11,7 @@ pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
 }
 
 /// Which request of this change an id is, from 1; none if it is of another change.
-fn try_of(id: &str, handled: &str) -> Option<u32> {
+pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
     match handled.strip_prefix(id)? {
         "" => Some(1),
         rest => rest.strip_prefix('-')?.parse().ok(),

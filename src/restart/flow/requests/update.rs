@@ -4,10 +4,12 @@ use super::open::{open, remember};
 use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::member::update::{BY_UPDATE, labels::relabel, planned_update, why_left_out};
+use crate::flow::member::update::{
+    BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
+};
 use crate::flow::observed::is_window_open;
 use crate::{
-    Action, Code, Ledger, Pod, PodUpdate, Request, Strategy, Target, UpdateStep, annotation,
+    Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep, annotation,
 };
 use stayput_reuse::Note;
 
@@ -30,10 +32,10 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
             Ok(None) => continue,
             Ok(Some(update)) => update,
         };
-        if !context.policy.update.contains(&update.step) {
-            changes.wait(&pod.uid, Code::UpdateNotAllowed, not_allowed(update));
+        if let Some(why) = why_not_allowed(context.policy, pod, update) {
+            changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !cluster.paused {
-            changes.actions.extend(relabel_at_once(pod, update));
+            changes.merge(relabel_at_once(pod, update));
         } else if is_idle
             && why_left_out(context, ledger, pod).is_none()
             && planned_update(context.policy, Strategy::Rolling, pod).is_some()
@@ -62,17 +64,28 @@ fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     !owed && !ledger.under_way().any(|member| member.pod_uid == pod.uid)
 }
 
-/// The patch of a pod whose engine goes on. Images of containers beside it go with the label of the
-/// revision: between two requests the owner could want the old ones again, and nobody would see that
-/// the pod has others.
-fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Option<Action> {
-    let live = pod.live.as_ref()?;
+/// The patch of a pod whose engine goes on, and its event. Images of containers beside it go with the
+/// label of the revision: between two requests the owner could want the old ones again, and nobody
+/// would see that the pod has others.
+fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
+    let mut changes = Changes::default();
+    let Some(live) = &pod.live else { return changes };
     let mut images = update.patch.images.clone();
     images.retain(|container, change| {
         change.seen = live.images.get(container).cloned();
         change.seen != change.wanted
     });
-    relabel(pod, live, update, images)
+    let Some(action) = relabel(pod, live, update, images) else { return changes };
+    if action.gives_revision() {
+        let message = format!(
+            "{} gets what its template has now, and its engine goes on: {}",
+            pod.name,
+            update.fields()
+        );
+        changes.event(Some(&pod.uid), Reason::PodRelabelled, message);
+    }
+    changes.actions.push(action);
+    changes
 }
 
 /// Requests a restart of these pods, unless one for the same templates was requested last. If that
@@ -138,14 +151,4 @@ fn update_id(context: &Context<'_>) -> String {
     wanted.dedup();
     let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();
     short_id("update", contents)
-}
-
-/// Why the update of a pod is not carried out, and what to do.
-fn not_allowed(update: &PodUpdate) -> String {
-    let step = update.step.name();
-    format!(
-        "its pod template has changed and needs the step {step}, which spec.update.allow does not \
-         have: add it there, or delete the pod yourself ({})",
-        update.fields()
-    )
 }

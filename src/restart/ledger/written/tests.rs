@@ -75,6 +75,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
     Box::new(MemberUpdate {
         update,
         container_id: Some(format!("containerd://{number:064x}")),
+        heap: Some(31 << 30),
         claims: [format!("data-logs-production-hot-{number:05}")].into(),
         given_up_id: None,
         late_since: None,

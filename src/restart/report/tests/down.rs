@@ -38,6 +38,7 @@ fn engine(nodes: &[&str], color: Color) -> Engine {
         roles_unknown: false,
         zone: None,
         version: "8.19.0".into(),
+        heap_max: None,
         snapshot: None,
     };
     let health = Health {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::{Check, refuse};
-use crate::rules::LAST_RESORT;
 use crate::lookup::OwnNames;
+use crate::rules::LAST_RESORT;
 use crate::{Code, Engine, Node, Voting};
 
 #[derive(Debug)]

@@ -45,6 +45,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
                 roles_unknown: false,
                 zone: None,
                 version: "8.19.0".to_owned(),
+                heap_max: None,
                 snapshot: None,
             }
         })
@@ -136,6 +137,7 @@ fn pod(name: &str) -> Pod {
         crash_looping: false,
         outdated: None,
         deadly_probe: None,
+        undeletable: None,
         room: Ok(None),
         leaving: None,
         phase_applied_by: None,

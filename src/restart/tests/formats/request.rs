@@ -51,7 +51,11 @@ fn what_cannot_be_understood_is_refused_in_a_sentence() {
         ("no pattern", r#"{"id":"a","allowUnreplicated":[""]}"#, "is not a pattern"),
         ("a bad pattern", r#"{"id":"a","allowUnreplicated":["a***"]}"#, "such as \"logs-*\""),
         ("consent to everything by mistake", r#"{"id":"a","allowUnreplicated":true}"#, "expected"),
-        ("consent to an outage by a word", r#"{"id":"a","allowOutage":"true"}"#, "expected a boolean"),
+        (
+            "consent to an outage by a word",
+            r#"{"id":"a","allowOutage":"true"}"#,
+            "expected a boolean",
+        ),
         ("consent to an outage by a number", r#"{"id":"a","allowOutage":1}"#, "expected a boolean"),
         ("consent to an outage, mistyped", r#"{"id":"a","allowoutage":true}"#, "allowoutage"),
         ("an id that is a number", r#"{"id":7}"#, "expected a string"),

@@ -3,8 +3,8 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Request, Restart, Resume, Sources,
-    StartDebt, Step, Strategy,
+    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Request, Restart, Resume,
+    Sources, StartDebt, Step, Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
 

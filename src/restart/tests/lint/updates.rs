@@ -209,11 +209,15 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
     }
 }
 
-/// Another pod in the place of one that is replaced must fit.
+/// A pod that is replaced can be deleted, and another one in its place fits.
 pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let member = facts.member(uid).filter(|member| member.step == Step::Restarting);
     let fixed = member.and_then(|member| member.update.as_ref());
     let is_replaced = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Replace);
+    let kept = facts.pod(uid).and_then(|pod| pod.undeletable.as_ref());
+    if is_replaced && let Some(why) = kept {
+        wrong.push(format!("S12: {uid} is to be replaced, and cannot be deleted: {why}"));
+    }
     let room = facts.pod(uid).map(|pod| &pod.room);
     if is_replaced && room.is_some_and(|room| *room != Ok(None)) {
         wrong.push(format!("S12: {uid} is to be replaced, and would not fit: {room:?}"));
@@ -268,9 +272,15 @@ pub(super) fn is_for_updates(restart: &Restart) -> bool {
     restart.request.by.as_deref() == Some("spec.update")
 }
 
-/// Nothing is to be updated, or somebody wants the node to be stopped.
+/// Nothing is to be updated, or not this way; or somebody wants the node to be stopped.
 pub(super) fn is_left_out(facts: &Facts, restart: &Restart, uid: &str) -> bool {
-    let is_needless = facts.pod(uid).is_some_and(|pod| pod.update == Ok(None));
+    let is_needless = facts.pod(uid).is_some_and(|pod| match &pod.update {
+        Ok(Some(update)) => {
+            !facts.policy.update.contains(&update.step) || pod.undeletable.is_some()
+        }
+        Ok(None) => true,
+        Err(_) => false,
+    });
     let is_to_be_stopped = facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod));
     let is_stopped = facts.manager(uid).is_some_and(|one| one.desired == Desired::Stopped)
         && facts.start_debt(uid).is_none();

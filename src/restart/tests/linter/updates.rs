@@ -257,6 +257,9 @@ fn a_pod_that_is_deleted_in_the_wrong_moment_is_found() {
     moment.finds("logs-2 is deleted twice", |one| one.pod().terminating = true);
     let stops = Moment::of(&lines, |made, _| has(made, is_stop));
     for moment in [&moment, &stops] {
+        moment.finds("is to be replaced, and cannot be deleted", |one| {
+            one.pod().undeletable = Some("pods are forbidden to be deleted".into());
+        });
         moment.finds("is to be replaced, and would not fit", |one| {
             one.pod().room = Ok(Some("the node is full".into()));
         });

@@ -66,6 +66,9 @@ pub(super) enum Fault {
     /// Its Kubernetes node, which its volume is on, takes no other pod; or does again.
     Cordoned(usize),
     Uncordoned(usize),
+    /// The apiserver lets us delete no pod; or does again.
+    DeletionForbidden,
+    DeletionAllowed,
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -200,6 +203,8 @@ impl Fault {
             Self::Template(which) => format!("template logs-* {}", TEMPLATES[which]),
             Self::Cordoned(node) => format!("the node of {} is cordoned", name(node)),
             Self::Uncordoned(node) => format!("the node of {} is uncordoned", name(node)),
+            Self::DeletionForbidden => "pods must not be deleted".into(),
+            Self::DeletionAllowed => "pods may be deleted".into(),
             Self::Crash => "crash".into(),
             Self::ControllerAway(minutes) => {
                 play_line(driver, "crash");
@@ -254,8 +259,9 @@ impl Fault {
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
             | Template(_) | Pause | Resume | WindowsClosed(_) | Cancel | AskAgain
-            | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_) | AllSourcesMove | AllSourcesBecome(_)
-            | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
+            | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_) | AllSourcesMove
+            | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed | Crash | Stale
+            | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -325,6 +331,8 @@ pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>>
         8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
         1 => (0_usize..5).prop_map(Fault::Cordoned),
         1 => (0_usize..5).prop_map(Fault::Uncordoned),
+        1 => Just(Fault::DeletionForbidden),
+        1 => Just(Fault::DeletionAllowed),
     ];
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(mut changes, faults)| {

@@ -168,6 +168,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             limits.deferred.insert(size.into());
         }),
         ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
+        ["heap", "of", node, "is", mebibytes] => {
+            let bytes = mebibytes.parse::<u64>().expect("a number of MiB") << 20;
+            driver.world.engine.heaps.insert(node.into(), bytes);
+        }
+        ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
+        ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;
         }

@@ -110,6 +110,7 @@ scenarios! {
     control_plane_lost
     control_plane_lost_coordinated
     controller_crash
+    config_reverted
     coordinated_cancelled_pod_on_another
     coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
@@ -246,6 +247,7 @@ scenarios! {
     update_kept_stopped_late
     update_kept_stopped_without_vote
     update_nobody_looks
+    update_not_deletable
     update_of_a_person
     update_owed
     maintenance_windows
@@ -256,6 +258,7 @@ scenarios! {
     update_replace
     update_reverted
     update_size
+    update_size_heap
     update_size_infeasible
     update_size_lower
     update_size_and_image

@@ -35,6 +35,8 @@ pub(crate) struct Searching {
     pub(crate) votes: QuorumAfterStop,
     pub(crate) shards: Shards,
     pub(crate) searchable_snapshots: BTreeSet<String>,
+    /// The largest heap of each node whose engine says it, in bytes.
+    pub(crate) heaps: BTreeMap<String, u64>,
     /// The snapshots that are being taken, by name of the node.
     pub(crate) snapshots: BTreeMap<String, RunningSnapshot>,
     pub(crate) allocation: Allocation,
@@ -62,6 +64,7 @@ impl Searching {
             shards: Shards::default(),
             searchable_snapshots: BTreeSet::new(),
             snapshots: BTreeMap::new(),
+            heaps: BTreeMap::new(),
             allocation: Allocation::default(),
             keeps_records: false,
             records: BTreeMap::new(),
@@ -194,6 +197,7 @@ impl Searching {
             roles_unknown: self.silent.contains(name),
             zone: self.roles[name].zone.clone(),
             version: "8.19.0".into(),
+            heap_max: self.heaps.get(name).copied(),
             snapshot: self.snapshots.get(name).cloned(),
         };
         let record = |(id, record): (&String, &Announced)| Record {

@@ -99,6 +99,8 @@ pub(crate) struct Limits {
     pub(crate) is_full: bool,
     /// Its volume is on its Kubernetes node, which does not take it again.
     pub(crate) would_not_fit: bool,
+    /// The apiserver lets nobody delete it.
+    pub(crate) is_kept: bool,
 }
 
 /// The pod's part of spec and status, and its kubelet's work.
@@ -166,6 +168,13 @@ impl Living {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
         let is_asked = self.limits.would_not_fit && update.step == UpdateStep::Replace;
         is_asked.then(|| "another pod in its place would not fit: the node is cordoned".to_owned())
+    }
+
+    /// Why the apiserver would not delete it, if another one is to come.
+    pub(crate) fn why_it_is_not_deleted(&self) -> Option<String> {
+        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let is_asked = self.limits.is_kept && update.step == UpdateStep::Replace;
+        is_asked.then(|| "pods are forbidden to be deleted: apply deploy/replace".to_owned())
     }
 
     /// No container of the manager runs.
@@ -305,6 +314,7 @@ impl Living {
         self.limits.deferred.clear();
         self.limits.low.clear();
         self.limits.would_not_fit = false;
+        self.limits.is_kept = false;
         self.limits.infeasible.remove(&self.labelled["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);

@@ -56,6 +56,7 @@ pub(super) fn node(node: &engine_client::Node, zone: &str) -> Node {
         roles_unknown: node.roles.is_none(),
         zone: node.attributes.get(zone).cloned(),
         version: node.version.as_ref().map(ToString::to_string).unwrap_or_default(),
+        heap_max: node.heap_max,
         snapshot: node.snapshot.as_ref().map(|running| RunningSnapshot {
             name: running.name.clone(),
             since: Time(running.since_ms),

@@ -15,6 +15,7 @@ fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client
         roles: roles.map(|roles| roles.iter().map(|role| (*role).to_owned()).collect()),
         version: roles.map(|_| "2.19.3".parse().unwrap()),
         jvm_start_ms: None,
+        heap_max: None,
         snapshot: None,
     }
 }

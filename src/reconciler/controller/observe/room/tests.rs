@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_restart::{Known, Policy, UpdateStep};
-use stayput_standin::apiserver::ApiServer;
+use stayput_restart::{self as restart, Known, Policy, UpdateStep};
+use stayput_standin::apiserver::{ApiServer, Fault, How};
 
 use super::Rooms;
 use crate::cluster::SearchCluster;
@@ -128,6 +128,11 @@ impl Fixture {
 
     /// What is found out of these pods.
     async fn rooms(&self, pods: &[Arc<Facts>]) -> Vec<Known<Option<String>>> {
+        let (rooms, all) = self.read(pods).await;
+        all.iter().map(|pod| rooms.why_not(pod)).collect()
+    }
+
+    async fn read(&self, pods: &[Arc<Facts>]) -> (Rooms, Vec<restart::Pod>) {
         let cluster: SearchCluster = serde_json::from_value(json!({
             "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
         }))
@@ -148,7 +153,13 @@ impl Fixture {
         let both: Vec<_> = pods.iter().zip(&all).collect();
         let mut rooms = Rooms::default();
         rooms.read(&self.api, &policy, &both, &owners, &ages).await;
-        all.iter().map(|pod| rooms.why_not(pod)).collect()
+        (rooms, all)
+    }
+
+    /// Whether these pods can be deleted; none is.
+    async fn deletable(&self, pods: &[Arc<Facts>]) -> Vec<Option<String>> {
+        let (rooms, all) = self.read(pods).await;
+        all.iter().map(|pod| rooms.undeletable(&pod.uid)).collect()
     }
 
     fn reads(&self, resource: &str) -> u64 {
@@ -177,6 +188,32 @@ async fn the_node_of_a_local_volume_is_read_once_and_that_of_any_other_volume_ne
     );
     assert!(why.contains("4096 MiB memory of which 0 MiB are left"), "{why}");
     assert_eq!(fixture.reads("nodes"), 1, "for both pods");
+}
+
+#[tokio::test]
+async fn the_apiserver_is_asked_whether_it_would_delete_a_pod_and_deletes_none() {
+    let fixture = Fixture::new().await;
+    let pod = [fixture.pod("logs-0", "topology.kubernetes.io/zone").await];
+    assert_eq!(fixture.deletable(&pod).await, [None]);
+    let pods: Api<Pod> = Api::namespaced(fixture.client.clone(), "default");
+    let there = pods.get("logs-0").await.expect("it is there");
+    assert_eq!(there.metadata.deletion_timestamp, None);
+
+    let forbidden = Fault::new(How::Refuse(403)).verb("delete").resource("pods");
+    fixture.server.inject(forbidden);
+    let before = fixture.reads("persistentvolumeclaims");
+    let why = fixture.deletable(&pod).await[0].clone().expect("it is forbidden");
+    assert!(
+        why.contains("give the reconciler's service account the roles of deploy/replace"),
+        "{why}"
+    );
+    assert_eq!(fixture.reads("persistentvolumeclaims"), before, "nothing else is of interest then");
+    // What is not answered may be forbidden as well.
+    fixture.server.inject(Fault::new(How::Refuse(500)).verb("delete").resource("pods"));
+    assert!(fixture.deletable(&pod).await[0].is_some());
+    // Another one has its name by now.
+    pods.delete("logs-0", &DeleteParams::default().grace_period(0)).await.expect("it is deleted");
+    assert_eq!(fixture.deletable(&pod).await, [None]);
 }
 
 #[tokio::test]

@@ -29,11 +29,12 @@ const ALWAYS: [Right; 10] = [
 const UPDATES: [Right; 2] =
     [right("get", "apps", "controllerrevisions", ""), right("patch", "", "pods", "resize")];
 /// With `spec.nodeSets`.
-const DECLARED: [Right; 4] = [
+const DECLARED: [Right; 5] = [
     right("patch", "apps", "statefulsets", ""),
     right("patch", "", "secrets", ""),
     right("patch", "", "configmaps", ""),
     right("patch", "", "services", ""),
+    right("list", "", "persistentvolumeclaims", ""),
 ];
 
 const fn right(

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::text::{badge, class, prose, time};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::rounded_duration;
-use crate::kubectl::pages::{reason_in_history, tone_of_outcome};
+use crate::kubectl::pages::{nodes_by_step, reason_in_history, tone_of_outcome};
 use stayput_restart::{HistoryEntry, Outcome, Time};
 
 /// Width of the line, and of the narrowest mark.
@@ -34,7 +34,7 @@ fn row(entry: &HistoryEntry) -> Markup {
             td { (time(entry.started)) }
             td { (rounded_duration(entry.seconds)) }
             td { (entry.strategy.as_str()) }
-            td { (entry.nodes) }
+            td { (nodes_by_step(entry)) }
             td.text {
                 (badge(tone_of_outcome(entry.outcome), entry.outcome.as_str()))
                 @let reason = reason_in_history(entry);

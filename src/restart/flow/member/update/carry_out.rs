@@ -114,12 +114,15 @@ fn is_in_effect(fixed: &MemberUpdate, live: &LivePod) -> bool {
     resources.keys().all(|container| live.resized.contains(container))
 }
 
-/// Deletes the pod: its owner makes another one of its name, on the same volume claims. If that would
-/// fit nowhere any more, the engine is started again instead.
+/// Deletes the pod: its owner makes another one of its name, on the same volume claims. If it may not
+/// be deleted any more, or the other one would fit nowhere, the engine is started again instead.
 fn replace(pod: &Pod) -> Turn {
     let message = "its pod is being deleted; its owner makes another one of its name";
     if pod.terminating {
         return wait(Code::PodGone, message);
+    }
+    if let Some(why) = &pod.undeletable {
+        return Turn::Abort(why.clone());
     }
     match &pod.room {
         Ok(None) => {

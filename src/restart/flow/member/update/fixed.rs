@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::heap::heap_before;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -25,8 +26,24 @@ pub(crate) fn planned_update<'a>(
 ) -> Option<&'a PodUpdate> {
     let update = pod.update.as_ref().ok()?.as_ref()?;
     let is_of_a_restart = (UpdateStep::Restart..UpdateStep::Move).contains(&update.step);
-    let is_allowed = is_of_a_restart && policy.update.contains(&update.step);
+    let is_allowed = is_of_a_restart && why_not_allowed(policy, pod, update).is_none();
     (is_allowed && strategy != Strategy::Coordinated).then_some(update)
+}
+
+/// Why the update of a pod is not carried out, and what to do; none if it may be.
+pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
+    let (step, fields) = (update.step.name(), update.fields());
+    if !policy.update.contains(&update.step) {
+        return Some(format!(
+            "its pod template has changed and needs the step {step}, which spec.update.allow does not \
+             have: add it there, or delete the pod yourself ({fields})"
+        ));
+    }
+    let why = pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)?;
+    Some(format!(
+        "its pod template has changed and needs another pod, and this one cannot be deleted: {why} \
+         ({fields})"
+    ))
 }
 
 /// What is to change of a pod, with what it has before; none if nothing is.
@@ -52,6 +69,7 @@ pub(in crate::flow) fn fix(
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
     Ok(Some(Box::new(MemberUpdate {
+        heap: heap_before(context, pod, &update),
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
@@ -95,6 +113,11 @@ pub(in crate::flow) fn why_left_out(
     if pod.update == Ok(None) {
         return Some("its owner wants its pod as it is");
     }
+    if let Ok(Some(update)) = &pod.update
+        && why_not_allowed(context.policy, pod, update).is_some()
+    {
+        return Some("the step that its template needs is not allowed");
+    }
     if is_to_be_stopped(context, pod) {
         return Some("it is to be kept stopped");
     }
@@ -117,11 +140,21 @@ pub(in crate::flow::member) fn refresh(
         }
         _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };
+    // An engine that does not answer now has said it before.
+    let heap = member.update.as_ref().and_then(|fixed| fixed.heap);
+    let with_heap = |mut fixed: Box<MemberUpdate>| {
+        fixed.heap = fixed.heap.or(heap);
+        fixed
+    };
+    let now = now.map(with_heap);
     if now == member.update {
         return Ok(());
     }
     if now.is_none() && is_for_updates(restart) {
-        let reason = "its owner wants its pod as it is again".to_owned();
+        let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+        let not_allowed = update.and_then(|update| why_not_allowed(context.policy, pod, update));
+        let as_it_is = || "its owner wants its pod as it is again".to_owned();
+        let reason = not_allowed.unwrap_or_else(as_it_is);
         return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
     }
     Err(Turn::change(Member { update: now, ..member.clone() }))

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::annotation::CONTENT;
+use crate::plan::REVISION;
 use crate::{Action, Change, LivePod, Pod, PodUpdate};
-
-/// The label of a pod that names the revision of its owner that it was made from.
-pub(crate) const REVISION: &str = "controller-revision-hash";
 
 /// The patch that makes a pod one of the revision wanted, with the note of what its container was
 /// started with, and with these images; none if it has all.

@@ -3,21 +3,24 @@
 //!
 //! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
 //! engine may be started. [`container`]: the kubelet makes the manager's container anew.
-//! [`labels`]: after the proof. [`back`]: images and sizes as they were.
+//! [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
+//! were.
 
 pub(in crate::flow) mod back;
 mod carry_out;
 mod container;
 mod fixed;
+mod heap;
 pub(in crate::flow) mod labels;
 
 use crate::{Member, UpdateStep};
 
 pub(super) use carry_out::{is_carried_out, until_carried_out};
 pub(super) use container::without_manager;
-pub(crate) use fixed::planned_update;
 pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
 pub(super) use fixed::{may_be_replaced, refresh};
+pub(crate) use fixed::{planned_update, why_not_allowed};
+pub(super) use heap::kept_heap;
 
 /// The step by which a member is restarted.
 pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {

@@ -1,0 +1,79 @@
+//! Volume claims that are there before the pods that would mount them.
+//!
+//! A StatefulSet mounts the claim of the right name, whoever made it, and Kubernetes gives each claim
+//! that it makes the labels of the StatefulSet's pods.
+
+use std::collections::BTreeMap;
+
+use crate::labels::{CLUSTER, NODE_SET};
+use crate::{Cluster, NodeSet, Observed, names};
+
+/// A volume claim that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenClaim {
+    /// Its name.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A claim that a new node would mount and that is not of its node set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "PersistentVolumeClaim {name} exists and is not of node set {set}, whose node would start on what is in \
+     it: choose another name for the node set; if it is meant to, give the claim the labels {}={cluster} \
+     and {}={set}; or delete it with what is in it",
+    CLUSTER,
+    NODE_SET
+)]
+pub struct ForeignClaim {
+    name: String,
+    set: String,
+    cluster: String,
+}
+
+/// Whether nodes are to be made that have claims: then those that are there have to be known.
+pub fn makes_claims(cluster: &Cluster, observed: &Observed) -> bool {
+    cluster
+        .node_sets
+        .iter()
+        .any(|set| !set.volume_claim_templates.is_empty() && replicas(observed, set) < set.count)
+}
+
+/// The claims that nodes would mount that are not made yet, and that are not of their node set.
+pub fn foreign_claims(
+    cluster: &Cluster,
+    observed: &Observed,
+    there: &[SeenClaim],
+) -> Vec<ForeignClaim> {
+    let there: BTreeMap<&str, &SeenClaim> =
+        there.iter().map(|claim| (claim.name.as_str(), claim)).collect();
+    let mut foreign = Vec::new();
+    for set in cluster.sorted() {
+        let templates = set.volume_claim_templates.iter();
+        let templates = templates.filter_map(|claim| claim["metadata"]["name"].as_str());
+        let stateful_set = names::stateful_set(&cluster.name, &set.name);
+        for template in templates {
+            for number in replicas(observed, set)..set.count {
+                let claim = there.get(format!("{template}-{stateful_set}-{number}").as_str());
+                if let Some(claim) = claim.filter(|claim| !is_of(claim, cluster, set)) {
+                    foreign.push(ForeignClaim {
+                        name: claim.name.clone(),
+                        set: set.name.clone(),
+                        cluster: cluster.name.clone(),
+                    });
+                }
+            }
+        }
+    }
+    foreign
+}
+
+fn replicas(observed: &Observed, set: &NodeSet) -> u32 {
+    observed.sets.get(&set.name).map_or(0, |there| there.replicas)
+}
+
+fn is_of(claim: &SeenClaim, cluster: &Cluster, set: &NodeSet) -> bool {
+    let has = |label: &str, value: &str| claim.labels.get(label).is_some_and(|is| is == value);
+    has(CLUSTER, &cluster.name) && has(NODE_SET, &set.name)
+}

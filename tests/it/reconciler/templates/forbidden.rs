@@ -1,0 +1,65 @@
+//! Another pod is wanted, and the apiserver lets the reconciler delete none (`deploy/replace` is not
+//! installed).
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use stayput_reconciler::cluster::SearchCluster;
+use stayput_restart::Outcome;
+use stayput_standin::apiserver::{Fault, How};
+
+use super::super::containers::Containers;
+use super::super::fixture::{Fixture, NODES, Reconciler};
+use super::super::objects::eventually;
+use super::{Set, pods, template};
+
+/// What the status says of all three nodes, if it is the same.
+fn said(cluster: &SearchCluster) -> Option<String> {
+    let nodes = &cluster.status.as_ref()?.report.nodes;
+    let mut messages = nodes.iter().filter_map(|node| node.message.clone());
+    let first = messages.next()?;
+    (messages.filter(|one| one.contains("cannot be deleted")).count() == 2).then_some(first)
+}
+
+#[tokio::test]
+async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let mut set = Set::new(&fixture, "OnDelete").await;
+    let allow = json!(["relabel", "restart", "container", "resize", "replace"]);
+    fixture.respec(json!({"update": {"mode": "inPlace", "allow": allow}})).await;
+    let forbidden = Fault::new(How::Refuse(403)).verb("delete").resource("pods");
+    fixture.server.inject(forbidden.times(u32::MAX));
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    let (processes, first) = (fixture.processes(), pods(&fixture).await);
+
+    let mut other = template("search", "hot");
+    other["spec"]["nodeSelector"] = json!({"disk": "ssd"});
+    set.edit(other).await;
+    let cluster = fixture.until("it is told", |cluster| said(cluster).is_some()).await;
+    let message = said(&cluster).expect("it is told");
+    for part in ["cannot be deleted: ", "the roles of deploy/replace", "spec.nodeSelector"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(fixture.processes(), processes, "no engine was stopped");
+
+    // What a person asks for is done without it.
+    let entry = fixture.restart("r1", "rolling").await;
+    assert_eq!((entry.outcome, json!(entry.steps)), (Outcome::Done, json!({"restart": 3})));
+    assert_eq!(pods(&fixture).await, first, "pods and containers stay");
+
+    // With the role the first pod is deleted, after its stop.
+    fixture.server.clear_faults();
+    eventually("a pod is deleted", async || {
+        for name in NODES {
+            let pod = fixture.api::<Pod>().get_opt(name).await.expect("an answer");
+            if pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()) {
+                return Some(());
+            }
+        }
+        None
+    })
+    .await;
+    reconciler.end().await;
+    containers.end();
+}
