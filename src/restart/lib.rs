@@ -24,6 +24,7 @@ mod index;
 mod ledger;
 mod leftovers;
 mod lookup;
+mod marks;
 mod phase;
 mod plan;
 mod policy;

@@ -66,7 +66,7 @@ pub(super) use begin::slot::begin;
 pub use known_starts::{awaits_start, starts_in_ledger};
 pub(super) use member::update::planned_update;
 pub(super) use requests::kept_phase::why_kept;
-pub(super) use shown::{phase_of, shown_of};
+pub(super) use shown::phase_of;
 
 use super::changes::Changes;
 use super::context::Context;
