@@ -16,7 +16,7 @@ pub(super) const ID: &str = "1c7d9e52";
 
 /// Every node runs with the config of its sources; green; three masters.
 pub(super) fn at_rest(nodes: usize) -> Snapshot {
-    let pods = (0..nodes).map(pod).collect();
+    let pods = by_name(nodes).map(pod).collect();
     Snapshot {
         now: NOW,
         fresh_id: "f00dbeef".into(),
@@ -34,10 +34,22 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
     }
 }
 
+/// The numbers of all nodes in the order of their names. The reconciler lists its pods in this order,
+/// and a ledger its members; so they are made in it here, and lie in memory as they do there.
+pub(super) fn by_name(nodes: usize) -> impl Iterator<Item = usize> {
+    let mut numbers: Vec<usize> = (0..nodes).collect();
+    numbers.sort_by_cached_key(|number| name(*number));
+    numbers.into_iter()
+}
+
 /// The uids are in no order, like those of Kubernetes.
 pub(super) fn uid(number: usize) -> String {
-    let scattered = u64::try_from(number).unwrap_or(0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let scattered = scattered(number);
     format!("{:08x}-{:04x}-4000-8000-{number:012x}", scattered >> 32, scattered & 0xffff)
+}
+
+fn scattered(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(0).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 pub(super) fn name(number: usize) -> String {
@@ -100,8 +112,16 @@ pub(super) fn pod(number: usize) -> Pod {
     }
 }
 
+/// In no order, either, and as long as those of engines.
 pub(super) fn node_id(number: usize) -> String {
-    format!("node-id-{number:012}")
+    format!("{:016x}-{number:05}", scattered(number))
+}
+
+/// As the reconciler makes them of an engine's answer: in the order of their ids.
+fn by_id(nodes: usize) -> Vec<Node> {
+    let mut numbers: Vec<usize> = (0..nodes).collect();
+    numbers.sort_by_cached_key(|number| node_id(*number));
+    numbers.into_iter().map(node).collect()
 }
 
 /// Shards of two copies, index after index, as `_cat/shards` lists them.
@@ -123,7 +143,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
     Engine {
         version: "elasticsearch 8.19.0".into(),
         cluster_uuid: "uuid".into(),
-        nodes: (0..nodes).map(node).collect(),
+        nodes: by_id(nodes),
         elected_master: Some(node_id(0)),
         health: Ok(Health {
             color: Color::Green,
@@ -147,7 +167,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
     }
 }
 
-pub(super) fn node(number: usize) -> Node {
+fn node(number: usize) -> Node {
     let roles: &[&str] = match number {
         0..3 => &["data", "ingest", "master"],
         _ if number.is_multiple_of(4) => &["data_warm"],
@@ -186,7 +206,10 @@ pub(super) fn requested(nodes: usize) -> (Snapshot, Policy) {
 /// Every tenth node is kept stopped, and there is no restart.
 pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
-    for number in (0..nodes).step_by(10) {
+    for (number, pod) in by_name(nodes).zip(&mut snapshot.pods) {
+        if !number.is_multiple_of(10) {
+            continue;
+        }
         snapshot.cluster.stopped.insert(name(number));
         let fence = KeptStopped {
             pod_uid: uid(number),
@@ -197,7 +220,7 @@ pub(super) fn kept_stopped(nodes: usize) -> (Snapshot, Policy) {
             checksum: None,
         };
         snapshot.ledger.kept_stopped.push(fence);
-        if let Ok(manager) = &mut snapshot.pods[number].manager {
+        if let Ok(manager) = &mut pod.manager {
             manager.desired = Desired::Stopped;
             manager.state = State::Stopped;
         }

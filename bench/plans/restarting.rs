@@ -6,7 +6,7 @@ use stayput_restart::{
     Direction, Member, Once, Request, Restart, Snapshot, Step, Strategy, annotation,
 };
 
-use crate::quiet::{ID, NOW, at_rest, checksum, name, node_id, uid};
+use crate::quiet::{ID, NOW, at_rest, by_name, checksum, name, node_id, uid};
 
 pub(super) fn member(number: usize, step: Step) -> Member {
     Member {
@@ -26,7 +26,7 @@ pub(super) fn member(number: usize, step: Step) -> Member {
 
 /// A rolling restart of all nodes, of which this many are done.
 pub(super) fn rolling(nodes: usize, done: usize) -> Snapshot {
-    let members = (0..nodes).map(|number| {
+    let members = by_name(nodes).map(|number| {
         if number < done {
             return member(number, Step::Finished);
         }

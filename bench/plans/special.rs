@@ -5,7 +5,7 @@ use stayput_restart::{
     annotation,
 };
 
-use crate::quiet::{ID, NOW, at_rest, uid};
+use crate::quiet::{ID, NOW, at_rest, by_name, uid};
 use crate::restarting::{member, restart, rolling, shown};
 
 /// A restart of the first half runs, and a user annotates every pod.
@@ -45,7 +45,7 @@ pub(super) fn coordinated_begin(nodes: usize) -> (Snapshot, Policy) {
 /// Every node has joined again, and allocation is as it was: all are done in one write.
 pub(super) fn coordinated_end(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
-    let members = (0..nodes).map(|number| member(number, Step::Restarting));
+    let members = by_name(nodes).map(|number| member(number, Step::Restarting));
     let mut restart = restart(Strategy::Coordinated, members.collect());
     restart.direction = Direction::Forward;
     restart.once = Once { allocation: true, flush: true };
@@ -54,7 +54,7 @@ pub(super) fn coordinated_end(nodes: usize) -> (Snapshot, Policy) {
     snapshot.ledger.debts.allocation = Some(AllocationDebt {
         restart: ID.into(),
         before: AllocationBefore::default(),
-        holders: (0..nodes).map(uid).collect(),
+        holders: by_name(nodes).map(uid).collect(),
     });
     (snapshot, Policy { allow_outage: true, ..Policy::default() })
 }

@@ -20,10 +20,12 @@ pub(super) fn under_way(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = rolling(nodes, nodes / 2);
     let number = nodes / 2;
     if let Some(restart) = &mut snapshot.ledger.restart {
-        let mut one = member(number, Step::Restarting);
-        (one.stop_sequence, one.start_sequence) = (6, 8);
-        one.ephemeral_id = Some(format!("process-{number}"));
-        restart.members[number] = one;
+        let name = name(number);
+        if let Some(one) = restart.members.iter_mut().find(|member| member.node == name) {
+            *one = member(number, Step::Restarting);
+            (one.stop_sequence, one.start_sequence) = (6, 8);
+            one.ephemeral_id = Some(format!("process-{number}"));
+        }
     }
     tighten(&mut snapshot, vec![uid(number)]);
     snapshot.flushed.insert(name(number));

@@ -1,5 +1,6 @@
 //! The result of one step of a plan: plain data, nothing is done yet.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::ledger::{LedgerChange, RestartChange};
@@ -27,7 +28,7 @@ pub(super) struct Wait {
     /// Uid of the pod; none for the cluster as a whole.
     pub(super) pod: Option<String>,
     pub(super) code: Code,
-    pub(super) message: String,
+    pub(super) message: Cow<'static, str>,
 }
 
 /// The whole result of a step that is refused: reasons to wait.
@@ -35,10 +36,10 @@ pub(super) type Waits = Vec<Wait>;
 
 impl Wait {
     pub(super) fn pod(uid: &str, blocker: Blocker) -> Self {
-        Self { pod: Some(uid.to_owned()), code: blocker.code, message: blocker.message }
+        Self { pod: Some(uid.to_owned()), code: blocker.code, message: blocker.message.into() }
     }
 
-    pub(super) fn cluster(code: Code, message: impl Into<String>) -> Self {
+    pub(super) fn cluster(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { pod: None, code, message: message.into() }
     }
 }
@@ -82,8 +83,8 @@ impl Changes {
     }
 
     /// Reports that nothing is done for a pod.
-    pub(super) fn wait(&mut self, uid: &str, code: Code, message: impl Into<String>) {
-        self.waits.push(Wait::pod(uid, Blocker { code, message: message.into() }));
+    pub(super) fn wait(&mut self, uid: &str, code: Code, message: impl Into<Cow<'static, str>>) {
+        self.waits.push(Wait { pod: Some(uid.to_owned()), code, message: message.into() });
     }
 
     /// As [`Self::wait`], for a rule that did not pass.
@@ -92,7 +93,7 @@ impl Changes {
     }
 
     /// Reports why the cluster as a whole waits.
-    pub(super) fn wait_all(&mut self, code: Code, message: impl Into<String>) {
+    pub(super) fn wait_all(&mut self, code: Code, message: impl Into<Cow<'static, str>>) {
         self.waits.push(Wait::cluster(code, message));
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::changes::{Changes, Wait};
 use super::context::Context;
 use super::lookup::Names;
+use super::marks::Marks;
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
 
@@ -38,7 +39,7 @@ pub(super) enum Run {
     Once(fn(&Context<'_>, &Ledger) -> Changes),
     /// For every member, which also gets the restart as it was before the first of them.
     EachMember(fn(&Context<'_>, &Ledger, &Restart, usize, &Member) -> Changes),
-    EachPod(fn(&Context<'_>, &Ledger, &Pod) -> Changes),
+    EachPod(fn(&Context<'_>, &Ledger, &Pod, &Marks<'_>) -> Changes),
 }
 
 /// The results of the steps so far.
@@ -94,18 +95,26 @@ impl<'c, 'a> Draft<'c, 'a> {
         match step.run {
             Run::Once(step) => self.apply(step(self.context, &self.ledger)),
             Run::EachPod(step) => {
-                for pod in self.context.index.pods() {
-                    self.apply(step(self.context, &self.ledger, pod));
+                for (pod, marks) in self.context.index.marked_pods() {
+                    self.apply(step(self.context, &self.ledger, pod, marks));
                 }
             }
             Run::EachMember(step) => {
-                let before = match &self.ledger {
+                // A ledger that was copied already is as it was until a member changes it.
+                let mut before = match &self.ledger {
                     Cow::Borrowed(ledger) => ledger.restart.as_ref().map(Cow::Borrowed),
-                    Cow::Owned(ledger) => ledger.restart.clone().map(Cow::Owned),
+                    Cow::Owned(_) => None,
                 };
-                let Some(restart) = before else { return };
-                for (index, member) in restart.members.iter().enumerate() {
-                    self.apply(step(self.context, &self.ledger, &restart, index, member));
+                let members = self.ledger.restart.as_ref().map_or(0, |one| one.members.len());
+                for index in 0..members {
+                    let restart = before.as_deref().or(self.ledger.restart.as_ref());
+                    let Some(restart) = restart else { return };
+                    let member = &restart.members[index];
+                    let changes = step(self.context, &self.ledger, restart, index, member);
+                    if before.is_none() && !changes.ledger.is_empty() {
+                        before = self.ledger.restart.clone().map(Cow::Owned);
+                    }
+                    self.apply(changes);
                 }
             }
         }
@@ -211,9 +220,9 @@ impl<'c, 'a> Draft<'c, 'a> {
             let known = self.waiting.get_mut(place).and_then(Option::take);
             waiting.push(known.unwrap_or_else(|| {
                 let (code, message) = if writes_ledger {
-                    (Code::Recording, "the next step is written down first".to_owned())
+                    (Code::Recording, "the next step is written down first".into())
                 } else if under_way.contains(pod.uid.as_str()) {
-                    (Code::Barrier, "waits for what concerns all nodes".to_owned())
+                    (Code::Barrier, "waits for what concerns all nodes".into())
                 } else {
                     at_rest(pod)
                 };
@@ -226,12 +235,13 @@ impl<'c, 'a> Draft<'c, 'a> {
 }
 
 /// The reason to wait of a pod without a request.
-fn at_rest(pod: &Pod) -> (Code, String) {
+fn at_rest(pod: &Pod) -> (Code, Cow<'static, str>) {
     match &pod.manager {
         Ok(manager) if manager.desired == Desired::Stopped => {
             let by =
                 manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
-            (Code::KeptStopped, format!("{by} stopped it, and it was not started since"))
+            let message = format!("{by} stopped it, and it was not started since");
+            (Code::KeptStopped, message.into())
         }
         Ok(_) | Err(_) => (Code::Idle, "no restart was requested for it".into()),
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 
 use super::blocker::Blocker;
-use super::lookup::{Hashed, Lookup, OwnNames};
+use super::lookup::{Lookup, OwnNames, with_room};
+use super::marks::Marks;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
 use stayput_api::State;
 
@@ -15,6 +16,8 @@ pub(super) struct Index<'a> {
     /// By name, then by uid. The reconciler lists its pods by name and a ledger its members: in this
     /// order they lie next to each other in memory, which is faster to read.
     pods: Vec<&'a Pod>,
+    /// Of each of `pods`.
+    marks: Vec<Marks<'a>>,
     /// Places in `pods`.
     by_uid: Lookup<'a, usize>,
     /// Built when it is needed, which is rare.
@@ -27,8 +30,8 @@ pub(super) struct Index<'a> {
 
 impl<'a> Index<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
-        let listed = snapshot.engine.iter().flat_map(|engine| &engine.nodes);
-        let mut nodes: Lookup<'_, &Node> = Lookup::default();
+        let listed = snapshot.engine.as_ref().map_or(&[][..], |engine| &engine.nodes);
+        let mut nodes: Lookup<'_, &Node> = with_room(listed.len());
         for node in listed {
             // If two nodes have the same name, the one that needs more protection counts, in
             // whatever order they come.
@@ -45,11 +48,13 @@ impl<'a> Index<'a> {
             nodes.clear();
         }
         let (pods, by_uid) = pods_by_name(snapshot);
+        let marks = pods.iter().map(|pod| Marks::of(&snapshot.cluster, pod)).collect();
         let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
         let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
         Self {
             now: snapshot.now,
             pods,
+            marks,
             by_uid,
             by_name: OnceCell::new(),
             nodes,
@@ -90,6 +95,16 @@ impl<'a> Index<'a> {
     /// Every pod, by name.
     pub(super) fn pods(&self) -> impl ExactSizeIterator<Item = &'a Pod> + '_ {
         self.pods.iter().copied()
+    }
+
+    /// Every pod, by name, with what its annotations say.
+    pub(super) fn marked_pods(&self) -> impl Iterator<Item = (&'a Pod, &Marks<'a>)> + '_ {
+        self.pods().zip(&self.marks)
+    }
+
+    /// What the annotations of the pod at this place say.
+    pub(super) fn marks_at(&self, place: usize) -> &Marks<'a> {
+        &self.marks[place]
     }
 
     /// The manager of this pod, if it answers and is this pod's.
@@ -180,7 +195,7 @@ fn pods_by_name(snapshot: &Snapshot) -> (Vec<&Pod>, Lookup<'_, usize>) {
     let mut listed: Vec<&Pod> = snapshot.pods.iter().collect();
     listed.sort_by(|one, other| (&one.name, &one.uid).cmp(&(&other.name, &other.uid)));
     let mut pods = Vec::with_capacity(listed.len());
-    let mut by_uid = Lookup::with_capacity_and_hasher(listed.len(), Hashed::default());
+    let mut by_uid = with_room(listed.len());
     for pod in listed {
         if let Entry::Vacant(place) = by_uid.entry(pod.uid.as_str()) {
             place.insert(pods.len());

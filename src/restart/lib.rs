@@ -24,6 +24,7 @@ mod index;
 mod ledger;
 mod leftovers;
 mod lookup;
+mod marks;
 mod phase;
 mod plan;
 mod policy;
@@ -41,7 +42,7 @@ use context::Context;
 pub use code::Code;
 pub use configs::KnownConfigs;
 pub use disabled::Disabled;
-pub use flow::{awaits_start, starts_in_ledger};
+pub use flow::{awaited_starts, start_is_due, starts_in_ledger};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };

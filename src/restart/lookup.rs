@@ -9,6 +9,21 @@ pub(super) use foldhash::fast::FixedState as Hashed;
 /// By a name or uid.
 pub(super) type Lookup<'a, T> = HashMap<&'a str, T, Hashed>;
 
+/// With room for this many: a table that grows hashes all of its entries again.
+pub(super) fn with_room<'a, T>(most: usize) -> Lookup<'a, T> {
+    Lookup::with_capacity_and_hasher(most, Hashed::default())
+}
+
+/// Collects at most this many, where the iterator does not know how many come.
+pub(super) fn lookup<'a, T>(
+    most: usize,
+    entries: impl Iterator<Item = (&'a str, T)>,
+) -> Lookup<'a, T> {
+    let mut lookup = with_room(most);
+    lookup.extend(entries);
+    lookup
+}
+
 /// Names or uids.
 pub(super) type Names<'a> = HashSet<&'a str, Hashed>;
 

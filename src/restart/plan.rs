@@ -1,5 +1,6 @@
 //! The result of a decision: actions, and for every other node the reason to wait.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -243,8 +244,9 @@ pub struct Waiting {
     pub node: Option<String>,
     /// For programs.
     pub code: Code,
-    /// For people: what is waited for, and what to do if it does not come by itself.
-    pub message: String,
+    /// For people: what is waited for, and what to do if it does not come by itself. Thousands of pods
+    /// may have the same.
+    pub message: Cow<'static, str>,
 }
 
 /// A Kubernetes event.

@@ -62,6 +62,17 @@ fn what_cannot_be_sent_goes_to_the_next_endpoint() {
 }
 
 #[test]
+fn another_node_is_waited_for_by_the_engine() {
+    let (fake, port) = answering(200, health());
+    let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    assert!(!wait(client.health_once_nodes(3)).expect("health").timed_out);
+    assert_eq!(
+        fake.seen()[0].line,
+        "GET /_cluster/health?wait_for_nodes=ge(3)&timeout=1s&master_timeout=22500ms"
+    );
+}
+
+#[test]
 fn green_is_waited_for_by_the_engine() {
     let mut yellow = health();
     (yellow["status"], yellow["timed_out"]) = (json!("yellow"), json!(true));

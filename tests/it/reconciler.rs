@@ -12,6 +12,7 @@ mod found_sources;
 mod gates;
 mod hung_engine;
 mod ignored;
+mod lease;
 mod leaving;
 mod leftovers;
 mod lost_apiserver;

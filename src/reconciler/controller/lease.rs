@@ -59,6 +59,9 @@ pub(super) struct Candidate {
     identity: String,
     /// The Lease as it was read last, and since when by our own clock: those of others may be wrong.
     seen: Option<(Option<LeaseSpec>, Instant)>,
+    /// The Lease as we wrote it last: it is renewed on this version without being read. None after any
+    /// other answer.
+    written: Option<LeaseObject>,
     /// When it was last acquired or renewed; none while it is not ours.
     renewed: watch::Sender<Option<Instant>>,
 }
@@ -70,6 +73,7 @@ impl Candidate {
             name: election.name.clone(),
             identity: identity.to_owned(),
             seen: None,
+            written: None,
             renewed: watch::Sender::new(None),
         }
     }
@@ -124,10 +128,19 @@ impl Candidate {
     /// Whether it is ours now.
     async fn round(&mut self) -> kube::Result<bool> {
         let began = Instant::now();
+        if let Some(mut lease) = self.written.take() {
+            lease.spec = Some(self.claim(lease.spec));
+            match self.api.replace(&self.name, &PostParams::default(), &lease).await {
+                // Somebody else may have written it (409), or deleted it (500): it is read.
+                Err(kube::Error::Api(_)) => {}
+                result => return self.wrote(began, result),
+            }
+        }
         let Some(mut lease) = self.api.get_opt(&self.name).await? else {
             let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
             let lease = LeaseObject { metadata, spec: Some(self.claim(None)) };
-            return self.wrote(began, self.api.create(&PostParams::default(), &lease).await);
+            let created = self.api.create(&PostParams::default(), &lease).await;
+            return self.wrote(began, created);
         };
         let ours = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_ref())
             == Some(&self.identity);
@@ -136,7 +149,8 @@ impl Candidate {
             return Ok(false);
         }
         lease.spec = Some(self.claim(lease.spec));
-        self.wrote(began, self.api.replace(&self.name, &PostParams::default(), &lease).await)
+        let replaced = self.api.replace(&self.name, &PostParams::default(), &lease).await;
+        self.wrote(began, replaced)
     }
 
     /// Whether no replica holds it: it is released, or was not renewed for its duration.
@@ -171,9 +185,10 @@ impl Candidate {
     }
 
     /// It counts from before the request: for others it may have begun then.
-    fn wrote(&self, began: Instant, result: kube::Result<LeaseObject>) -> kube::Result<bool> {
+    fn wrote(&mut self, began: Instant, result: kube::Result<LeaseObject>) -> kube::Result<bool> {
         match result {
-            Ok(_) => {
+            Ok(written) => {
+                self.written = Some(written);
                 self.renewed.send_replace(Some(began));
                 Ok(true)
             }

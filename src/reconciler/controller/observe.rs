@@ -37,8 +37,8 @@ use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_
 use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
 use endpoints::Endpoints;
-pub(super) use engine::health;
 use engine::{EngineView, ViewError};
+pub(super) use engine::{all_are_back, health};
 use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;
@@ -133,21 +133,32 @@ impl Observer {
         };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
-        let (tell, start_comes_next) = oneshot::channel();
+        let (tell_next, start_comes_next) = oneshot::channel();
+        let (tell_due, start_is_due) = oneshot::channel();
+        let (engine_is_read, engine_read) = oneshot::channel();
+        let herald = start_first::Herald {
+            ledger: &snapshot.ledger,
+            stopped_before: start_first::stopped_before(&snapshot.ledger, &self.managers),
+            comes_next: tell_next,
+            is_due: tell_due,
+            engine: engine_read,
+        };
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let (mut answers, answered, engine, (), (), ()) = tokio::join!(
             async {
-                let answers = managers::ask(awaited, metrics).await;
-                // Nobody listens any more if the engine was quicker.
-                let _ = tell.send(start_first::comes_next(&snapshot.ledger, &answers));
+                let mut answers = managers::ask(awaited, metrics).await;
+                herald.follow(&mut answers).await;
                 answers
             },
             self.managers.background.answers(),
             async {
+                // The managers are followed until this is over.
+                let _engine_is_read = engine_is_read;
                 let access = access?;
                 let zone = &checked.policy.zone_attribute;
-                let engine = self.engine.observe(access, endpoints.clone(), zone, metrics);
-                Some(start_first::read(engine, start_comes_next).await)
+                let (endpoints, ledger) = (endpoints.clone(), Some(&snapshot.ledger));
+                let engine = self.engine.observe(access, endpoints, zone, ledger, metrics);
+                Some(start_first::read(engine, start_comes_next, start_is_due).await)
             },
             self.sources.read(api, namespace, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),
@@ -205,7 +216,7 @@ impl Observer {
             // Only the sources have shown that its version decides.
             let access = self.credentials.engine(&spec.engine).await;
             let zone = &checked.policy.zone_attribute;
-            let engine = self.engine.observe(access, endpoints, zone, &self.metrics).await;
+            let engine = self.engine.observe(access, endpoints, zone, None, &self.metrics).await;
             snapshot.engine = self.known_engine(cluster, engine);
         }
         // After the managers: a drain that they report has begun.
@@ -224,7 +235,9 @@ impl Observer {
         if !self.engine.is_old() {
             return None;
         }
-        let engine = self.engine.read(&checked.policy.zone_attribute, &self.metrics).await;
+        // Before a stop the health is always waited for.
+        let zone = &checked.policy.zone_attribute;
+        let engine = self.engine.read(zone, None, &self.metrics).await;
         Some(self.known_engine(cluster, engine))
     }
 

@@ -332,14 +332,16 @@ async fn read_live(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Result<Option<stops::Unread>, Failure> {
-    let live = cx.api.cluster_of(cluster).await?;
+    // The pods are read by this spec, and do not count if the live one is another.
+    let reading = Reading::of(&cluster.spec);
+    let pods = stops::read_pods(&cx.api, &cx.observer.pods, stops, &reading);
+    let (live, (pods, unread)) = tokio::join!(cx.api.cluster_of(cluster), pods);
+    let live = live?;
     let is_same = stops::is_same_generation(&live, cluster);
     *cluster = spec.apply(cx.cluster.remember(live));
     if !is_same {
         return Ok(None);
     }
-    let reading = Reading::of(&cluster.spec);
-    let (pods, unread) = stops::read_pods(&cx.api, &cx.observer.pods, stops, &reading).await;
     for pod in pods {
         cx.observer.pods.put(pod);
     }

@@ -71,6 +71,22 @@ impl EngineClient {
     pub async fn health_once_green(&self) -> Result<Health, EngineError> {
         parse(&self.transport.send(&green_call(&self.transport.master_timeout())).await?)
     }
+
+    /// The cluster's health once it has so many nodes, or after a second. [`Health::timed_out`] says that
+    /// it had not.
+    ///
+    /// # Errors
+    /// As of [`Self::health`].
+    pub async fn health_once_nodes(&self, at_least: usize) -> Result<Health, EngineError> {
+        let call = nodes_call(at_least, &self.transport.master_timeout());
+        parse(&self.transport.send(&call).await?)
+    }
+}
+
+fn nodes_call(at_least: usize, timeout: &str) -> Call {
+    Call::get(format!(
+        "/_cluster/health?wait_for_nodes=ge({at_least})&timeout=1s&master_timeout={timeout}"
+    ))
 }
 
 pub(super) fn green_call(timeout: &str) -> Call {

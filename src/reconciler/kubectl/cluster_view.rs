@@ -19,6 +19,7 @@ pub(super) struct ClusterView {
     /// A patch is refused if the object has another one by then.
     pub(super) resource_version: String,
     pub(super) has_annotations: bool,
+    pub(super) finalizers: Vec<String>,
     pub(super) paused: bool,
     /// What is wrong with the spec: while anything is, no node is stopped.
     pub(super) faults: Vec<String>,
@@ -60,6 +61,7 @@ impl ClusterView {
             name: metadata.name.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             has_annotations: metadata.annotations.is_some(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
             paused: cluster.spec.paused,
             faults: cluster.check().err().iter().flatten().map(ToString::to_string).collect(),
             deleting: metadata.deletion_timestamp.is_some(),
@@ -89,6 +91,7 @@ impl ClusterView {
             name: name.to_owned(),
             resource_version: String::new(),
             has_annotations: !cluster.annotations.is_empty(),
+            finalizers: Vec::new(),
             paused: cluster.paused,
             faults: Vec::new(),
             deleting: cluster.deleting,

@@ -2,7 +2,10 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 
+use super::apiserver::{ApiError, Asked};
+use super::clock::now;
 use super::format::rounded_duration;
+use super::session::Session;
 use stayput_restart::Time;
 
 /// Where `deploy/` puts the reconciler.
@@ -11,6 +14,17 @@ pub(super) const NAMESPACE: &str = "stayput";
 pub(super) const NAME: &str = "stayput-reconciler";
 /// A leader renews its Lease every few seconds. The clocks may differ as well.
 const OLD: u64 = 60_000;
+
+/// Whether a reconciler is known to work. A Lease that cannot be read says nothing.
+pub(super) async fn works(session: &Session) -> bool {
+    matches!(lease(session).await, Ok(lease) if why_none(lease.as_ref(), now()).is_none())
+}
+
+/// The Lease; none if there is none.
+pub(super) async fn lease(session: &Session) -> Result<Option<Lease>, ApiError> {
+    let asked = Asked { client: &session.client, namespace: NAMESPACE };
+    asked.find("leases.coordination.k8s.io", NAME).await
+}
 
 /// Why no reconciler works; none if one does.
 pub(super) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {

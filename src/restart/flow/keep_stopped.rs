@@ -5,13 +5,14 @@ use super::begin::may_begin::missing_finalizer;
 use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::member::update::back::is_due_of;
-use super::observed::{is_to_be_stopped, not_paused};
+use super::observed::not_paused;
 use crate::at_once::at_once_between;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::Lookup;
+use crate::marks::Marks;
 use crate::rules::preflight;
 use crate::{
     Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, Outcome, Pod, Reason, Request,
@@ -43,9 +44,14 @@ pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes
 
 /// Stops a node that is to be kept stopped, and starts a node that no longer is: one at a time and
 /// by the rules.
-pub(super) fn keep_stopped(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Changes {
+pub(super) fn keep_stopped(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+    marks: &Marks<'_>,
+) -> Changes {
     let kept = entry_of(context, ledger, pod);
-    let wanted = is_to_be_stopped(context, pod);
+    let wanted = marks.is_to_be_stopped;
     if kept.is_none() && !wanted {
         return Changes::default();
     }

@@ -23,11 +23,23 @@ pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manage
     planned.chain(owed).collect()
 }
 
-/// Whether a manager has decided on a stop of this ledger, and its start comes next: it needs nothing
-/// that the engine could say.
-pub fn awaits_start(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> bool {
-    startable(ledger)
-        .any(|member| manager(&member.pod_uid).is_some_and(|is| is_stop_last(member, &is)))
+/// Uids of the pods whose managers have decided on a stop of this ledger, and whose start comes next: it
+/// needs nothing that the engine could say.
+pub fn awaited_starts<'a>(
+    ledger: &'a Ledger,
+    manager: impl Fn(&str) -> Option<Manager> + 'a,
+) -> impl Iterator<Item = &'a str> {
+    let is_awaited = move |member: &&Member| {
+        manager(&member.pod_uid).is_some_and(|is| is_stop_last(member, &is))
+    };
+    startable(ledger).filter(is_awaited).map(|member| member.pod_uid.as_str())
+}
+
+/// Whether a start of this ledger can be sent now: the stop before it is done.
+pub fn start_is_due(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> bool {
+    startable(ledger).any(|member| {
+        manager(&member.pod_uid).is_some_and(|is| planned_start(member, &is).is_some())
+    })
 }
 
 /// The members that are started as soon as they are stopped.

@@ -32,7 +32,7 @@
 //!    plans again soon after an end.
 //!
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent. While
-//! [`awaits_start`], the engine is not waited for.
+//! there are [`awaited_starts`], the engine is not waited for.
 //!
 //! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
 //! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's
@@ -63,10 +63,10 @@ mod target;
 mod turn;
 
 pub(super) use begin::slot::begin;
-pub use known_starts::{awaits_start, starts_in_ledger};
+pub use known_starts::{awaited_starts, start_is_due, starts_in_ledger};
 pub(super) use member::update::planned_update;
 pub(super) use requests::kept_phase::why_kept;
-pub(super) use shown::{phase_of, shown_of};
+pub(super) use shown::phase_of;
 
 use super::changes::Changes;
 use super::context::Context;

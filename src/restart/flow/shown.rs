@@ -1,6 +1,6 @@
-//! The phase of a member, and the phase that is on its pod.
+//! The phase of a member.
 
-use crate::{Manager, Member, Phase, Pod, Restart, Step, Strategy, annotation};
+use crate::{Manager, Member, Phase, Restart, Step, Strategy};
 use stayput_api::State;
 
 /// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from the
@@ -31,25 +31,4 @@ pub(crate) fn phase_of(
             Some(if is_stopped { start } else { Phase::Stop })
         }
     }
-}
-
-/// The phase annotation of the pod, whether we or a person wrote it.
-pub(super) fn phase_on(pod: &Pod) -> Option<&str> {
-    pod.annotations.get(annotation::PHASE).map(String::as_str)
-}
-
-/// The restart id and the phase that we last wrote on the pod.
-pub(super) fn shown(pod: &Pod) -> Option<(&str, &str)> {
-    pod.annotations.get(annotation::SHOWN)?.split_once(' ')
-}
-
-/// The phase that we last wrote on the pod.
-pub(super) fn shown_phase(pod: &Pod) -> Option<&str> {
-    shown(pod).map(|(_, phase)| phase)
-}
-
-/// The phase of this restart that the pod shows already; none if it shows one of another restart.
-pub(crate) fn shown_of(id: &str, pod: &Pod) -> Option<Phase> {
-    let (_, phase) = shown(pod).filter(|(of, _)| *of == id)?;
-    Phase::parse(phase).ok()
 }

@@ -133,6 +133,6 @@ fn waiting(pod: &Pod, blocker: Blocker) -> Waiting {
         pod: Some(pod.uid.clone()),
         node: Some(pod.node.clone()),
         code: blocker.code,
-        message: blocker.message,
+        message: blocker.message.into(),
     }
 }

@@ -12,6 +12,7 @@ mod other_updates;
 mod returned_nodes;
 mod working_copy;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::context::Context;
@@ -176,7 +177,7 @@ fn without_restart(
     };
     let blocked_by = if working_copy.snapshot.cluster.deleting {
         let message = "the SearchCluster is being deleted: no restart begins";
-        Some(of_cluster(Code::Idle, message.into()))
+        Some(of_cluster(Code::Idle, message))
     } else {
         blocked_by.or_else(refused)
     };
@@ -276,6 +277,6 @@ fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
     all.filter(|one| one.code.blocks() || one.code.waits_for_its_time()).cloned()
 }
 
-fn of_cluster(code: Code, message: String) -> Waiting {
-    Waiting { pod: None, node: None, code, message }
+fn of_cluster(code: Code, message: impl Into<Cow<'static, str>>) -> Waiting {
+    Waiting { pod: None, node: None, code, message: message.into() }
 }

@@ -38,13 +38,13 @@ pub(super) fn conditions(
     down: &DownNodes<'_>,
 ) -> Vec<Condition> {
     let blocked = match blocker {
-        Some(waiting) => value(Status::Yes, waiting.code.as_str(), &waiting.message),
+        Some(waiting) => value(Status::Yes, waiting.code.as_str(), &*waiting.message),
         None => value(Status::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;
     let degraded = match blocker.filter(|waiting| waiting.code == Code::Stranded) {
         // The restart can go neither forward nor back: a person must act.
-        Some(waiting) => value(Status::Yes, "Stranded", &waiting.message),
+        Some(waiting) => value(Status::Yes, "Stranded", &*waiting.message),
         None => degraded(ledger, down::summary(down)),
     };
     let values = [

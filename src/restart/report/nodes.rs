@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::down::{Down, DownNodes};
 use super::{MAX_NODES, NodeReport, member_pods};
-use crate::flow::{phase_of, shown_of};
+use crate::flow::phase_of;
+use crate::marks::Marks;
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 use stayput_reuse::UpdateStep;
@@ -47,7 +48,8 @@ pub(super) fn listed<'a>(
             waiting: waiting.get(uid).copied(),
             down: down.get(uid),
             phase: restart.zip(member).and_then(|(restart, member)| {
-                let shown = pod.and_then(|pod| shown_of(&restart.request.id, pod));
+                let marks = pod.map(|pod| Marks::of(&snapshot.cluster, pod));
+                let shown = marks.and_then(|marks| marks.shown_of(&restart.request.id));
                 phase_of(restart, member, manager, shown)
             }),
             drifts: pod.is_some_and(Pod::drifts),
@@ -80,7 +82,7 @@ impl<'a> NodeRow<'a> {
     /// Why it is down, and what it waits for beside that.
     fn message(&self) -> Option<String> {
         let Some(down) = self.down else {
-            return self.waiting.map(|waiting| waiting.message.clone());
+            return self.waiting.map(|waiting| waiting.message.to_string());
         };
         let waits = self.waits().filter(|waiting| waiting.code != Code::KeptStopped);
         Some(match waits {

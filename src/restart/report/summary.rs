@@ -123,7 +123,7 @@ pub(super) fn message(
 ) -> Option<String> {
     let is_idle = snapshot.ledger.restart.is_none();
     if let Some(waiting) = blocker {
-        return Some(waiting.message.clone());
+        return Some(waiting.message.to_string());
     }
     let mut due = debts::due(&snapshot.ledger);
     due.extend(down::summary(down).filter(|_| is_idle));
@@ -134,10 +134,10 @@ pub(super) fn message(
     let of_it = plan.waiting.iter().filter(|waiting| is_of(&under_way, waiting));
     let next = of_it.min().or_else(|| waited_for(snapshot, plan));
     if let Some(waiting) = next {
-        return Some(waiting.message.clone());
+        return Some(waiting.message.to_string());
     }
     if let Some(waiting) = plan.waiting.iter().find(|waiting| waiting.code.waits_for_its_time()) {
-        return Some(waiting.message.clone());
+        return Some(waiting.message.to_string());
     }
     let update = update_message(snapshot, plan, counts).filter(|_| is_idle);
     if is_idle && counts.pending_restart > 0 && policy.on_config_change == OnConfigChange::None {
@@ -155,7 +155,7 @@ pub(super) fn message(
     let tells = |code| plan.waiting.iter().find(|waiting| waiting.code == code);
     let told = tells(Code::PendingRestart).or_else(|| tells(Code::SourcesUnknown));
     if let Some(waiting) = told.filter(|_| is_idle) {
-        return Some(waiting.message.clone());
+        return Some(waiting.message.to_string());
     }
     let kept = snapshot.ledger.kept_phase.as_deref().filter(|_| is_idle);
     kept.map(|phase| why_kept(&snapshot.cluster, phase))
@@ -175,7 +175,7 @@ fn update_message(snapshot: &Snapshot, plan: &Plan, counts: &Counts) -> Option<S
             && matches!(waiting.code, Code::UpdateNotAllowed | Code::UpdateTried)
     };
     let why = plan.waiting.iter().find(says_why).map(|waiting| waiting.message.clone());
-    let why = why.unwrap_or_else(|| update.fields());
+    let why = why.unwrap_or_else(|| update.fields().into());
     let pods = match counts.pending_update {
         1 => "1 pod is to get another template".to_owned(),
         many => format!("{many} pods are to get another template"),

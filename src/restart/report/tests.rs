@@ -124,7 +124,7 @@ fn waits(pod: Option<&str>, code: Code, message: &str) -> Waiting {
         pod: pod.map(|name| format!("uid-{name}")),
         node: pod.map(str::to_owned),
         code,
-        message: message.into(),
+        message: message.to_owned().into(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lookup::{Lookup, OwnNames};
+use crate::lookup::{Lookup, OwnNames, with_room};
 use crate::snapshot::NumberedCopy;
 use crate::{Engine, ShardCopies, Unknown};
 
@@ -34,7 +34,7 @@ struct Table<'a> {
 impl<'a> Copies<'a> {
     /// Takes time in proportion to the nodes, not to the copies.
     pub(crate) fn of(engine: &'a Engine, down: &OwnNames) -> Self {
-        let mut nodes: Lookup<'_, Holder> = Lookup::default();
+        let mut nodes: Lookup<'_, Holder> = with_room(engine.nodes.len());
         for node in &engine.nodes {
             let holder = nodes.entry(&*node.name);
             let holder = holder.or_insert(Holder { holds_no_data: true, number: None });

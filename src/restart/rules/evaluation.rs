@@ -13,7 +13,7 @@ use super::voters;
 use super::{Copies, LAST_RESORT, MasterVoters, QuorumAfterStop, SettledYellow};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
-use crate::lookup::{Lookup, Names, OwnNames};
+use crate::lookup::{Lookup, Names, OwnNames, lookup};
 use crate::snapshot::hold_data;
 use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Time};
 
@@ -67,9 +67,10 @@ impl<'a> Evaluation<'a> {
         let kept_stopped: OwnNames =
             ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
         let open = ledger.members().filter(|member| member.step != Step::Finished);
-        let steps: Lookup<'_, Step> =
-            open.map(|member| (member.pod_uid.as_str(), member.step)).collect();
-        let (mut peers, mut peers_kept_stopped) = (Vec::new(), Vec::new());
+        let steps =
+            lookup(view.pods().len(), open.map(|member| (member.pod_uid.as_str(), member.step)));
+        let mut peers = Vec::with_capacity(view.pods().len());
+        let mut peers_kept_stopped = Vec::new();
         let mut expected_data = 0;
         for pod in view.pods() {
             let node = view.node(&pod.node);

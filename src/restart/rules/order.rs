@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, with_room};
 use crate::{Engine, Node, Pod};
 use stayput_api::State;
 
@@ -123,7 +123,7 @@ impl Rank {
 
 /// By name of the node. If two nodes have the same name, the later rank counts.
 fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
-    let mut ranks = Lookup::default();
+    let mut ranks = with_room(engine.map_or(0, |engine| engine.nodes.len()));
     for (engine, node) in engine.iter().flat_map(|engine| engine.nodes.iter().map(|n| (*engine, n)))
     {
         let rank = Rank::of(node, engine);

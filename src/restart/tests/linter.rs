@@ -176,7 +176,7 @@ fn a_plan_that_leaves_a_pod_without_a_word_is_found() {
     twice.waiting.extend(made.waiting.iter().cloned());
     finds("waits 2 times", &snapshot, &twice);
     let mut empty = made.clone();
-    empty.waiting[0].message.clear();
+    empty.waiting[0].message = "".into();
     finds("without a message", &snapshot, &empty);
     let mut hot = made;
     hot.actions.clear();

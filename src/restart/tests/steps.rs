@@ -331,8 +331,8 @@ fn changes_of(draft: &mut Draft<'_, '_>, step: &PlanStep) -> Vec<Changes> {
             take(draft, changes);
         }
         Run::EachPod(step) => {
-            for pod in context.index.pods() {
-                let changes = step(context, draft.ledger(), pod);
+            for (pod, marks) in context.index.marked_pods() {
+                let changes = step(context, draft.ledger(), pod, marks);
                 take(draft, changes);
             }
         }

@@ -14,7 +14,7 @@ use super::objects::NAMESPACE;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 
 /// Runs `kubectl stayput` in the namespace of the fixture.
-async fn run(fixture: &Fixture, line: &str) -> Ended {
+pub(super) async fn run(fixture: &Fixture, line: &str) -> Ended {
     let (_directory, kubeconfig) = fixture.kubeconfig();
     let line = format!("-n {NAMESPACE} {line}");
     let mut command = kubectl_stayput(&kubeconfig, line.split_whitespace());
@@ -39,7 +39,8 @@ async fn namespace(fixture: &Fixture) {
     api.create(&Default::default(), &stayput.expect("an object")).await.expect("it is made");
 }
 
-async fn working(fixture: &Fixture) {
+/// The Lease of a leader that works.
+pub(super) async fn working(fixture: &Fixture) {
     namespace(fixture).await;
     let now = k8s_openapi::jiff::Timestamp::now();
     lease(fixture, &format!("{now:.6}")).await;

@@ -1,5 +1,7 @@
 //! Every engine that runs hangs while another one is stopped by us.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use stayput_restart::Outcome;
 
@@ -38,4 +40,35 @@ async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
     for name in NODES {
         assert_eq!(fixture.starts(name).await, 2, "{name}");
     }
+}
+
+/// A start is sent when its manager says that the engine is stopped, however long the others take for
+/// their answers: they are not waited for then, not even the second that they get while it stops.
+#[tokio::test]
+async fn a_start_does_not_wait_for_the_end_of_a_look() {
+    let fixture = Fixture::new("standin.stop_delay_ms: 400").await;
+    let (_directory, kubeconfig) = fixture.kubeconfig();
+    let _reconciler = Program::start(&kubeconfig, "first");
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let mut waits = Vec::new();
+    for _ in NODES {
+        let stopping = fixture.until_stopping().await;
+        let processes = fixture.processes();
+        let others = NODES.into_iter().filter(|name| *name != stopping);
+        let engines: Vec<u32> = others.map(|name| processes[name].1.expect("an engine")).collect();
+        engines.iter().for_each(|engine| send(*engine, Signal::SIGSTOP));
+        let status = eventually("it is started again", async || {
+            Some(fixture.status(stopping).await).filter(|status| status.starts == 2)
+        })
+        .await;
+        engines.iter().for_each(|engine| send(*engine, Signal::SIGCONT));
+        let at = |text: &str| humantime::parse_rfc3339(text).expect("a moment");
+        let stopped = at(&status.last_exit.expect("it was stopped").at);
+        let started = at(&status.run.expect("it runs").started_at);
+        waits.push(started.duration_since(stopped).expect("it is later"));
+    }
+    fixture.until_over("r1").await;
+    // Another program may have held up one of them.
+    assert!(waits.iter().any(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
 }

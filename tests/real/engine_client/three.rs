@@ -237,6 +237,10 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     let health = wait(client.health()).expect("health");
     assert_eq!((health.number_of_nodes, health.timed_out), (2, false));
     assert!(health.status > Color::Green && health.unassigned_shards > 0, "{health:?}");
+    let not_more = wait(client.health_once_nodes(3)).expect("health");
+    assert_eq!((not_more.number_of_nodes, not_more.timed_out), (2, true), "{not_more:?}");
+    let enough = wait(client.health_once_nodes(2)).expect("health");
+    assert!(!enough.timed_out, "{enough:?}");
     let not_green = wait(client.health_once_green()).expect("health");
     assert!(not_green.status > Color::Green && not_green.timed_out, "{not_green:?}");
     assert!(matches!(wait(client.identify()), Ok(found) if found.node_name != "logs-0"));

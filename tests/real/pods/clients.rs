@@ -1,6 +1,6 @@
-//! A client of the Service `logs`: a write each tenth of a second, each on a connection of its own
-//! and without retries, to the pods in turn that EndpointSlices have as ready. There is no kube-proxy
-//! here; as by its default, the list is taken over at once, but at most once a second.
+//! A client of the Service `logs`: a write and a search each tenth of a second, each on a connection
+//! of its own and without retries, to the pods in turn that EndpointSlices have as ready. There is no
+//! kube-proxy here; as by its default, the list is taken over at once, but at most once a second.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::fixture::Fixture;
 use super::nodes::NODES;
-use crate::support::http::exchange;
+use crate::support::http::{Answer, exchange};
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::process::Process;
 use crate::support::wait::eventually;
@@ -30,18 +30,41 @@ const PROXY_PAUSE: Duration = Duration::from_secs(1);
 /// How long an answer may take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What became of the requests.
-#[derive(Debug, Default)]
-pub(super) struct Count {
+/// What became of the requests of one kind.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Requests {
     pub(super) sent: u32,
     /// Without a connection, or without an answer.
     pub(super) refused: u32,
-    /// Answered, but not carried out.
+    /// Answered, but not carried out; a search also if not every shard answered.
     pub(super) failed: u32,
+}
+
+/// What became of all requests.
+#[derive(Debug, Default)]
+pub(super) struct Count {
+    pub(super) writes: Requests,
+    pub(super) searches: Requests,
+    /// From when the first of some requests was sent that were not carried out, until a write and a
+    /// search after it were.
+    pub(super) failing: Duration,
     /// How long not all three pods were ready in the Service.
     pub(super) incomplete: Duration,
     /// Carried out: the numbers of these documents.
     pub(super) kept: Vec<u32>,
+}
+
+impl Requests {
+    /// Counts a request; returns whether it was carried out.
+    fn add(&mut self, answer: Option<bool>) -> bool {
+        self.sent += 1;
+        match answer {
+            Some(true) => return true,
+            Some(false) => self.failed += 1,
+            None => self.refused += 1,
+        }
+        false
+    }
 }
 
 /// A client that sends requests until it is dropped; [`Clients::end`] tells what became of them.
@@ -122,7 +145,7 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
     let mut count = Count::default();
     let (mut known, mut taken_over) = (ready(log), Instant::now());
     let mut turn = 0_usize;
-    let mut looked = Instant::now();
+    let (mut looked, mut failing_since) = (Instant::now(), None::<Instant>);
     while !is_over.load(Ordering::Relaxed) {
         let next = Instant::now() + PAUSE;
         let now = ready(log);
@@ -133,16 +156,24 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
         if now != known && taken_over.elapsed() >= PROXY_PAUSE {
             (known, taken_over) = (now, Instant::now());
         }
-        turn = turn.wrapping_add(1);
-        count.sent += 1;
-        let address = known.iter().nth(turn % known.len().max(1));
-        match address.and_then(|address| write(address, count.sent)) {
-            Some(200 | 201) => count.kept.push(count.sent),
-            Some(_) => count.failed += 1,
-            None => count.refused += 1,
+        let (number, began) = (count.writes.sent, Instant::now());
+        let mut address = || {
+            turn = turn.wrapping_add(1);
+            known.iter().nth(turn % known.len().max(1))
+        };
+        let is_written = count.writes.add(address().and_then(|address| write(address, number)));
+        let is_found = count.searches.add(address().and_then(|address| search(address)));
+        if is_written {
+            count.kept.push(number);
+        }
+        if is_written && is_found {
+            count.failing += failing_since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        } else {
+            failing_since.get_or_insert(began);
         }
         sleep(next.saturating_duration_since(Instant::now()));
     }
+    count.failing += failing_since.map_or(Duration::ZERO, |since| since.elapsed());
     count
 }
 
@@ -151,11 +182,21 @@ pub(super) fn document(number: u32) -> String {
     format!("/load/_doc/client-{number}")
 }
 
-/// The status of the answer, if there is one.
-fn write(address: &str, number: u32) -> Option<u16> {
+/// Whether it was carried out, if there is an answer.
+fn write(address: &str, number: u32) -> Option<bool> {
+    let answer = ask(address, ("PUT", &document(number)), &json!({ "number": number }))?;
+    Some(matches!(answer.status, 200 | 201))
+}
+
+/// Whether every shard answered, if there is an answer.
+fn search(address: &str) -> Option<bool> {
+    let answer = ask(address, ("POST", "/load/_search"), &json!({ "size": 1 }))?;
+    Some(answer.status == 200 && answer.body["_shards"]["failed"] == 0)
+}
+
+fn ask(address: &str, request: (&str, &str), body: &Value) -> Option<Answer> {
     let address: SocketAddr = format!("{address}:9200").parse().expect("an address");
     let stream = TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
-    let answer = exchange(stream, ("PUT", &document(number)), Some(&json!({ "number": number })));
-    answer.ok().map(|answer| answer.status)
+    exchange(stream, request, Some(body)).ok()
 }

@@ -1,7 +1,8 @@
 //! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to
-//! a changed config in three ways: restarted in place by the reconciler, by deleting one pod
-//! after the other, and in place on a warm JVM; all with all defaults and while a client writes
-//! through a Service. `bench/rolling` runs this and compares them.
+//! a changed config in four ways: restarted in place by the reconciler, by deleting one pod after the
+//! other, the same with allocation limited for each, and in place on a warm JVM; all with all defaults
+//! and while a client writes and searches through a Service. `bench/rolling` runs this and compares
+//! them.
 //!
 //! One line of JSON for each way and round.
 
@@ -13,16 +14,16 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::clients::Clients;
+use super::clients::{Clients, Count, Requests};
 use super::fixture::{ACCOUNT, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
-use super::opensearch_set::OpenSearchSet;
+use super::opensearch_set::{Allocation, OpenSearchSet};
 use crate::support::wait::eventually;
 use ledgers::Ledgers;
 use warm::Jvm;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
-/// know only the first twenty-four.
+/// know only the first forty-eight.
 const ROUNDS: u32 = 2;
 
 #[test]
@@ -36,7 +37,8 @@ fn in_place_and_by_deletion() {
     warm::archive(&set.fixture, set.storage.path());
     for round in 0..rounds {
         println!("{}", set.in_place(&format!("in-place-{round}"), Jvm::Cold));
-        println!("{}", set.by_deletion(&format!("deleted-{round}")));
+        println!("{}", set.by_deletion(&format!("deleted-{round}"), Allocation::Left));
+        println!("{}", set.by_deletion(&format!("limited-{round}"), Allocation::Limited));
         println!("{}", set.in_place(&format!("warm-{round}"), Jvm::Warm));
     }
 }
@@ -83,11 +85,9 @@ impl OpenSearchSet {
         json!({
             "way": if jvm == Jvm::Warm { "in place, warm" } else { "in place" },
             "ms": took.as_millis(),
-            "requests": requests.sent,
-            "refused": requests.refused,
-            "failed": requests.failed,
+            "clients": told(&requests),
             "pod_patches": asked("patch", "pods", &Value::Null),
-            "status_writes": asked("update", "searchclusters", &json!("status")),
+            "status_writes": asked("patch", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
             "conflicts": events.iter().filter(is_conflict).count(),
             "all": fixture.asked_since(mark).to_string(),
@@ -95,24 +95,37 @@ impl OpenSearchSet {
     }
 
     /// Deletes one pod after the other.
-    fn by_deletion(&self, round: &str) -> Value {
+    fn by_deletion(&self, round: &str, allocation: Allocation) -> Value {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
         self.configure(round, Jvm::Cold.options());
         let clients = Clients::start(fixture);
         let began = Instant::now();
-        self.delete_pods();
+        self.delete_pods(allocation);
         let took = began.elapsed();
         let requests = clients.end();
         let after = observe(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
         json!({
-            "way": "by deletion",
+            "way": match allocation {
+                Allocation::Left => "by deletion",
+                Allocation::Limited => "by deletion, allocation limited",
+            },
             "ms": took.as_millis(),
-            "requests": requests.sent,
-            "refused": requests.refused,
-            "failed": requests.failed,
+            "clients": told(&requests),
         })
     }
+}
+
+/// What became of the requests through the Service, as JSON.
+fn told(count: &Count) -> Value {
+    let requests =
+        |of: Requests| json!({ "sent": of.sent, "refused": of.refused, "failed": of.failed });
+    json!({
+        "writes": requests(count.writes),
+        "searches": requests(count.searches),
+        "failing_ms": count.failing.as_millis(),
+        "incomplete_ms": count.incomplete.as_millis(),
+    })
 }

@@ -39,7 +39,7 @@ fn documents_are_written_throughout_and_none_is_lost() {
     assert_eq!(ended, "done done rolledBack done aborted done done done done done");
 
     let count = clients.end();
-    println!("{} writes, {} refused, {} failed", count.sent, count.refused, count.failed);
+    println!("{:?}, {:?}, failing for {:?}", count.writes, count.searches, count.failing);
     let lost = |number: &u32| ladder.pods[0].ask(&document(*number)).is_none();
     let lost: Vec<u32> = count.kept.into_iter().filter(lost).collect();
     assert!(lost.is_empty(), "{lost:?}");

@@ -21,6 +21,14 @@ const HEAP: &str = "-XX:InitialRAMPercentage=25 -XX:MaxRAMPercentage=25 -XX:Tier
 /// Longer than the engines take to become green on a busy machine.
 const GREEN_TIMEOUT: Duration = Duration::from_secs(180);
 
+/// What is done about allocation while a pod is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allocation {
+    Left,
+    /// No replicas until the pod is ready again.
+    Limited,
+}
+
 pub(super) struct OpenSearchSet {
     pub(super) fixture: Fixture,
     parts: Parts,
@@ -93,26 +101,46 @@ impl OpenSearchSet {
 
     /// As operators and users replace pods: the next one when the last one is ready and the cluster
     /// is green.
-    pub(super) fn delete_pods(&self) {
+    pub(super) fn delete_pods(&self, allocation: Allocation) {
         for name in NODES.into_iter().rev() {
+            self.allocate(allocation, &json!("primaries"));
             self.fixture.run(&["delete", "pod", name]);
             until_ready(&self.fixture, &[name]);
+            self.allocate(allocation, &Value::Null);
             self.until_green();
+        }
+    }
+
+    /// Sets what may be allocated, and flushes, as the engines' documents advise for a restart.
+    fn allocate(&self, allocation: Allocation, enable: &Value) {
+        if allocation == Allocation::Left {
+            return;
+        }
+        let settings = json!({ "persistent": { "cluster.routing.allocation.enable": enable } });
+        self.until_answered("the setting is taken", ("PUT", "/_cluster/settings"), &settings);
+        if !enable.is_null() {
+            self.until_answered("it is flushed", ("POST", "/_flush"), &Value::Null);
         }
     }
 
     /// The engine delays its answer until then.
     pub(super) fn until_green(&self) {
+        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
+        self.until_answered("three nodes, green", ("GET", target), &Value::Null);
+    }
+
+    /// Sends a request to the nodes in turn until one carries it out.
+    fn until_answered(&self, what: &str, request: (&str, &str), body: &Value) {
         let path = "jsonpath={.items[*].status.podIP}";
         let addresses =
             self.fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
-        let target = "/_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=30s";
-        eventually("three nodes, green", || {
+        eventually(what, || {
             addresses.split(' ').find_map(|address| {
                 let stream = TcpStream::connect((address, 9200)).ok()?;
                 stream.set_read_timeout(Some(GREEN_TIMEOUT)).ok()?;
-                let health = exchange(stream, ("GET", target), None).ok()?;
-                (health.status == 200 && health.body["timed_out"] == false).then_some(())
+                let body = Some(body).filter(|body| !body.is_null());
+                let answer = exchange(stream, request, body).ok()?;
+                (answer.status == 200 && answer.body["timed_out"] != true).then_some(())
             })
         });
     }

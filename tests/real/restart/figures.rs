@@ -1,6 +1,6 @@
 //! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows the
 //! time of each part. Nothing is mounted again and nothing is drained, so the restart waits only
-//! for the engines and for the kubelet's readiness.
+//! for the engines.
 //!
 //! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
@@ -55,35 +55,30 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
     let entry = fixture.until_over(id);
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     let (views, statuses) = (observations.end(), statuses.end());
-    let ready = fixture.kubelet.conditions();
     let log = Log::of(&fixture.reconciler.log(), id);
     let after = fixture.facts();
     let node = |(at, name): (usize, &str)| {
         let (was, is) = (&before[name], &after[name]);
         assert_eq!(was.manager_pid, is.manager_pid, "{name}");
         assert_ne!(was.run, is.run, "{name}");
-        let id = |ephemeral: &Option<String>| ephemeral.clone().expect("it is listed");
-        let (old, new) = (id(&was.ephemeral), id(&is.ephemeral));
+        let new = is.ephemeral.clone().expect("it is listed");
         let times = statuses[at].of_run(&was.run, &is.run);
-        let released = log.at(name, "finished");
         let others = Views::without(&views, at);
+        let joined = others.until_listed(&new);
+        let restored = Views::all(&views).since_restored(joined);
         json!({
             "node": name,
             "slot": log.at(name, "restarting"),
             "stop": times.stop,
             "ending": times.exited - times.took,
             "exited": times.exited,
-            "absent": others.until_absent(&old),
             "start": times.start,
             "spawned": times.spawned,
-            "joined": others.until_listed(&new),
-            "serving": views[at].until_in(&new),
+            "joined": joined,
+            "restored": restored,
             "ready": times.ready,
-            "released": released,
-            "pod_ready": ready.iter().find(|(pod, at, is_ready)| {
-                pod == name && *is_ready && *at > times.exited
-            }).map(|(_, at, _)| *at),
-            "green": Views::all(&views).until_green(released),
+            "green": Views::all(&views).until_green(restored),
+            "released": log.at(name, "finished"),
         })
     };
     let nodes: Vec<Value> = NAMES.into_iter().enumerate().map(node).collect();
@@ -127,7 +122,7 @@ impl Log {
 }
 
 /// Milliseconds since 1970.
-pub(super) fn now() -> u64 {
+fn now() -> u64 {
     millis(SystemTime::now())
 }
 

@@ -13,7 +13,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::json;
 
-use super::figures::now;
 use super::kube::Kube;
 use crate::support::atomic_writer::Payload;
 use crate::support::cluster::Cluster;
@@ -27,14 +26,10 @@ const PROBE: Duration = Duration::from_secs(1);
 /// This many failures in a row make a pod unready: about three probes of a pod's spec.
 const FAILURES: u32 = 10;
 
-/// A pod, when the apiserver had accepted its condition, and whether that was ready.
-pub(super) type Condition = (String, u64, bool);
-
 /// A thread that ends with its guard.
 pub(crate) struct Kubelet {
     ended: Arc<AtomicBool>,
     frozen: Arc<Mutex<BTreeSet<String>>>,
-    conditions: Arc<Mutex<Vec<Condition>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,23 +42,17 @@ impl Kubelet {
     ) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let frozen = Arc::<Mutex<BTreeSet<String>>>::default();
-        let conditions = Arc::<Mutex<Vec<Condition>>>::default();
-        let (is_over, skipped, record) = (ended.clone(), frozen.clone(), conditions.clone());
+        let (is_over, skipped) = (ended.clone(), frozen.clone());
         let thread = thread::spawn(move || {
             let (seen, failures) = (BTreeMap::new(), BTreeMap::new());
             let kube = Kube::new(&kubeconfig);
-            let mut work = Work { kube, cluster, addresses, seen, failures, conditions: record };
+            let mut work = Work { kube, cluster, addresses, seen, failures };
             while !is_over.load(Ordering::Relaxed) {
                 work.sync(&skipped.lock().expect("a lock").clone());
                 thread::sleep(PACE);
             }
         });
-        Self { ended, frozen, conditions, thread: Some(thread) }
-    }
-
-    /// Every condition of a pod so far.
-    pub(super) fn conditions(&self) -> Vec<Condition> {
-        self.conditions.lock().expect("a lock").clone()
+        Self { ended, frozen, thread: Some(thread) }
     }
 
     /// From now on nothing arrives in the volumes of this pod; or everything arrives again.
@@ -93,7 +82,6 @@ struct Work {
     seen: BTreeMap<String, BTreeMap<String, String>>,
     /// Failures of the readiness probe, in a row.
     failures: BTreeMap<String, u32>,
-    conditions: Arc<Mutex<Vec<Condition>>>,
 }
 
 impl Work {
@@ -160,10 +148,7 @@ impl Work {
             "conditions": [{ "type": "Ready", "status": ready }],
         } });
         // If this fails, it is tried again in the next round.
-        if self.kube.merge_status::<Pod>(name, &status).is_ok() {
-            let conditions = (name.to_owned(), now(), ready == "True");
-            self.conditions.lock().expect("a lock").push(conditions);
-        }
+        let _ = self.kube.merge_status::<Pod>(name, &status);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod changes;
 mod convert;
+mod joined;
 mod leaving;
 mod one_moment;
 
@@ -9,17 +10,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::snapshot::unknown;
 use crate::controller::credentials::CredentialsError;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
 use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
+pub(in crate::controller) use joined::all_are_back;
+use joined::have_just_joined;
 use one_moment::Moment;
-use stayput_restart::{Engine, ShardCopies};
+use stayput_restart::{Engine, Ledger, ShardCopies};
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,8 +60,8 @@ pub(super) enum ViewError {
     Engine(#[from] EngineError),
     #[error("the engine was not reached yet")]
     NotReached,
-    #[error("the engine has not answered within {0:?}; a node is started first")]
-    StartFirst(Duration),
+    #[error("the engine has not answered yet; a node is started first")]
+    StartFirst,
     #[error("the engine has not formed a cluster yet")]
     NoCluster,
     #[error("another cluster answers at the addresses of its pods")]
@@ -117,6 +122,7 @@ impl EngineView {
         access: Result<(Access, String), CredentialsError>,
         endpoints: Vec<Endpoint>,
         zone: &str,
+        ledger: Option<&Ledger>,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         let connected = access
@@ -126,7 +132,7 @@ impl EngineView {
             self.read_at = Some(Instant::now());
             return Err(error);
         }
-        self.read(zone, metrics).await
+        self.read(zone, ledger, metrics).await
     }
 
     /// How long the last reading of nodes, votes and shard copies took.
@@ -139,10 +145,12 @@ impl EngineView {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
     }
 
-    /// Reads everything at the same time, with the client of the last observation.
+    /// Reads everything at the same time, with the client of the last observation. With a ledger, the
+    /// health is not waited for where allocation is restored next.
     pub(super) async fn read(
         &mut self,
         zone: &str,
+        ledger: Option<&Ledger>,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
@@ -155,12 +163,26 @@ impl EngineView {
                 false => Ok(None),
             }
         };
-        let moment = one_moment::read(&client, &identity, self.topology.as_ref());
+        let (tell, is_limited) = oneshot::channel();
+        let allocation = async {
+            let allocation = client.allocation().await;
+            // Nobody listens any more if the rest was quicker.
+            let _ = tell.send(allocation.as_ref().is_ok_and(|one| one.marker.is_some()));
+            allocation
+        };
+        let before = self.topology.as_ref();
+        let have_joined = |now: &Topology| {
+            let nodes = before.map(|before| &*before.nodes);
+            ledger.is_some_and(|ledger| have_just_joined(ledger, nodes, &now.nodes))
+        };
+        let moment = one_moment::read(&client, &identity, before, have_joined, is_limited);
         let (Moment { topology, health, reading }, allocation, records) =
-            tokio::join!(moment, client.allocation(), records);
+            tokio::join!(moment, allocation, records);
         self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
-        metrics.count_request(Side::Engine, "health", health.is_ok());
+        if let Some(health) = &health {
+            metrics.count_request(Side::Engine, "health", health.is_ok());
+        }
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
         metrics.count_request(Side::Engine, "records", records.is_ok());
         let topology = match topology {
@@ -213,7 +235,10 @@ impl EngineView {
             cluster_uuid,
             nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
             elected_master: topology.elected_master.clone(),
-            health: known(health).map(|health| convert::health(&health)),
+            health: match health {
+                Some(health) => known(health).map(|health| convert::health(&health)),
+                None => Err(unknown("not waited for: allocation is restored first")),
+            },
             voting: Ok(convert::voting(&topology.voting)),
             shards: Ok(copies),
             searchable_snapshots,

@@ -1,31 +1,103 @@
 //! A stopped engine is started without an answer of the other engines: they may hang, or elect another
 //! master, and nothing that they could say changes the start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::engine::ViewError;
-use super::managers::Answer;
-use stayput_restart::{Ledger, awaits_start};
+use super::managers::{Answer, Managers};
+use stayput_api::State;
+use stayput_restart::{Ledger, Manager, awaited_starts, start_is_due};
 
 /// How long the engine's answers are waited for when a start comes next.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether a start of this ledger comes next, by what the managers have answered.
-pub(super) fn comes_next(ledger: &Ledger, answers: &[Answer]) -> bool {
-    let answers: BTreeMap<&str, &Answer> =
-        answers.iter().map(|answer| (answer.uid(), answer)).collect();
-    awaits_start(ledger, |uid| answers.get(uid)?.manager())
+/// The nodes under way whose engine was stopped already when their manager was asked the last time. A
+/// start that could not be sent then does not hide the engine for ever.
+pub(super) fn stopped_before(ledger: &Ledger, managers: &Managers) -> BTreeSet<String> {
+    let uids = ledger.under_way().map(|member| member.pod_uid.clone());
+    uids.filter(|uid| managers.of(uid).is_ok_and(|is| is.state == State::Stopped)).collect()
 }
 
-/// Reads the engine; for a short time only, once the managers have shown that a start comes next.
+/// Says when the engine's answers are not waited for any more.
+pub(super) struct Herald<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) stopped_before: BTreeSet<String>,
+    /// Whether a start comes next, by the managers' first answers.
+    pub(super) comes_next: oneshot::Sender<bool>,
+    /// A start can be sent.
+    pub(super) is_due: oneshot::Sender<()>,
+    /// Ends when the engine has answered.
+    pub(super) engine: oneshot::Receiver<()>,
+}
+
+impl Herald<'_> {
+    /// Follows the managers whose stop is awaited until the engine has answered or a start can be sent;
+    /// their answers are the newest then.
+    pub(super) async fn follow(self, answers: &mut [Answer]) {
+        let comes_next = awaited_starts(self.ledger, manager_in(answers)).next().is_some();
+        // Nobody listens any more if the engine was quicker.
+        let _ = self.comes_next.send(comes_next);
+        if !comes_next {
+            return;
+        }
+        let until_due = until_due(self.ledger, &self.stopped_before, answers);
+        tokio::select! {
+            biased;
+            () = until_due => {
+                let _ = self.is_due.send(());
+            }
+            _ = self.engine => {}
+        }
+    }
+}
+
+/// Completes once a start can be sent that could not be sent before.
+async fn until_due(ledger: &Ledger, before: &BTreeSet<String>, answers: &mut [Answer]) {
+    loop {
+        if is_due(ledger, before, answers) {
+            return;
+        }
+        let (place, next) = change(ledger, answers).await;
+        answers[place] = next;
+    }
+}
+
+fn is_due(ledger: &Ledger, before: &BTreeSet<String>, answers: &[Answer]) -> bool {
+    let manager = manager_in(answers);
+    start_is_due(ledger, |uid| manager(uid).filter(|_| !before.contains(uid)))
+}
+
+/// The next answer of one of the managers whose stop is awaited, and its place.
+async fn change(ledger: &Ledger, answers: &[Answer]) -> (usize, Answer) {
+    let awaited: BTreeSet<&str> = awaited_starts(ledger, manager_in(answers)).collect();
+    let awaited = answers.iter().enumerate().filter(|(_, answer)| awaited.contains(answer.uid()));
+    let mut changes: FuturesUnordered<_> =
+        awaited.map(|(place, answer)| async move { (place, answer.next().await) }).collect();
+    match changes.next().await {
+        Some(change) => change,
+        None => pending().await,
+    }
+}
+
+fn manager_in(answers: &[Answer]) -> impl Fn(&str) -> Option<Manager> {
+    let answers: BTreeMap<&str, &Answer> =
+        answers.iter().map(|answer| (answer.uid(), answer)).collect();
+    move |uid| answers.get(uid)?.manager()
+}
+
+/// Reads the engine; for a short time only once the managers have shown that a start comes next, and
+/// no longer once it can be sent.
 pub(super) async fn read<T>(
     engine: impl Future<Output = Result<T, ViewError>>,
     comes_next: oneshot::Receiver<bool>,
+    is_due: oneshot::Receiver<()>,
 ) -> Result<T, ViewError> {
     let patience = async {
         match comes_next.await {
@@ -36,6 +108,46 @@ pub(super) async fn read<T>(
     tokio::select! {
         biased;
         engine = engine => engine,
-        () = patience => Err(ViewError::StartFirst(PATIENCE)),
+        Ok(()) = is_due => Err(ViewError::StartFirst),
+        () = patience => Err(ViewError::StartFirst),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use tokio::time::Instant;
+
+    /// How long an engine that does not answer is waited for.
+    async fn waited(comes_next: bool, is_due_after: Option<u64>) -> Option<Duration> {
+        let (tell_next, next) = oneshot::channel();
+        let (tell_due, due) = oneshot::channel();
+        tell_next.send(comes_next).unwrap();
+        let began = Instant::now();
+        let herald = async move {
+            match is_due_after {
+                Some(after) => sleep(Duration::from_millis(after)).await,
+                None => pending().await,
+            }
+            tell_due.send(()).unwrap();
+            pending::<()>().await;
+        };
+        tokio::select! {
+            read = read(pending::<Result<(), _>>(), next, due) => {
+                assert!(matches!(read, Err(ViewError::StartFirst)));
+                Some(began.elapsed())
+            }
+            () = herald => None,
+            () = sleep(Duration::from_secs(60)) => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_engine_is_waited_for_only_until_a_start_can_be_sent() {
+        assert_eq!(waited(false, None).await, None);
+        assert_eq!(waited(true, None).await, Some(PATIENCE));
+        assert_eq!(waited(true, Some(300)).await, Some(Duration::from_millis(300)));
+        assert_eq!(waited(true, Some(0)).await, Some(Duration::ZERO));
     }
 }

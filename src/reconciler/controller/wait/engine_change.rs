@@ -1,20 +1,20 @@
-//! The engine delays its answer until its cluster is green, and for no other change: while one is
-//! awaited it is asked again and again.
+//! The engine delays its answer until its cluster is green, or until it has more nodes, and for no other
+//! change: while one is awaited it is asked again and again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use crate::controller::metrics::{Metrics, Side};
-use crate::controller::observe::health;
+use crate::controller::observe::{all_are_back, health};
 use crate::engine_client::EngineClient;
 use stayput_restart::{Color, Health, Member, Node, Snapshot};
 
 /// The first pause between two requests; each is half as long again as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause while a node is to join: its shards come back after that.
+/// The longest pause while a node is to leave or to join.
 const MAX_PAUSE_OF_NODES: Duration = Duration::from_millis(250);
 /// The longest pause otherwise.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
@@ -26,6 +26,8 @@ const REST: u32 = 4;
 pub(super) enum Awaited {
     /// The list of nodes: name and ephemeral id of each.
     Nodes(BTreeSet<(String, String)>),
+    /// The same; a node is to join, and that of its process before is off the list.
+    Join(BTreeSet<(String, String)>),
     /// The health; none if it is not known.
     Health(Option<Health>),
 }
@@ -36,23 +38,32 @@ impl Awaited {
         snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
         let nodes = engine.map_or(&[][..], |engine| &engine.nodes);
-        if all_are_back(snapshot.ledger.under_way(), nodes) {
+        let under_way = || snapshot.ledger.under_way();
+        let processes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
+        if all_are_back(under_way(), processes) {
             return Some(Self::Health(engine.and_then(|engine| engine.health.clone().ok())));
         }
-        Some(Self::Nodes(names_and_ids(nodes)))
+        let known = names_and_ids(nodes);
+        match engine.is_some() && one_is_absent(under_way(), nodes) {
+            true => Some(Self::Join(known)),
+            false => Some(Self::Nodes(known)),
+        }
+    }
+
+    /// Whether the engine delays its answer until then.
+    fn is_waited_for_by_the_engine(&self) -> bool {
+        match self {
+            Self::Nodes(_) | Self::Health(None) => false,
+            Self::Join(_) => true,
+            Self::Health(Some(known)) => known.color != Color::Green,
+        }
     }
 }
 
-/// Whether each of these members has a new process in the list. Two nodes may have one name.
-fn all_are_back<'a>(members: impl Iterator<Item = &'a Member>, nodes: &[Node]) -> bool {
-    let by_name: BTreeMap<&str, &Member> =
-        members.map(|member| (member.node.as_str(), member)).collect();
-    let is_back = |node: &&Node| {
-        by_name.get(node.name.as_str()).is_some_and(|member| member.is_new_process(node))
-    };
-    let back: BTreeSet<&str> =
-        nodes.iter().filter(is_back).map(|node| node.name.as_str()).collect();
-    back.len() == by_name.len()
+/// Whether one of these members has no process in the list: the next one makes the list longer.
+fn one_is_absent<'a>(mut members: impl Iterator<Item = &'a Member>, nodes: &[Node]) -> bool {
+    let names: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    members.any(|member| !names.contains(member.node.as_str()))
 }
 
 fn names_and_ids(nodes: &[Node]) -> BTreeSet<(String, String)> {
@@ -65,23 +76,27 @@ pub(super) async fn wait_for_change(
     awaited: Awaited,
     metrics: Arc<Metrics>,
 ) {
-    let (mut pause, mut next) = (FIRST_PAUSE, Instant::now() + FIRST_PAUSE);
+    let mut pause = FIRST_PAUSE;
+    // Where the engine waits, we need not.
+    let mut next = match awaited.is_waited_for_by_the_engine() {
+        true => Instant::now(),
+        false => Instant::now() + FIRST_PAUSE,
+    };
     loop {
         sleep_until(next).await;
         let began = Instant::now();
         let (has_changed, longest, waited) = match &awaited {
             Awaited::Nodes(known) => {
-                let members = client.members().await;
-                metrics.count_request(Side::Engine, "members", members.is_ok());
-                let has_changed = members.is_ok_and(|members| {
-                    let nodes = members.nodes.into_iter();
-                    let now: BTreeSet<(String, String)> =
-                        nodes.map(|node| (node.name, node.ephemeral_id)).collect();
-                    now != *known
-                });
-                (has_changed, MAX_PAUSE_OF_NODES, false)
+                (list_differs(&client, known, &metrics).await, MAX_PAUSE_OF_NODES, false)
             }
-            Awaited::Health(Some(known)) if known.color != Color::Green => {
+            Awaited::Join(known) => {
+                let joined = client.health_once_nodes(known.len() + 1).await;
+                metrics.count_request(Side::Engine, "health", joined.is_ok());
+                // Also if no more nodes are there: one may have joined and another one left.
+                let has_changed = list_differs(&client, known, &metrics).await;
+                (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
+            }
+            Awaited::Health(Some(known)) if awaited.is_waited_for_by_the_engine() => {
                 let now = client.health_once_green().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
                 // That of this request only says that the cluster is not green.
@@ -103,6 +118,22 @@ pub(super) async fn wait_for_change(
     }
 }
 
+/// Whether the list of nodes is another one than this.
+async fn list_differs(
+    client: &EngineClient,
+    known: &BTreeSet<(String, String)>,
+    metrics: &Metrics,
+) -> bool {
+    let members = client.members().await;
+    metrics.count_request(Side::Engine, "members", members.is_ok());
+    members.is_ok_and(|members| {
+        let nodes = members.nodes.into_iter();
+        let now: BTreeSet<(String, String)> =
+            nodes.map(|node| (node.name, node.ephemeral_id)).collect();
+        now != *known
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,22 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_back_once_a_new_process_of_its_name_is_listed() {
-        let member = |node: &str, before: &str| Member {
-            node: node.into(),
-            ephemeral_id: Some(before.into()),
-            ..Member::default()
-        };
-        let members = [member("logs-0", "old-0"), member("logs-1", "old-1")];
-        for (listed, expected) in [
-            (&[("logs-2", "old-2")][..], false),
-            (&[("logs-0", "new-0"), ("logs-1", "old-1")], false),
-            (&[("logs-0", "new-0"), ("logs-0", "other"), ("logs-1", "old-1")], false),
-            (&[("logs-0", "new-0"), ("logs-1", "new-1")], true),
-            (&[("logs-0", "old-0"), ("logs-0", "new-0"), ("logs-1", "new-1")], true),
-        ] {
-            assert_eq!(all_are_back(members.iter(), &nodes(listed)), expected, "{listed:?}");
-        }
+    fn the_list_gets_longer_once_the_process_before_is_off_it() {
+        let member = Member { node: "logs-0".into(), ..Member::default() };
+        let is_absent = |listed| one_is_absent([&member].into_iter(), &nodes(listed));
+        assert!(!is_absent(&[("logs-0", "old-0"), ("logs-1", "old-1")]));
+        assert!(is_absent(&[("logs-1", "old-1")]));
+        assert!(Awaited::Join(BTreeSet::new()).is_waited_for_by_the_engine());
+        assert!(!Awaited::Nodes(BTreeSet::new()).is_waited_for_by_the_engine());
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Commands that change something: each writes an annotation or `spec.paused`, and only onto objects
-//! that have not changed since they were read.
+//! Commands that change something: each writes an annotation (a request with our finalizer) or
+//! `spec.paused`, and only onto objects that have not changed since they were read.
 
 mod cancel;
 mod confirm;

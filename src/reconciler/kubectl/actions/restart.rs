@@ -4,15 +4,15 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use super::confirm::{confirm_outage, may_be_outage};
 use super::error::ActionError;
-use super::patch::{MAX_ATTEMPTS, set_annotation};
+use super::patch::{self, MAX_ATTEMPTS};
 use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_cluster;
 use crate::kubectl::args::RestartArgs;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::ActionResult;
 use crate::kubectl::session::Session;
-use crate::kubectl::{forecast, pages, selection};
-use stayput_restart::{Code, Request, Strategy, annotation};
+use crate::kubectl::{forecast, leader, pages, selection};
+use stayput_restart::{Code, Request, Strategy};
 
 /// Requests a restart, unless one with the same id was requested before.
 pub(in crate::kubectl) async fn restart(
@@ -43,8 +43,7 @@ pub(in crate::kubectl) async fn restart(
             confirm_outage(&view, &request)?;
             confirmed = true;
         }
-        let (version, key) = (&view.resource_version, annotation::REQUEST);
-        let patch = set_annotation(version, view.has_annotations, key, Some(&text));
+        let patch = patch::request(&view, &text, leader::works(session).await);
         match patch_cluster(session, &view.name, patch).await {
             Ok(()) => {
                 let page = requested(&view, &request);

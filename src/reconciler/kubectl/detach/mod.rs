@@ -15,7 +15,6 @@ mod owed;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
@@ -23,12 +22,12 @@ use kube::{Api, ResourceExt};
 use tokio::time::timeout;
 
 use super::actions::{self, ActionReport};
-use super::apiserver::{self, Asked};
+use super::apiserver;
 use super::args::DetachArgs;
 use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::json::{ActionOutput, ActionResult};
-use super::leader::{NAME, NAMESPACE, why_none};
+use super::leader::{lease, why_none};
 use super::selection;
 use super::session::Session;
 use crate::cluster::SearchCluster;
@@ -91,9 +90,7 @@ async fn carry_out(
 
 /// Why no reconciler works, if that is so. A Lease that cannot be read says nothing.
 async fn no_reconciler(session: &Session) -> Option<String> {
-    let asked = Asked { client: &session.client, namespace: NAMESPACE };
-    let lease = asked.find::<Lease>("leases.coordination.k8s.io", NAME).await.ok()?;
-    why_none(lease.as_ref(), now())
+    why_none(lease(session).await.ok()?.as_ref(), now())
 }
 
 /// Cancels the requests that wait, and the restart under way, and waits for its end.

@@ -157,6 +157,6 @@ impl StepNodeOutput {
 impl WaitingOutput {
     fn new(waiting: &Waiting) -> Self {
         let code = waiting.code.as_str();
-        Self { node: waiting.node.clone(), code, message: waiting.message.clone() }
+        Self { node: waiting.node.clone(), code, message: waiting.message.to_string() }
     }
 }

@@ -7,9 +7,8 @@ use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
 use crate::flow::member::give_back::is_long_ago;
-use crate::flow::observed::is_to_be_stopped;
 use crate::flow::requests::configs::may_change_alone;
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, lookup};
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
 use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
 
@@ -27,11 +26,12 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     let mut changes = Changes::default();
     let members = restart.members.iter().enumerate();
     // A node that is to be kept stopped leaves the restart with its stop, or waits for that.
-    let is_kept = |uid| context.index.pod(uid).is_some_and(|pod| is_to_be_stopped(context, pod));
-    let scheduled: Lookup<'_, usize> = members
+    let index = &context.index;
+    let is_kept = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).is_to_be_stopped);
+    let scheduled = members
         .filter(|(_, member)| member.step == Step::Scheduled && !is_kept(&member.pod_uid))
-        .map(|(index, member)| (member.pod_uid.as_str(), index))
-        .collect();
+        .map(|(index, member)| (member.pod_uid.as_str(), index));
+    let scheduled = lookup(restart.members.len(), scheduled);
     if scheduled.is_empty() {
         return changes;
     }

@@ -56,7 +56,7 @@ fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> R
 /// What happens to members whose pods are not listed; none if all are.
 fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Option<Changes> {
     let turns = active(restart).filter_map(|(index, member)| {
-        let turn = before_its_turn(context, member)?;
+        let turn = before_its_turn(context, member).err()?;
         Some(changes_of(context, ledger, index, member, turn))
     });
     turns.reduce(|mut all, changes| {

@@ -209,7 +209,7 @@ fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str)
         again.start_sequence = start_above(member, manager.sequence);
         changes.change(RestartChange::SetMember { index, member: Box::new(again) });
     } else {
-        changes.wait(uid, Code::ManagerUnreachable, reason);
+        changes.wait(uid, Code::ManagerUnreachable, reason.to_owned());
     }
     changes
 }

@@ -5,14 +5,12 @@ pub(super) mod show_phases;
 
 use super::history::record_end;
 use super::member::update::is_for_updates;
-use super::observed::is_to_be_stopped;
 use super::requests::drift::remember_reverted;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{
-    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Pod, Restart, Step, annotation,
-    ended_recently,
+    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Restart, Step, ended_recently,
 };
 use show_phases::result_of;
 
@@ -40,10 +38,11 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     if restart.members.iter().any(Member::is_under_way) || (waits && ending.is_none()) {
         return changes;
     }
+    let index = &context.index;
+    let shows = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
     let mut unreported = restart.members.iter().filter(|member| {
-        let pod = context.index.pod(&member.pod_uid);
-        let shows = pod.is_some_and(|pod| pod.annotations.contains_key(annotation::SHOWN));
-        member.step == Step::Finished && member.stop_sequence > 0 && shows
+        let is_done = member.step == Step::Finished && member.stop_sequence > 0;
+        is_done && shows(&member.pod_uid)
     });
     // The history has only the result of the whole restart. Beside it there is room for that of one
     // node, mostly the last; those of more nodes are first shown on their pods.
@@ -89,23 +88,22 @@ pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
 /// a late request of ours may arrive.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
-    if !cluster.finalizer || context.has_changed(ledger) {
+    let settled = ledger.restart.is_none()
+        && ledger.debts.is_empty()
+        && !ledger.kept_stopped.iter().any(|kept| kept.releasing);
+    if !cluster.finalizer || !settled || context.has_changed(ledger) {
         return Changes::default();
     }
-    let is_kept = |pod: &Pod| is_to_be_stopped(context, pod);
+    let marks = || context.index.marked_pods().map(|(_, marks)| marks);
     let may_be_needed = ledger.queued.is_some()
         || !ledger.kept_stopped.is_empty()
         || ended_recently(context.snapshot)
         || ledger.removed_exclusions.iter().any(|one| one.may_come_again(context.snapshot.now))
-        || context.index.pods().any(is_kept);
+        || marks().any(|marks| marks.is_to_be_stopped);
     if !cluster.deleting && may_be_needed {
         return Changes::default();
     }
-    let ours = |pod: &Pod| pod.annotations.contains_key(annotation::SHOWN);
-    let settled = ledger.restart.is_none()
-        && ledger.debts.is_empty()
-        && !ledger.kept_stopped.iter().any(|kept| kept.releasing);
-    if settled && !context.index.pods().any(ours) {
+    if !marks().any(|marks| marks.shown.is_some()) {
         return Changes::action(Action::RemoveFinalizer);
     }
     Changes::default()

@@ -3,8 +3,9 @@
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::shown::{phase_of, phase_on, shown, shown_of, shown_phase};
-use crate::lookup::Lookup;
+use crate::flow::shown::phase_of;
+use crate::lookup::lookup;
+use crate::marks::Marks;
 use crate::{
     HistoryEntry, LastRestart, Ledger, Member, Outcome, Phase, Pod, Restart, Time, annotation,
 };
@@ -15,14 +16,14 @@ pub(in crate::flow) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Ch
     if context.has_changed(ledger) {
         return changes;
     }
-    let members: Lookup<'_, &Member> =
-        ledger.members().map(|member| (member.pod_uid.as_str(), member)).collect();
-    for pod in context.index.pods() {
+    let members = ledger.members().map(|member| (member.pod_uid.as_str(), member));
+    let members = lookup(context.index.pods().len(), members);
+    for (pod, marks) in context.index.marked_pods() {
         match (&ledger.restart, members.get(pod.uid.as_str())) {
             (Some(restart), Some(member)) => {
-                show(&mut changes, context.snapshot.now, ledger, restart, member, pod);
+                show(&mut changes, context.snapshot.now, ledger, restart, member, (pod, marks));
             }
-            (Some(_) | None, _) => remove_old(&mut changes, ledger, pod),
+            (Some(_) | None, _) => remove_old(&mut changes, ledger, pod, marks),
         }
     }
     changes
@@ -34,14 +35,14 @@ fn show(
     ledger: &Ledger,
     restart: &Restart,
     member: &Member,
-    pod: &Pod,
+    (pod, marks): (&Pod, &Marks<'_>),
 ) {
     let id = &restart.request.id;
     let manager = pod.manager.as_ref().ok();
-    match phase_of(restart, member, manager, shown_of(id, pod)) {
+    match phase_of(restart, member, manager, marks.shown_of(id)) {
         Some(phase) => {
             let phase = phase.as_str();
-            if phase_on(pod) == Some(phase) && shown(pod) == Some((id, phase)) {
+            if marks.phase == Some(phase) && marks.shown_pair() == Some((id, phase)) {
                 return;
             }
             let mut wanted = vec![
@@ -49,26 +50,26 @@ fn show(
                 (annotation::SHOWN, Some(format!("{id} {phase}"))),
             ];
             // A queued request may begin before the last node of the restart before it has shown this.
-            wanted.extend(last_result(ledger, pod).and_then(annotation_of));
+            wanted.extend(last_result(ledger, pod, marks).and_then(annotation_of));
             changes.annotate(pod, &wanted);
         }
-        None if pod.annotations.contains_key(annotation::SHOWN) => {
-            remove(changes, pod, result_of(id, member, now));
+        None if marks.shown.is_some() => {
+            remove(changes, pod, marks, result_of(id, member, now));
         }
         None => {}
     }
 }
 
 /// Removes the annotations that an ended restart has left on a pod.
-fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod) {
-    let Some(shown) = pod.annotations.get(annotation::SHOWN) else { return };
+fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod, marks: &Marks<'_>) {
+    let Some(shown) = marks.shown else { return };
     let (id, phase) = shown.split_once(' ').unwrap_or((shown, ""));
     if !ledger.has_handled(id) {
         // The phase belongs to another SearchCluster that selects the same pod.
         return;
     }
-    if let Some(last) = last_result(ledger, pod) {
-        remove(changes, pod, Some(last));
+    if let Some(last) = last_result(ledger, pod, marks) {
+        remove(changes, pod, marks, Some(last));
         return;
     }
     // A node that still waited when the restart ended was never restarted.
@@ -85,13 +86,13 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod) {
         started: entry.started,
         seconds: entry.seconds,
     });
-    remove(changes, pod, last);
+    remove(changes, pod, marks, last);
 }
 
-fn remove(changes: &mut Changes, pod: &Pod, last: Option<LastRestart>) {
+fn remove(changes: &mut Changes, pod: &Pod, marks: &Marks<'_>, last: Option<LastRestart>) {
     let mut wanted = vec![(annotation::SHOWN, None)];
     // A phase that a person has written meanwhile is a new request.
-    if phase_on(pod) == shown_phase(pod) {
+    if marks.phase == marks.shown_phase() {
         wanted.push((annotation::PHASE, None));
     }
     wanted.extend(last.and_then(annotation_of));
@@ -103,9 +104,9 @@ fn annotation_of(last: LastRestart) -> Option<(&'static str, Option<String>)> {
 }
 
 /// The result that the pod does not show yet, of the node that ended together with its restart.
-fn last_result(ledger: &Ledger, pod: &Pod) -> Option<LastRestart> {
+fn last_result(ledger: &Ledger, pod: &Pod, marks: &Marks<'_>) -> Option<LastRestart> {
     let result = ledger.last_result.as_ref().filter(|result| result.pod_uid == pod.uid)?;
-    let (of, _) = shown(pod)?;
+    let (of, _) = marks.shown_pair()?;
     (of == result.last.id).then(|| result.last.clone())
 }
 

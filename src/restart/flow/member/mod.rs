@@ -47,11 +47,15 @@ fn before_its_turn(
     restart: &Restart,
     member: &Member,
 ) -> Option<Turn> {
-    replaced::before_its_turn(context, member).or_else(|| {
-        let pod = context.index.pod(&member.pod_uid).filter(|_| update::is_for_updates(restart))?;
-        let reason = update::why_left_out(context, ledger, pod)?.to_owned();
-        Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason }))
-    })
+    let pod = match replaced::before_its_turn(context, member) {
+        Ok(pod) => pod,
+        Err(turn) => return Some(turn),
+    };
+    if !update::is_for_updates(restart) {
+        return None;
+    }
+    let reason = update::why_left_out(context, ledger, pod)?.to_owned();
+    Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason }))
 }
 
 /// The changes that follow from a member's turn.

@@ -14,26 +14,27 @@ use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Pod, Sources, UpdateStep};
 
-/// A member that waits for its turn while its pod is not listed; none if it is listed. The pod that
-/// replaces it becomes the member's pod.
-pub(in crate::flow) fn before_its_turn(context: &Context<'_>, member: &Member) -> Option<Turn> {
-    if context.index.pod(&member.pod_uid).is_some() {
-        return is_listed_again(member).err();
+/// The pod of a member that waits for its turn; what happens to it while its pod is not listed. The
+/// pod that replaces it becomes the member's pod.
+pub(in crate::flow) fn before_its_turn<'a>(
+    context: &Context<'a>,
+    member: &Member,
+) -> Result<&'a Pod, Turn> {
+    if let Some(pod) = context.index.pod(&member.pod_uid) {
+        return is_listed_again(member).map(|()| pod);
     }
     if let Some(successor) = context.index.successor(member) {
         let mut new = member.clone();
         new.pod_uid.clone_from(&successor.uid);
         new.absent_since = None;
-        return Some(Turn::change(new));
+        return Err(Turn::change(new));
     }
-    match is_gone_for_good(context, member) {
-        Err(turn) => return Some(turn),
-        Ok(true) => return Some(Turn::untouched("its pod is gone and no other took its place")),
-        Ok(false) => {}
+    if is_gone_for_good(context, member)? {
+        return Err(Turn::untouched("its pod is gone and no other took its place"));
     }
     let message = "the pod is gone; waiting for the one in its place".to_owned();
     let changes = Changes { requeue: Some(LATER), ..Changes::default() };
-    Some(Turn::Act(Box::new(changes), Some(Blocker { code: Code::PodGone, message })))
+    Err(Turn::Act(Box::new(changes), Some(Blocker { code: Code::PodGone, message })))
 }
 
 /// Whether the pod has been absent for the time of a phase. That time begins with the first look

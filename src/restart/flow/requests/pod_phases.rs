@@ -4,11 +4,10 @@ use super::open::{open, remember};
 use super::{ignore_input, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::observed::is_to_be_stopped;
-use crate::flow::shown::{phase_on, shown_phase};
 use crate::flow::target::scheduled;
 use crate::ledger::RestartChange;
-use crate::lookup::Lookup;
+use crate::lookup::lookup;
+use crate::marks::Marks;
 use crate::{
     Code, Ending, Ledger, Member, Outcome, Phase, Pod, Reason, Request, Restart, Step, Strategy,
     Target, annotation,
@@ -17,18 +16,19 @@ use crate::{
 /// Reads every phase that differs from what we last showed there.
 pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
-    let changed: Vec<&Pod> =
-        context.index.pods().filter(|pod| phase_on(pod) != shown_phase(pod)).collect();
+    let changed = context.index.marked_pods();
+    let changed: Vec<(&Pod, &Marks<'_>)> =
+        changed.filter(|(_, marks)| marks.phase != marks.shown_phase()).collect();
     if changed.is_empty() {
         return changes;
     }
     let members = ledger.members().enumerate();
-    let members: Lookup<'_, (usize, &Member)> =
-        members.map(|(index, member)| (member.pod_uid.as_str(), (index, member))).collect();
+    let members = members.map(|(index, member)| (member.pod_uid.as_str(), (index, member)));
+    let members = lookup(context.index.pods().len(), members);
     let mut asked: Vec<(Strategy, &Pod)> = Vec::new();
-    for pod in changed {
+    for (pod, marks) in changed {
         let entry = members.get(pod.uid.as_str()).copied();
-        match phase_on(pod).map(Phase::parse) {
+        match marks.phase.map(Phase::parse) {
             None => {
                 if let (Some(entry), Some(restart)) = (entry, &ledger.restart) {
                     changes.merge(phase_removed(pod, restart, entry));
@@ -40,7 +40,7 @@ pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledg
             Some(Ok(phase)) => {
                 let restart = ledger.restart.as_ref().filter(|_| !changes.ends_restart());
                 let member = entry.map(|(_, member)| member);
-                match phase_written(context, restart, pod, member, phase) {
+                match phase_written(context, restart, (pod, marks), member, phase) {
                     Written::Settled(settled) => changes.merge(settled),
                     Written::AsksFor(strategy) => asked.push((strategy, pod)),
                 }
@@ -99,7 +99,7 @@ enum Written {
 fn phase_written(
     context: &Context<'_>,
     restart: Option<&Restart>,
-    pod: &Pod,
+    (pod, marks): (&Pod, &Marks<'_>),
     member: Option<&Member>,
     phase: Phase,
 ) -> Written {
@@ -108,7 +108,7 @@ fn phase_written(
         // `show_phases` writes our phase again.
         let message =
             format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);
-        if shown_phase(pod).is_some() {
+        if marks.shown_phase().is_some() {
             changes.event(Some(&pod.uid), Reason::PhaseRewritten, message);
         }
         return Written::Settled(changes);
@@ -122,7 +122,7 @@ fn phase_written(
     if let Some(ignored) = kept_phase::of_pod(pod) {
         return Written::Settled(ignored);
     }
-    if is_to_be_stopped(context, pod) {
+    if marks.is_to_be_stopped {
         let message = format!("{} is kept stopped: it is not restarted", pod.node);
         return Written::Settled(ignore_input(Some(&pod.uid), message));
     }

@@ -57,7 +57,7 @@ fn what_a_node_waits_for_is_said_of_it_in_the_same_words() {
     let turn = waits(Some("logs-1"), Code::NotItsTurn, "logs-1 waits");
     for node in shown(&snapshot, &[rule.clone(), turn.clone()]).nodes {
         let waiting = if node.name == "logs-0" { &rule } else { &turn };
-        assert_eq!(node.message.as_ref(), Some(&waiting.message));
+        assert_eq!(node.message.as_deref(), Some(&*waiting.message));
         let word = waiting.code.blocks().then(|| waiting.code.as_str());
         assert_eq!(node.blocked_by.as_deref(), word);
     }

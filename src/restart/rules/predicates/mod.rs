@@ -16,6 +16,8 @@ mod only_restart_healthy_node_if_green_or_yellow;
 mod require_started_replica;
 mod skip_already_terminating_pods;
 
+use std::fmt::{self, Display};
+
 use super::more_shards;
 use super::{evaluation::Evaluation, peer::Peer};
 use crate::blocker::{Blocker, Check, refuse};
@@ -47,12 +49,15 @@ pub(super) fn check(
 }
 
 /// The end of a message that says "waits": what to do if it waits for ever.
-pub(super) fn disable_hint(predicate: Predicate) -> String {
-    format!(
-        "if that never happens, repair what it waits for; as a last resort, disable \
-         the rule with spec.restart.disabledPredicates: [{}]",
-        predicate.name()
-    )
+pub(super) fn disable_hint(predicate: Predicate) -> impl Display {
+    fmt::from_fn(move |f| {
+        write!(
+            f,
+            "if that never happens, repair what it waits for; as a last resort, disable \
+             the rule with spec.restart.disabledPredicates: [{}]",
+            predicate.name()
+        )
+    })
 }
 
 pub(super) fn block(predicate: Predicate, message: impl Into<String>) -> Check {

@@ -7,9 +7,9 @@ use crate::{Action, Plan, Policy, Snapshot, report};
 const COSTLY: [&str; 3] = ["allowOutage: true", "--allow-outage", "disabledPredicates: ["];
 
 pub(super) fn check(plan: &Plan, wrong: &mut Vec<String>) {
-    let waits = plan.waiting.iter().map(|wait| &wait.message);
+    let waits = plan.waiting.iter().map(|wait| &*wait.message);
     let events = plan.actions.iter().filter_map(|action| match action {
-        Action::RecordEvent(event) => Some(&event.message),
+        Action::RecordEvent(event) => Some(event.message.as_str()),
         _ => None,
     });
     for message in waits.chain(events) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::pods::fixture::{ENGINE, Fixture, OTHER};
 use crate::pods::nodes::NODES;
-use crate::pods::opensearch_set::OpenSearchSet;
+use crate::pods::opensearch_set::{Allocation, OpenSearchSet};
 use crate::pods::seen::seen;
 use crate::pods::stateful_set::{edit, until_updated};
 use crate::support::wait::eventually;
@@ -29,7 +29,7 @@ fn by_the_least_step_and_by_deletion() {
     });
     measure(fixture, "config", "by deletion", || {
         set.configure("deleted", "");
-        set.delete_pods();
+        set.delete_pods(Allocation::Left);
     });
     set.carry_templates_out("inPlace");
     until_known(fixture);
@@ -45,7 +45,7 @@ fn by_the_least_step_and_by_deletion() {
     template["spec"]["containers"][0]["image"] = json!(ENGINE);
     measure(fixture, "image", "by deletion", || {
         edit(fixture, &template);
-        set.delete_pods();
+        set.delete_pods(Allocation::Left);
     });
     assert!(seen(fixture).iter().all(|pod| pod.image == ENGINE));
 }

@@ -1,8 +1,8 @@
-//! Observes each engine all the time: the nodes it lists, and its health. Each answers from its
-//! local state (`local`), so none waits for another.
+//! Observes each engine all the time: the nodes it lists, its health, and whether allocation is
+//! limited. Each answers from its local state (`local`), so none waits for another.
 //!
-//! A time is the last observation before the change. It is earlier than the true time by up to one
-//! observation, so that the engines' part is never too long, and ours never too short.
+//! The end of an engine's part is the last observation before the change, and its begin the first one
+//! after it. So the engines' part is never too long, and ours never too short.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::support::cluster::Rest;
 
 /// Pause between two observations of one engine.
 const PACE: Duration = Duration::from_millis(15);
+/// Beside the setting of allocation while a restart limits it.
+const MARKER: &str = "cluster.metadata.stayput";
 
 /// One observation.
 #[derive(Debug, Default)]
@@ -23,6 +25,8 @@ struct Observation {
     /// Ephemeral ids of the nodes in the cluster; none if it does not answer or has no master.
     listed: BTreeSet<String>,
     green: bool,
+    /// Whether the setting has our marker; none if it does not answer.
+    limited: Option<bool>,
 }
 
 /// All observations of one engine.
@@ -78,15 +82,12 @@ fn observe(node: Rest) -> Observation {
         listed.filter_map(|node| Some(node["ephemeral_id"].as_str()?.to_owned())).collect();
     let health = get("/_cluster/health?local=true").unwrap_or_default();
     let green = health["status"] == "green" && health["number_of_nodes"] == 3;
-    Observation { at, listed, green }
+    let settings = get("/_cluster/settings?flat_settings=true&local=true");
+    let limited = settings.map(|all| all["persistent"][MARKER].is_string());
+    Observation { at, listed, green, limited }
 }
 
 impl View {
-    /// The last observation before it has a master and lists this process, which is itself.
-    pub(super) fn until_in(&self, process: &str) -> u64 {
-        self.last_before(|observation| observation.listed.contains(process)).expect("it has come")
-    }
-
     /// The last observation before the first one that is `wished`; none if there is none.
     fn last_before(&self, wished: impl Fn(&Observation) -> bool) -> Option<u64> {
         let first = self.0.iter().position(wished)?;
@@ -109,17 +110,16 @@ impl<'a> Views<'a> {
         self.earliest(|observation| observation.listed.contains(process)).expect("it has joined")
     }
 
-    /// Until the first of them does not list this process any more, and lists other nodes.
-    pub(super) fn until_absent(&self, process: &str) -> u64 {
-        let is_gone = |observation: &Observation| {
-            !observation.listed.is_empty() && !observation.listed.contains(process)
-        };
-        self.earliest(is_gone).expect("it has gone")
-    }
-
     /// Until the first of them is green, from this time on; none if the observations ended before.
     pub(super) fn until_green(&self, from: u64) -> Option<u64> {
         self.earliest(|observation| observation.at >= from && observation.green)
+    }
+
+    /// When allocation was first seen without our limit, from this time on.
+    pub(super) fn since_restored(&self, from: u64) -> u64 {
+        let all = self.0.iter().flat_map(|view| &view.0);
+        let restored = all.filter(|seen| seen.at >= from && seen.limited == Some(false));
+        restored.map(|seen| seen.at).min().expect("it is restored before the restart ends")
     }
 
     fn earliest(&self, wished: impl Fn(&Observation) -> bool + Copy) -> Option<u64> {

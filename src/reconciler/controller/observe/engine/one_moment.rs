@@ -5,6 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::engine_client::{Color, Engine, EngineClient, EngineError, Health, Topology};
@@ -12,7 +13,8 @@ use crate::engine_client::{Color, Engine, EngineClient, EngineError, Health, Top
 /// What was read of the engine at the same time.
 pub(super) struct Moment {
     pub(super) topology: Result<Topology, EngineError>,
-    pub(super) health: Result<Health, EngineError>,
+    /// None if it was not waited for.
+    pub(super) health: Option<Result<Health, EngineError>>,
     /// How long the topology took.
     pub(super) reading: Duration,
 }
@@ -22,26 +24,46 @@ pub(super) struct Moment {
 /// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
 /// later would go before it; and as the health is green already, it would not tell when to look again.
 ///
-/// `before` is the last topology.
+/// `before` is the last topology. The health, which may take a second, is not waited for once the
+/// topology shows that nodes `have_joined` and while allocation `is_limited`.
 pub(super) async fn read(
     client: &EngineClient,
     identity: &Engine,
     before: Option<&Topology>,
+    have_joined: impl Fn(&Topology) -> bool,
+    is_limited: oneshot::Receiver<bool>,
 ) -> Moment {
+    let (tell, is_enough) = oneshot::channel();
     let topology = async {
         let began = Instant::now();
-        (client.topology(identity, before).await, began.elapsed())
+        let topology = client.topology(identity, before).await;
+        let reading = began.elapsed();
+        if topology.as_ref().is_ok_and(have_joined) && is_limited.await == Ok(true) {
+            // Nobody listens any more if the health was quicker.
+            let _ = tell.send(());
+        }
+        (topology, reading)
     };
-    let ((topology, reading), health) = tokio::join!(topology, client.health());
+    let health = async {
+        tokio::select! {
+            biased;
+            health = client.health() => Some(health),
+            Ok(()) = is_enough => None,
+        }
+    };
+    let ((topology, reading), health) = tokio::join!(topology, health);
     let topology = match topology {
-        Ok(first) if is_older(&first, &health) => client.topology(identity, Some(&first)).await,
+        Ok(first) if is_older(&first, health.as_ref()) => {
+            client.topology(identity, Some(&first)).await
+        }
         read => read,
     };
     Moment { topology, health, reading }
 }
 
 /// Whether the copies must be older than the health.
-fn is_older(topology: &Topology, health: &Result<Health, EngineError>) -> bool {
-    let is_green = health.as_ref().is_ok_and(|health| health.status == Color::Green);
+fn is_older(topology: &Topology, health: Option<&Result<Health, EngineError>>) -> bool {
+    let health = health.and_then(|health| health.as_ref().ok());
+    let is_green = health.is_some_and(|health| health.status == Color::Green);
     is_green && topology.shards.iter().any(|shard| !shard.state.serves())
 }

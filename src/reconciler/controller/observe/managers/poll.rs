@@ -1,5 +1,6 @@
 //! Asking many managers for their status at the same time.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use stayput_restart::Manager;
 
 /// How long one manager may take to answer.
 pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a manager may delay its answer until it has changed.
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long after the first one another manager is still asked in the same observation: where
 /// hundreds do not answer, the others are asked in the next one.
 const ASKING_WINDOW: Duration = Duration::from_secs(10);
@@ -36,6 +39,28 @@ impl Answer {
     /// Uid of the pod.
     pub(in crate::controller::observe) fn uid(&self) -> &str {
         &self.facts.uid
+    }
+
+    /// The next answer of its manager; waits for it until it has changed. One that cannot be asked does
+    /// not change.
+    pub(in crate::controller::observe) async fn next(&self) -> Self {
+        let (Ok(told), Some(client)) = (&self.result, &self.client) else {
+            return pending().await;
+        };
+        loop {
+            let asked_at = Instant::now();
+            match client.status_after(&told.status.cursor, POLL_TIMEOUT).await {
+                Ok(None) => {}
+                Ok(Some(next)) => {
+                    // The answer was delayed: its date is not that of the request.
+                    let clock_ahead = told.clock_ahead;
+                    let result = Ok(Told { status: next.status, clock_ahead });
+                    let (facts, client) = (Arc::clone(&self.facts), Some(client.clone()));
+                    return Self { facts, client, asked_at, result };
+                }
+                Err(_) => return pending().await,
+            }
+        }
     }
 
     /// Its manager; none if that has not answered.

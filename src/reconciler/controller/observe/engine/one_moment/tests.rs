@@ -10,6 +10,9 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::engine_client::{Access, Endpoint, ShardState};
 
+/// No health is answered.
+const NEVER: &str = "never";
+
 /// Answers of an engine: the replica has started at the second read of the copies, or never. The
 /// health has the given color all the time.
 async fn serve(stream: TcpStream, color: &'static str, starts: bool, reads: Arc<AtomicU64>) {
@@ -22,6 +25,9 @@ async fn serve(stream: TcpStream, color: &'static str, starts: bool, reads: Arc<
             }
         }
         let target = head.split(' ').nth(1).expect("a target");
+        if target.starts_with("/_cluster/health") && color == NEVER {
+            return std::future::pending().await;
+        }
         let body = answer(target, color, starts, &reads).to_string();
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
@@ -77,6 +83,14 @@ fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
 
 /// Reads such an engine; returns the states of the copies, and how often they were read.
 async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) {
+    let (moment, reads) = moment_of(color, starts, false).await;
+    moment.health.expect("it is waited for").expect("a health");
+    let topology = moment.topology.expect("a topology");
+    (topology.shards.iter().map(|shard| shard.state).collect(), reads)
+}
+
+/// Reads such an engine, and how often the copies were read.
+async fn moment_of(color: &'static str, starts: bool, is_enough: bool) -> (Moment, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
     let reads = Arc::new(AtomicU64::new(0));
@@ -90,11 +104,18 @@ async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) 
     let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
     let client = client.expect("a client");
     let identity = client.identify().await.expect("an engine");
-    let moment = read(&client, &identity, None).await;
+    let (tell, is_limited) = oneshot::channel();
+    tell.send(true).expect("it listens");
+    let moment = read(&client, &identity, None, |_| is_enough, is_limited).await;
     engine.abort();
-    moment.health.expect("a health");
-    let topology = moment.topology.expect("a topology");
-    (topology.shards.iter().map(|shard| shard.state).collect(), reads.load(Ordering::SeqCst))
+    (moment, reads.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_health_that_nothing_depends_on_is_not_waited_for() {
+    let (moment, _) = moment_of(NEVER, true, true).await;
+    assert!(moment.health.is_none());
+    assert_eq!(moment.topology.expect("a topology").nodes.len(), 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,96 @@
+//! Whether the nodes under way are in the cluster again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine_client::Node;
+use stayput_restart::{Ledger, Member};
+
+/// Whether each of these members has a new process among these nodes, by name and ephemeral id. Two
+/// nodes may have one name.
+pub(in crate::controller) fn all_are_back<'a>(
+    members: impl Iterator<Item = &'a Member>,
+    nodes: impl Iterator<Item = (&'a str, &'a str)>,
+) -> bool {
+    let by_name: BTreeMap<&str, &Member> =
+        members.map(|member| (member.node.as_str(), member)).collect();
+    let is_back = |(name, process): &(&str, &str)| {
+        by_name.get(name).is_some_and(|member| member.ephemeral_id.as_deref() != Some(process))
+    };
+    let back: BTreeSet<&str> = nodes.filter(is_back).map(|(name, _)| name).collect();
+    back.len() == by_name.len()
+}
+
+/// Whether this is the first look that shows all nodes under way as joined, so that allocation, which
+/// we have limited, is restored next. That needs nothing of the cluster's health.
+pub(super) fn have_just_joined(ledger: &Ledger, before: Option<&[Node]>, now: &[Node]) -> bool {
+    let joined = |nodes: &[Node]| {
+        let nodes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
+        all_are_back(ledger.under_way(), nodes)
+    };
+    let restores = ledger.debts.allocation.is_some() && ledger.under_way().next().is_some();
+    restores && joined(now) && !before.is_some_and(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use serde_json::{from_value, json};
+
+    #[test]
+    fn a_member_is_back_once_a_new_process_of_its_name_is_listed() {
+        let member = |node: &str, before: &str| Member {
+            node: node.into(),
+            ephemeral_id: Some(before.into()),
+            ..Member::default()
+        };
+        let members = [member("logs-0", "old-0"), member("logs-1", "old-1")];
+        for (listed, expected) in [
+            (&[("logs-2", "old-2")][..], false),
+            (&[("logs-0", "new-0"), ("logs-1", "old-1")], false),
+            (&[("logs-0", "new-0"), ("logs-0", "other"), ("logs-1", "old-1")], false),
+            (&[("logs-0", "new-0"), ("logs-1", "new-1")], true),
+            (&[("logs-0", "old-0"), ("logs-0", "new-0"), ("logs-1", "new-1")], true),
+        ] {
+            let nodes = listed.iter().copied();
+            assert_eq!(all_are_back(members.iter(), nodes), expected, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn the_health_is_left_out_only_in_the_first_look_after_a_join() {
+        let ledger = |limited: bool| -> Ledger {
+            let debt = json!({ "restart": "r1", "before": {}, "holders": ["u"] });
+            let members = json!([{
+                "podUid": "u", "pod": "logs-0", "node": "logs-0", "step": "restarting",
+                "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+            }]);
+            let restart = json!({
+                "request": { "id": "r1", "strategy": "rolling" },
+                "started": "2026-11-21T03:09:20Z", "members": members,
+            });
+            let debts = if limited { json!({ "allocation": debt }) } else { json!({}) };
+            from_value(json!({ "restart": restart, "debts": debts })).unwrap()
+        };
+        let nodes = |process: &str| {
+            [Node {
+                id: "id".into(),
+                name: "logs-0".into(),
+                ephemeral_id: process.into(),
+                transport_address: "10.0.0.7:9300".into(),
+                attributes: BTreeMap::new(),
+                roles: None,
+                version: None,
+                jvm_start_ms: None,
+                snapshot: None,
+            }]
+        };
+        let (old, new) = (nodes("old"), nodes("new"));
+        assert!(have_just_joined(&ledger(true), Some(&old), &new));
+        assert!(have_just_joined(&ledger(true), None, &new));
+        assert!(!have_just_joined(&ledger(true), Some(&new), &new), "the look after it");
+        assert!(!have_just_joined(&ledger(true), None, &old), "it has not joined");
+        assert!(!have_just_joined(&ledger(false), Some(&old), &new), "nothing is limited");
+        assert!(!have_just_joined(&Ledger::default(), Some(&old), &new), "no restart");
+    }
+}
