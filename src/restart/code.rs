@@ -206,6 +206,7 @@ impl Code {
                 | Self::WouldNotFit
                 | Self::LivenessWouldKill
                 | Self::LiveMismatch
+                | Self::SourceAbsent
                 | Self::WrongCluster
                 | Self::ForeignController
                 | Self::OverlappingSelectors

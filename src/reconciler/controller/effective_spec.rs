@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::status_report::blocked;
+use super::status_report::{Until, blocked};
 use crate::cluster::{Checked, SearchCluster, SearchClusterSpec};
 use stayput_restart::{OnConfigChange, Report, Time};
 
@@ -97,7 +97,7 @@ impl EffectiveSpec {
             "{message}; until this is corrected, what was begun is finished with the last valid spec, \
              and no further node is stopped"
         );
-        blocked(report, code, code, message, now)
+        blocked(report, code, code, message, Until::Later, now)
     }
 }
 

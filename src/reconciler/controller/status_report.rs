@@ -42,12 +42,21 @@ pub(super) fn failing(mut report: Report, failure: &Failure, now: Time) -> Repor
         report.message = Some(format!("{message}; in addition, an action fails: {failure}"));
         return report;
     }
-    blocked(report, "request_failed", "RequestFailed", failure.to_string(), now)
+    blocked(report, "request_failed", "RequestFailed", failure.to_string(), Until::Later, now)
 }
 
 /// The report of a SearchCluster whose pods cannot be listed.
 pub(super) fn pods_unlisted(report: Report, message: &str, now: Time) -> Report {
-    blocked(report, "pods_unlisted", "PodsUnlisted", message.to_owned(), now)
+    blocked(report, "pods_unlisted", "PodsUnlisted", message.to_owned(), Until::Later, now)
+}
+
+/// How long something blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// It is tried again, or something else ends first.
+    Later,
+    /// A person has to change something.
+    APerson,
 }
 
 /// The report, blocked by this.
@@ -56,11 +65,26 @@ pub(super) fn blocked(
     code: &str,
     reason: &str,
     message: String,
+    until: Until,
     now: Time,
 ) -> Report {
     report.blocked = Some(code.to_owned());
     report.message = Some(message.clone());
-    for (kind, status) in [("Ready", "False"), ("Reconciling", "True"), ("Blocked", "True")] {
+    let is_true = |kind: &str| {
+        let mut all = report.conditions.iter();
+        all.any(|one| one.kind == kind && one.status == "True")
+    };
+    let is_stalled = until == Until::APerson && !is_true("RestartInProgress");
+    let (reconciling, stalled) = match is_stalled {
+        true => ("False", "True"),
+        false => ("True", "False"),
+    };
+    let mut changed = vec![("Blocked", "True")];
+    // What a person has to do already stays.
+    if !is_true("Stalled") {
+        changed.extend([("Ready", "False"), ("Reconciling", reconciling), ("Stalled", stalled)]);
+    }
+    for (kind, status) in changed {
         let condition = Condition {
             kind: kind.into(),
             status: status.into(),
@@ -81,17 +105,50 @@ pub(super) fn blocked(
 mod tests {
     use super::*;
 
+    fn later(report: Report, code: &str, message: &str) -> Report {
+        blocked(report, code, code, message.into(), Until::Later, Time(0))
+    }
+
     #[test]
     fn a_failing_action_does_not_hide_the_rule_that_blocks() {
         let failure = Failure::EngineNotObserved;
         let alone = failing(Report::default(), &failure, Time(0));
         assert_eq!(alone.blocked.as_deref(), Some("request_failed"));
         assert_eq!(alone.message, Some(failure.to_string()));
-        let quorum = blocked(Report::default(), "quorum", "quorum", "two of three".into(), Time(0));
+        let quorum = later(Report::default(), "quorum", "two of three");
         let both = failing(quorum, &failure, Time(1));
         assert_eq!(both.blocked.as_deref(), Some("quorum"));
         let message = both.message.expect("a message");
         assert!(message.contains("two of three") && message.contains("engine"), "{message}");
-        assert_eq!(both.conditions.len(), 3);
+        assert_eq!(both.conditions.len(), 4);
+    }
+
+    /// Of `Ready`, `Reconciling` and `Stalled` the one that is True, and its reason.
+    fn standard(report: &Report) -> (&str, &str) {
+        let is_one = |one: &&Condition| {
+            ["Ready", "Reconciling", "Stalled"].contains(&&*one.kind) && one.status == "True"
+        };
+        let found: Vec<&Condition> = report.conditions.iter().filter(is_one).collect();
+        let [one] = found[..] else { panic!("{found:?}") };
+        (&one.kind, &one.reason)
+    }
+
+    #[test]
+    fn what_blocks_beside_the_plan_goes_on_or_waits_for_a_person() {
+        let passing = later(Report::default(), "a", "it is tried again");
+        assert_eq!(standard(&passing), ("Reconciling", "a"));
+        let for_a_person =
+            |report| blocked(report, "b", "b", "change it".into(), Until::APerson, Time(0));
+        let stalled = for_a_person(passing.clone());
+        assert_eq!(standard(&stalled), ("Stalled", "b"));
+        // What a person has to do is not hidden.
+        let both = later(stalled, "c", "it is tried again");
+        assert_eq!((standard(&both), both.blocked.as_deref()), (("Stalled", "b"), Some("c")));
+        // A restart that is under way goes on.
+        let mut restarting = passing;
+        let mut condition = restarting.conditions[0].clone();
+        (condition.kind, condition.status) = ("RestartInProgress".into(), "True".into());
+        restarting.conditions.push(condition);
+        assert_eq!(standard(&for_a_person(restarting)), ("Reconciling", "b"));
     }
 }

@@ -3,7 +3,8 @@
 use super::down::DownNodes;
 use super::{Condition, Counts, debts, down};
 use crate::{
-    Code, Color, Disabled, Ledger, Policy, Predicate, Snapshot, Step, Strategy, Time, Waiting,
+    Code, Color, Disabled, Ledger, Outcome, Policy, Predicate, Snapshot, Step, Strategy, Time,
+    Waiting,
 };
 
 #[derive(Clone, Copy)]
@@ -47,6 +48,11 @@ pub(super) fn conditions(
         Some(waiting) => value(Status::Yes, "Stranded", &*waiting.message),
         None => degraded(ledger, down::summary(down)),
     };
+    let for_a_person = if blocker.is_some_and(|waiting| waiting.code.needs_a_person()) {
+        Some(blocked.clone())
+    } else {
+        down::wait_for_a_person(down).then(|| degraded.clone())
+    };
     let values = [
         available(snapshot, counts),
         in_progress(ledger),
@@ -57,8 +63,7 @@ pub(super) fn conditions(
             &snapshot.cluster.name,
         ),
     ];
-    let needs_a_person = blocker.is_some_and(|waiting| waiting.code.needs_a_person());
-    all(values, ledger, needs_a_person, snapshot.now)
+    all(values, ledger, for_a_person, snapshot.now)
 }
 
 /// The conditions of a cluster whose spec is not used.
@@ -66,8 +71,9 @@ pub(super) fn refused(ledger: &Ledger, reason: &str, message: String, now: Time)
     let available = value(Status::Unknown, reason, "the cluster is not read while this blocks");
     let blocked = value(Status::Yes, reason, message);
     let disabled = value(Status::Unknown, reason, "unknown while this blocks");
+    let for_a_person = Some(blocked.clone());
     let values = [available, in_progress(ledger), blocked, degraded(ledger, None), disabled];
-    all(values, ledger, true, now)
+    all(values, ledger, for_a_person, now)
 }
 
 /// In the order of the status.
@@ -82,9 +88,15 @@ const KINDS: [&str; 8] = [
     "PredicatesDisabled",
 ];
 
-/// The values given, and before them the three that every tool understands (kstatus).
-fn all(values: [Value; 5], ledger: &Ledger, needs_a_person: bool, now: Time) -> Vec<Condition> {
-    let standard = standard(&values, ledger, needs_a_person);
+/// The values given, and before them the three that every tool understands (kstatus). `for_a_person` is
+/// the one of them that a person has to do something about.
+fn all(
+    values: [Value; 5],
+    ledger: &Ledger,
+    for_a_person: Option<Value>,
+    now: Time,
+) -> Vec<Condition> {
+    let standard = standard(&values, ledger, for_a_person.as_ref());
     let condition = |(kind, (status, reason, message)): (&str, Value)| Condition {
         kind: kind.to_owned(),
         status: status.as_str().to_owned(),
@@ -96,25 +108,50 @@ fn all(values: [Value; 5], ledger: &Ledger, needs_a_person: bool, now: Time) -> 
     KINDS.into_iter().zip(standard.into_iter().chain(values)).map(condition).collect()
 }
 
-/// `Ready`: what was requested is done, nothing is owed, nothing blocks, and the cluster is
-/// available. While that is not so, either `Reconciling` is True, or `Stalled`: then a person has to
-/// do something.
-fn standard(values: &[Value; 5], ledger: &Ledger, needs_a_person: bool) -> [Value; 3] {
+/// `Ready`: nothing is under way, nothing is owed, nothing blocks, and the cluster is available. While
+/// that is not so, either `Reconciling` is True, or `Stalled`: then a person has to do something.
+fn standard(values: &[Value; 5], ledger: &Ledger, for_a_person: Option<&Value>) -> [Value; 3] {
     let [available, in_progress, blocked, degraded, _] = values;
     let is_yes = |value: &&Value| matches!(value.0, Status::Yes);
+    let of = |value: &Value, status: Status| (status, value.1.clone(), value.2.clone());
+    if let Some(wrong) = for_a_person {
+        return [of(wrong, Status::No), value(Status::No, "Stalled", ""), of(wrong, Status::Yes)];
+    }
     let wrong = [blocked, degraded, in_progress].into_iter().find(is_yes);
     let queued = ledger.queued.as_ref();
     let queued = queued.map(|one| value(Status::Yes, "Queued", format!("{} waits", one.id)));
     let unavailable = Some(available).filter(|available| !is_yes(available));
-    let Some((_, reason, message)) = wrong.or(queued.as_ref()).or(unavailable) else {
-        let no = || value(Status::No, "Ready", "");
-        let ready = value(Status::Yes, "Ready", "what was requested is done, and nothing is owed");
-        return [ready, no(), no()];
+    match wrong.or(queued.as_ref()).or(unavailable) {
+        Some(wrong) => {
+            let no = value(Status::No, "Reconciling", "");
+            [of(wrong, Status::No), of(wrong, Status::Yes), no]
+        }
+        None => [ready(ledger), value(Status::No, "Ready", ""), value(Status::No, "Ready", "")],
+    }
+}
+
+/// It stays True after a restart that did not do what was requested: nobody has to do anything, and
+/// nothing is going to happen. The reason and the message say how that restart ended.
+fn ready(ledger: &Ledger) -> Value {
+    let reason = match ledger.history.last().map(|entry| entry.outcome) {
+        None | Some(Outcome::Done) => {
+            return value(Status::Yes, "Ready", "what was requested is done, and nothing is owed");
+        }
+        Some(Outcome::Aborted) => "RestartAborted",
+        Some(Outcome::RolledBack) => "RestartRolledBack",
+        Some(Outcome::Interfered) => "RestartInterfered",
+        Some(Outcome::Superseded) => "RestartSuperseded",
     };
-    let of = |status: Status| value(status, reason, message);
-    match needs_a_person {
-        true => [of(Status::No), value(Status::No, "Stalled", ""), of(Status::Yes)],
-        false => [of(Status::No), of(Status::Yes), value(Status::No, "Reconciling", "")],
+    value(Status::Yes, reason, format!("{}; nothing is owed", last_restart(ledger)))
+}
+
+/// How the last restart ended, and why; empty if there was none.
+fn last_restart(ledger: &Ledger) -> String {
+    let Some(entry) = ledger.history.last() else { return String::new() };
+    let ended = format!("the last restart, {}, ended as {}", entry.id, entry.outcome.as_str());
+    match entry.reason.as_str() {
+        "" => ended,
+        reason => format!("{ended}: {reason}"),
     }
 }
 
@@ -146,10 +183,7 @@ fn available(snapshot: &Snapshot, counts: &Counts) -> Value {
 
 fn in_progress(ledger: &Ledger) -> Value {
     let Some(restart) = &ledger.restart else {
-        let message = ledger.history.last().map_or_else(String::new, |entry| {
-            format!("the last restart, {}, ended as {}", entry.id, entry.outcome.as_str())
-        });
-        return value(Status::No, "NoRestart", message);
+        return value(Status::No, "NoRestart", last_restart(ledger));
     };
     let reason = match restart.request.strategy {
         Strategy::Immediate => "Immediate",

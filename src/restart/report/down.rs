@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
-use crate::{Manager, Pod, Snapshot, Time};
+use crate::{Ledger, Manager, Pod, Snapshot, Time};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -23,6 +23,8 @@ pub(super) struct Down {
     pub(super) code: &'static str,
     /// For people: why, where its log is, and what to do.
     pub(super) message: String,
+    /// It stays down unless a person does something.
+    needs_a_person: bool,
 }
 
 /// The nodes that are down, by uid of their pods.
@@ -44,9 +46,32 @@ pub(super) fn nodes(snapshot: &Snapshot) -> DownNodes<'_> {
     expected
         .filter_map(|pod| {
             let (code, message) = why(&index, &Commands { snapshot, pod })?;
-            Some((pod.uid.as_str(), Down { node: pod.node.clone(), code, message }))
+            let needs_a_person = needs_a_person(snapshot, pod);
+            let down = Down { node: pod.node.clone(), code, message, needs_a_person };
+            Some((pod.uid.as_str(), down))
         })
         .collect()
+}
+
+/// Whether one of them stays down unless a person does something.
+pub(super) fn wait_for_a_person(down: &DownNodes<'_>) -> bool {
+    down.values().any(|one| one.needs_a_person)
+}
+
+/// Whether nobody starts its engine: neither its manager, nor a restart that is under way or queued, nor
+/// a start that is owed.
+fn needs_a_person(snapshot: &Snapshot, pod: &Pod) -> bool {
+    let Ledger { restart, queued, debts, .. } = &snapshot.ledger;
+    let is_owed = debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    let Ok(manager) = Index::manager_of(pod) else { return false };
+    let is_held = match manager.state {
+        State::Failed | State::Stuck => true,
+        State::Stopped => manager.desired == Desired::Stopped,
+        State::Starting | State::Running | State::Stopping | State::Killing | State::Backoff => {
+            false
+        }
+    };
+    is_held && !is_owed && restart.is_none() && queued.is_none()
 }
 
 /// The first of them in a sentence each; none if no node is down.

@@ -3,6 +3,8 @@
 mod disabled;
 mod down;
 mod estimate;
+mod person;
+mod standard;
 mod updates;
 
 use super::{Condition, MAX_NODES, Report, report};
@@ -433,47 +435,4 @@ fn a_restart_that_can_go_neither_on_nor_back_degrades_and_says_what_to_do() {
     assert_eq!(report.message.as_deref(), Some(message));
     assert_eq!(condition(&report, "Blocked"), ("True", "stranded", message));
     assert_eq!(condition(&report, "Degraded"), ("True", "Stranded", message));
-}
-
-/// `kubectl wait` and GitOps tools read these three.
-fn standard(report: &Report) -> [(&str, &str); 3] {
-    ["Ready", "Reconciling", "Stalled"].map(|kind| {
-        let (status, reason, _) = condition(report, kind);
-        (status, reason)
-    })
-}
-
-#[test]
-fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
-    let idle = [waits(Some("logs-0"), Code::Idle, "nothing was asked")];
-    assert_eq!(
-        standard(&shown(&three(), &idle)),
-        [("True", "Ready"), ("False", "Ready"), ("False", "Ready")]
-    );
-    // Under way, or waiting for something that comes by itself.
-    assert_eq!(
-        standard(&shown(&under_way(), &[])),
-        [("False", "Rolling"), ("True", "Rolling"), ("False", "Reconciling")]
-    );
-    let quorum = [waits(Some("logs-1"), Code::Quorum, "two of three")];
-    assert_eq!(
-        standard(&shown(&under_way(), &quorum)),
-        [("False", "quorum"), ("True", "quorum"), ("False", "Reconciling")]
-    );
-    // Queued behind nothing yet.
-    let mut queued = three();
-    queued.ledger.queued = Some(Request { id: "r2".into(), ..Request::default() });
-    assert_eq!(standard(&shown(&queued, &idle))[0], ("False", "Queued"));
-    // A person has to do something.
-    let outage = [waits(Some("logs-1"), Code::NeedsCoordinated, "say so")];
-    let code = Code::NeedsCoordinated.as_str();
-    assert_eq!(
-        standard(&shown(&under_way(), &outage)),
-        [("False", code), ("False", "Stalled"), ("True", code)]
-    );
-    let invalid = Report::refused("invalid_spec", "spec: x".to_owned(), &three().ledger, Time(5));
-    assert_eq!(
-        standard(&invalid),
-        [("False", "invalid_spec"), ("False", "Stalled"), ("True", "invalid_spec")]
-    );
 }

@@ -1,7 +1,7 @@
 //! A node that is down after a restart, as a user sees it with `kubectl stayput` and in the metrics.
 
 use serde_json::json;
-use stayput_restart::Outcome;
+use stayput_restart::{Condition, Outcome};
 
 use super::fixture::{Fixture, NODES};
 use super::objects::eventually;
@@ -27,7 +27,12 @@ async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
             cluster.status.as_ref().is_some_and(|status| status.report.counts.down == 1)
         })
         .await;
-    let report = cluster.status.expect("a status").report;
+    let status = cluster.status.expect("a status");
+    let (generation, report) = (cluster.metadata.generation, status.report);
+    assert!(generation > Some(1), "the spec was changed");
+    assert!(report.conditions.iter().all(|one| one.observed_generation == generation));
+    let stalled = report.conditions.iter().find(|one| one.kind == "Stalled").expect("a condition");
+    assert_eq!((stalled.status.as_str(), stalled.reason.as_str()), ("True", "NodesDown"));
     let node = report.nodes.iter().find(|node| node.down.is_some()).expect("a node that is down");
     assert_eq!((node.down.as_deref(), node.state.as_deref()), (Some("failed"), Some("failed")));
     let message = node.message.clone().expect("a message");
@@ -69,8 +74,10 @@ async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
     let entry = fixture.until_over("r2").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 1), "{entry:?}");
     fixture
-        .until("no node is down", |cluster| {
-            cluster.status.as_ref().is_some_and(|status| status.report.counts.down == 0)
+        .until("no node is down and no person is waited for", |cluster| {
+            let report = cluster.status.as_ref().map(|status| &status.report);
+            let is_ready = |one: &Condition| one.kind == "Ready" && one.status == "True";
+            report.is_some_and(|it| it.counts.down == 0 && it.conditions.iter().any(is_ready))
         })
         .await;
     reconciler.end().await;

@@ -1,7 +1,7 @@
 //! How far the declaration is carried out, for people.
 
 use crate::controller::failure::Failure;
-use crate::controller::status_report::blocked;
+use crate::controller::status_report::{Until, blocked};
 use stayput_declare::{ForeignClaim, Refusal, Turn};
 use stayput_restart::{Report, Time};
 
@@ -101,7 +101,13 @@ impl Verdict {
                 report.message = Some(format!("{before}; in addition: {message}"));
                 report
             }
-            Some((code, reason, message)) => blocked(report, code, reason, message, now),
+            Some((code, reason, message)) => {
+                let until = match self {
+                    Self::Refused(_) | Self::Kept(_) | Self::Foreign(_) => Until::APerson,
+                    Self::Done | Self::Waiting(_) | Self::Failed(_) => Until::Later,
+                };
+                blocked(report, code, reason, message, until, now)
+            }
         }
     }
 
@@ -133,11 +139,15 @@ mod tests {
         let expected = "spec.nodeSets[data].count: is 0: write 1 or more; nothing of the cluster was \
                         changed";
         assert_eq!(message, expected);
+        let is_stalled =
+            report.conditions.iter().any(|one| one.kind == "Stalled" && one.status == "True");
+        assert!(is_stalled, "a person has to correct it");
     }
 
     #[test]
     fn a_rule_that_blocks_keeps_its_code_and_a_message_is_not_replaced() {
-        let quorum = blocked(Report::default(), "quorum", "quorum", "two of three".into(), Time(0));
+        let message = "two of three".to_owned();
+        let quorum = blocked(Report::default(), "quorum", "quorum", message, Until::Later, Time(0));
         let both = refused().report(quorum.clone(), Time(1));
         assert_eq!(both.blocked.as_deref(), Some("quorum"));
         assert!(

@@ -409,7 +409,11 @@ fn report(driver: &mut Driver) {
     let report = crate::report(&snapshot, &driver.policy, &made);
     let message = report.message.as_deref().unwrap_or_default();
     driver.page.line(now, "  status", &format!("{}: {message}", report.phase));
-    for one in report.conditions.iter().filter(|one| matches!(&*one.kind, "Blocked" | "Degraded")) {
+    let shown = |kind: &str, status: &str| match kind {
+        "Stalled" => status == "True",
+        kind => matches!(kind, "Blocked" | "Degraded"),
+    };
+    for one in report.conditions.iter().filter(|one| shown(&one.kind, &one.status)) {
         let line = format!("{} {} ({})", one.kind, one.status, one.reason);
         driver.page.line(now, "  status", &line);
     }
