@@ -3,6 +3,7 @@
 mod changes;
 mod convert;
 mod leaving;
+mod listed;
 mod one_moment;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ use crate::controller::pods::Facts;
 use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
+pub(super) use listed::Ours;
 use one_moment::Moment;
 use stayput_restart::{Engine, ShardCopies};
 
@@ -33,6 +35,8 @@ const MAX_ENDPOINTS: usize = 8;
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     identity: Option<engine_client::Engine>,
+    /// Where another cluster answered at the last look at rest: asked last.
+    elsewhere: Vec<Endpoint>,
     /// When it was read last: the beginning of that.
     read_at: Option<Instant>,
     /// How long reading nodes, votes and shard copies took then.
@@ -278,6 +282,7 @@ impl EngineView {
             return Ok(Arc::clone(client));
         }
         let mut best_first = endpoints.clone();
+        best_first.sort_by_key(|endpoint| self.elsewhere.contains(endpoint));
         if let Some((_, _, before)) = &self.client {
             // One that hangs would delay every look again.
             best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
