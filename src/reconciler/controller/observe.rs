@@ -212,8 +212,12 @@ impl Observer {
         snapshot.pods = seen;
         let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
         snapshot.configs = self.sources.configs(checked, both);
-        if !asks_engine && reads_engine(&snapshot) {
-            // Only the sources have shown that its version decides.
+        let mut both = pods.iter().zip(&snapshot.pods);
+        let is_outside =
+            both.any(|(facts, pod)| self.looked.shows_outside(facts, pod, snapshot.now));
+        if !asks_engine && (is_outside || reads_engine(&snapshot)) {
+            // Only the managers have shown that a node runs outside of the cluster, or only the
+            // sources that the engine's version decides.
             let access = self.credentials.engine(&spec.engine).await;
             let zone = &checked.policy.zone_attribute;
             let engine = self.engine.observe(access, endpoints, zone, None, &self.metrics).await;
@@ -283,6 +287,7 @@ impl Observer {
         self.pods = Pods::default();
         self.managers = Managers::default();
         self.engine = EngineView::default();
+        self.looked = Looked::default();
         self.credentials.forget_secrets();
     }
 }

@@ -114,8 +114,8 @@ async fn observe_plan_act(
         return Err(Failure::LeaseLost);
     }
     let is_active = cx.observer.is_active(&cluster);
-    // Engine, at rest: what late requests of ours have left there.
-    let with_engine = !is_active && cx.observer.finds_leftovers(&cluster).await;
+    // Engine, at rest: what late requests of ours have left there, and which nodes it lists.
+    let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
     if is_active || with_engine {
         // Apiserver: decisions are made on the live SearchCluster.
         let live = match cx.api.cluster_of(&cluster).await {

@@ -103,7 +103,10 @@ impl Verdict {
             }
             Some((code, reason, message)) => {
                 let until = match self {
-                    Self::Refused(_) | Self::Kept(_) | Self::Foreign(_) => Until::APerson,
+                    Self::Refused(_)
+                    | Self::Kept(_)
+                    | Self::Foreign(_)
+                    | Self::ForeignClaims(_) => Until::APerson,
                     Self::Done | Self::Waiting(_) | Self::Failed(_) => Until::Later,
                 };
                 blocked(report, code, reason, message, until, now)

@@ -4,6 +4,7 @@ mod changes;
 mod convert;
 mod joined;
 mod leaving;
+mod listed;
 mod one_moment;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ pub(in super::super) use convert::health;
 use convert::known;
 pub(in crate::controller) use joined::all_are_back;
 use joined::have_just_joined;
+pub(super) use listed::Ours;
 use one_moment::Moment;
 use stayput_restart::{Engine, Ledger, ShardCopies};
 
@@ -38,6 +40,8 @@ const MAX_ENDPOINTS: usize = 8;
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     identity: Option<engine_client::Engine>,
+    /// Where another cluster answered at the last look at rest: asked last.
+    elsewhere: Vec<Endpoint>,
     /// When it was read last: the beginning of that.
     read_at: Option<Instant>,
     /// How long reading nodes, votes and shard copies took then.
@@ -303,6 +307,7 @@ impl EngineView {
             return Ok(Arc::clone(client));
         }
         let mut best_first = endpoints.clone();
+        best_first.sort_by_key(|endpoint| self.elsewhere.contains(endpoint));
         if let Some((_, _, before)) = &self.client {
             // One that hangs would delay every look again.
             best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));

@@ -1,6 +1,6 @@
-//! At rest the engine is asked for little and seldom: only whether a late request of ours has left
-//! something there. A reconciler that has just begun looks as well, because it knows of no requests
-//! of the one before it.
+//! At rest the engine is asked for little and seldom: whether a late request of ours has left
+//! something there, and which nodes it lists. A reconciler that has just begun asks as well, because
+//! it knows of no requests of the one before it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,38 +9,57 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::ages::Ages;
-use super::engine::endpoints;
+use super::engine::{Ours, endpoints};
 use super::{Observer, snapshot};
 use crate::cluster::SearchCluster;
 use crate::controller::pods::Facts;
-use stayput_restart::has_leftovers;
+use stayput_api::State;
+use stayput_restart::{Pod, Time, has_leftovers};
 
 /// How often the engine is asked.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// How long all answers together may take: what people ask for waits meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// A node whose pod is ready may need so long to join the cluster, in milliseconds.
+const TIME_TO_JOIN: u64 = 60_000;
 
-/// When the engine was asked last, if nothing was found then.
+/// What the last look at rest has shown.
 #[derive(Debug, Default)]
-pub(super) struct Looked(Option<Instant>);
+pub(super) struct Looked {
+    /// When it was, if nothing of ours was found then.
+    at: Option<Instant>,
+    /// Nodes of pods that the cluster did not list, by the last answer of its own.
+    unlisted: BTreeSet<String>,
+}
 
 impl Looked {
     fn is_due(&self) -> bool {
-        self.0.is_none_or(|at| at.elapsed() >= INTERVAL)
+        self.at.is_none_or(|at| at.elapsed() >= INTERVAL)
+    }
+
+    /// Whether the node of this pod serves, as far as pod and manager show, outside of the cluster.
+    /// Then the engine is read as long as the looks show it, so that it stays in the report.
+    pub(super) fn shows_outside(&self, facts: &Facts, pod: &Pod, now: Time) -> bool {
+        let has_time_to_join =
+            facts.ready_since.is_some_and(|since| now.since(since) < TIME_TO_JOIN);
+        // A manager that does not answer hides an engine that may run.
+        let may_run = pod.manager.as_ref().map_or(true, |manager| manager.state == State::Running);
+        let is_expected = facts.ready && !facts.terminating && !has_time_to_join && may_run;
+        is_expected && self.unlisted.contains(&facts.node)
     }
 }
 
 impl Observer {
-    /// Whether the engine shows changes of ours that the ledger does not explain. What cannot be
-    /// read is looked for the next time.
-    pub(in crate::controller) async fn finds_leftovers(&mut self, cluster: &SearchCluster) -> bool {
+    /// Looks, if that is due. Whether the engine shows changes of ours that the ledger does not
+    /// explain; what cannot be read is looked for the next time.
+    pub(in crate::controller) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
         if !self.looked.is_due() {
             return false;
         }
-        self.looked = Looked(Some(Instant::now()));
+        self.looked.at = Some(Instant::now());
         let found = timeout(ANSWER_TIMEOUT, self.look(cluster)).await.unwrap_or_default();
         if found {
-            self.looked = Looked::default();
+            self.looked.at = None;
         }
         found
     }
@@ -51,6 +70,16 @@ impl Observer {
         let must_read = BTreeSet::new();
         let ages = Ages::of(&known, &must_read, false, pods.len());
         let endpoints = endpoints(&pods, &ages, cluster.spec.engine.port);
+        let ours = Ours {
+            cluster_uuid: known.ledger.cluster_uuid.as_deref(),
+            nodes: pods.iter().map(|pod| pod.node.as_str()).collect(),
+        };
+        let access = self.credentials.engine(&cluster.spec.engine).await;
+        // First, so that what follows is asked in the cluster of these pods.
+        match self.engine.unlisted(access, endpoints.clone(), &ours, &self.metrics).await {
+            Ok(unlisted) => self.looked.unlisted = unlisted,
+            Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),
+        }
         let access = self.credentials.engine(&cluster.spec.engine).await;
         match self.engine.changes(access, endpoints, &self.metrics).await {
             Ok((allocation, records)) => {
@@ -67,12 +96,44 @@ impl Observer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::pods::Reading;
+    use stayput_restart::Unknown;
 
     #[test]
     fn the_first_look_is_at_once_and_the_next_a_minute_later() {
         assert!(Looked::default().is_due());
-        let before = |span| Looked(Instant::now().checked_sub(span));
+        let before = |span| Looked { at: Instant::now().checked_sub(span), ..Looked::default() };
         assert!(!before(INTERVAL - Duration::from_secs(5)).is_due());
         assert!(before(INTERVAL).is_due());
+    }
+
+    #[test]
+    fn who_is_not_listed_has_a_minute_to_join_from_when_its_pod_is_ready() {
+        let looked = Looked { unlisted: ["logs-0".to_owned()].into(), ..Looked::default() };
+        let facts = |name: &str, ready: &str| {
+            let pod = serde_json::json!({
+                "metadata": {"name": name, "namespace": "n", "uid": "u", "resourceVersion": "1"},
+                "status": {"conditions": [{
+                    "type": "Ready", "status": ready, "lastTransitionTime": "2026-11-21T03:00:00Z",
+                }]},
+            });
+            let pod = serde_json::from_value(pod).unwrap();
+            Facts::of(&pod, &Reading::default()).unwrap()
+        };
+        let after =
+            |seconds: u64| Time::parse("2026-11-21T03:00:00Z").unwrap().plus(seconds * 1000);
+        let silent = |facts: &Facts| Pod {
+            manager: Err(Unknown { message: "no answer".into() }),
+            ..snapshot::pod(facts)
+        };
+        let outside =
+            |facts: &Facts, seconds| looked.shows_outside(facts, &silent(facts), after(seconds));
+        let ready = facts("logs-0", "True");
+        assert!(!outside(&ready, 59) && outside(&ready, 60));
+        assert!(!outside(&facts("logs-1", "True"), 60), "it is listed");
+        assert!(!outside(&facts("logs-0", "False"), 60), "the engine is read anyway");
+        let mut terminating = ready;
+        terminating.terminating = true;
+        assert!(!outside(&terminating, 60));
     }
 }

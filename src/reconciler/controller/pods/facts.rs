@@ -12,7 +12,7 @@ use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
     deadly_probe, engine_container, probe_targets, program_of,
 };
-use stayput_restart::annotation;
+use stayput_restart::{Time, annotation};
 use stayput_reuse::ConfigNotFound;
 
 /// Which parts of pods are read, by the spec of their SearchCluster.
@@ -55,6 +55,8 @@ pub(in super::super) struct Facts {
     /// It has any annotations, ours or not.
     pub(in super::super) is_annotated: bool,
     pub(in super::super) ready: bool,
+    /// Since when it is ready, if that is known.
+    pub(in super::super) ready_since: Option<Time>,
     pub(in super::super) terminating: bool,
     pub(in super::super) crash_looping: bool,
     /// The StatefulSet it belongs to.
@@ -93,9 +95,13 @@ impl Facts {
         let crash_looping = containers
             .filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref())
             .any(|reason| reason == "CrashLoopBackOff");
-        let ready = status.and_then(|status| status.conditions.as_ref()).is_some_and(|all| {
-            all.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        });
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition.type_ == "Ready" && condition.status == "True");
+        let ready_since = ready.and_then(|ready| ready.last_transition_time.as_ref());
+        let ready_since = ready_since.and_then(|at| u64::try_from(at.0.as_millisecond()).ok());
         let all = metadata.annotations.as_ref();
         let annotations = annotation::ALL
             .iter()
@@ -120,7 +126,8 @@ impl Facts {
             annotations,
             phase_applied_by: phase_applied_by(metadata),
             is_annotated: all.is_some_and(|all| !all.is_empty()),
-            ready,
+            ready: ready.is_some(),
+            ready_since: ready_since.map(Time),
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
             owner,

@@ -67,6 +67,7 @@ fn ready_says_how_a_restart_ended_that_did_not_do_what_was_requested() {
         nodes: 3,
         steps: Default::default(),
         skipped_rules: vec![],
+        allowed_outage: false,
     };
     let ended = |outcome, reason: &str| {
         let mut snapshot = three();

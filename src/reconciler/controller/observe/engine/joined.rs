@@ -82,6 +82,7 @@ mod tests {
                 roles: None,
                 version: None,
                 jvm_start_ms: None,
+                heap_max: None,
                 snapshot: None,
             }]
         };

@@ -1,0 +1,116 @@
+//! Which nodes the cluster lists, without anything else of it.
+
+use std::collections::BTreeSet;
+use std::slice;
+
+use futures_util::future::join_all;
+
+use super::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
+use crate::controller::credentials::CredentialsError;
+use crate::controller::metrics::{Metrics, Side};
+use crate::engine_client::{Access, Endpoint, EngineClient, EngineError, Members};
+
+/// By what the cluster of these pods is known.
+pub(in super::super) struct Ours<'a> {
+    /// Its own id; none before the first restart.
+    pub(in super::super) cluster_uuid: Option<&'a str>,
+    /// Names of the pods' nodes.
+    pub(in super::super) nodes: BTreeSet<&'a str>,
+}
+
+impl EngineView {
+    /// The nodes of these pods that their cluster does not list. One request; only if another
+    /// cluster answers it, the other endpoints are asked as well.
+    pub(in super::super) async fn unlisted(
+        &mut self,
+        access: Result<(Access, String), CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        ours: &Ours<'_>,
+        metrics: &Metrics,
+    ) -> Result<BTreeSet<String>, ViewError> {
+        let (access, version) = access?;
+        let client = self.connect(&access, version, endpoints.clone())?;
+        let first = members(&client, metrics).await?;
+        if ours.is_of(&first) {
+            let unlisted = ours.not_in(&first);
+            if unlisted.is_empty() {
+                self.elsewhere.clear();
+            }
+            return Ok(unlisted);
+        }
+        // Who of them has answered is not known, and who else is in that cluster neither.
+        let each = endpoints.iter().map(async |endpoint| {
+            let one = EngineClient::new(slice::from_ref(endpoint), &access, ENGINE_ANSWER_TIMEOUT)?;
+            members(&one, metrics).await
+        });
+        let (mut found, mut elsewhere) = (None, Vec::new());
+        for (endpoint, answer) in endpoints.iter().zip(join_all(each).await) {
+            match answer {
+                Ok(answer) if ours.is_of(&answer) => found = found.or(Some(answer)),
+                Ok(_) => elsewhere.push(endpoint.clone()),
+                Err(error) => tracing::debug!("{}: {error}", endpoint.host),
+            }
+        }
+        let Some(found) = found else { return Err(ViewError::OtherCluster) };
+        if self.elsewhere != elsewhere {
+            self.elsewhere = elsewhere;
+            // The next one asks them last.
+            self.client = None;
+            self.identity = None;
+        }
+        Ok(ours.not_in(&found))
+    }
+}
+
+async fn members(client: &EngineClient, metrics: &Metrics) -> Result<Members, EngineError> {
+    let members = client.members().await;
+    metrics.count_request(Side::Engine, "members", members.is_ok());
+    members
+}
+
+impl Ours<'_> {
+    /// Whether this is the cluster of these pods: the one of before, or else the one that lists most
+    /// of their nodes.
+    fn is_of(&self, members: &Members) -> bool {
+        let listed = self.nodes.len() - self.not_in(members).len();
+        match self.cluster_uuid {
+            Some(uuid) => members.cluster_uuid.as_deref() == Some(uuid) && listed > 0,
+            None => listed * 2 > self.nodes.len(),
+        }
+    }
+
+    fn not_in(&self, members: &Members) -> BTreeSet<String> {
+        let listed: BTreeSet<&str> = members.nodes.iter().map(|node| node.name.as_str()).collect();
+        self.nodes.difference(&listed).map(|node| (*node).to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine_client::Member;
+
+    fn cluster(uuid: &str, names: &[&str]) -> Members {
+        let member = |name: &&str| Member {
+            id: format!("id-{name}"),
+            name: (*name).to_owned(),
+            ephemeral_id: format!("e-{name}"),
+        };
+        Members {
+            cluster_uuid: Some(uuid.to_owned()),
+            elected_master: None,
+            nodes: names.iter().map(member).collect(),
+        }
+    }
+
+    #[test]
+    fn the_cluster_of_the_pods_is_the_one_of_before_or_lists_most_of_them() {
+        let ours = |cluster_uuid| Ours { cluster_uuid, nodes: ["a", "b", "c"].into() };
+        let (most, own) = (cluster("1", &["b", "c"]), cluster("2", &["a"]));
+        assert!(ours(None).is_of(&most) && !ours(None).is_of(&own));
+        assert!(ours(Some("1")).is_of(&most) && !ours(Some("1")).is_of(&own));
+        assert!(!ours(Some("2")).is_of(&most) && ours(Some("2")).is_of(&own));
+        assert!(!ours(Some("1")).is_of(&cluster("1", &["x", "y"])), "other names than the pods");
+        assert_eq!(ours(None).not_in(&most), ["a".to_owned()].into());
+    }
+}
