@@ -51,7 +51,9 @@ pub(super) fn conditions(
     let for_a_person = if blocker.is_some_and(|waiting| waiting.code.needs_a_person()) {
         Some(blocked.clone())
     } else {
-        down::wait_for_a_person(down).then(|| degraded.clone())
+        // Not what is owed besides: nobody has to do that.
+        let nodes = down::summary(down).filter(|_| down::wait_for_a_person(down));
+        nodes.map(|nodes| value(Status::Yes, "NodesDown", nodes))
     };
     let values = [
         available(snapshot, counts),

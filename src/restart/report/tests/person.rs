@@ -2,7 +2,7 @@
 
 use super::standard::standard;
 use super::{condition, manager, shown, three, under_way, waits};
-use crate::{Code, Request, Snapshot, StartDebt, Step, Unknown};
+use crate::{AllocationBefore, AllocationDebt, Code, Request, Snapshot, StartDebt, Step, Unknown};
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// A cluster whose `logs-1` is in this state, as requested.
@@ -73,4 +73,18 @@ fn what_a_person_has_to_do_is_told_before_what_passes_by_itself() {
     assert!(condition(&report, "Stalled").2.starts_with("logs-1 is down: "));
     let two = [waits(None, Code::OverlappingSelectors, "search/other finds logs-0 too")];
     assert_eq!(standard(&shown(&failed, &two))[2], ("True", "overlapping_selectors"));
+}
+
+#[test]
+fn what_is_owed_besides_is_not_what_a_person_has_to_do() {
+    let mut snapshot = with_one_in(State::Failed, Desired::Running);
+    snapshot.ledger.debts.allocation = Some(AllocationDebt {
+        restart: "r1".into(),
+        before: AllocationBefore::default(),
+        holders: vec![],
+    });
+    let report = shown(&snapshot, &[]);
+    assert_eq!(condition(&report, "Degraded").1, "Debts");
+    assert_eq!(standard(&report), A_PERSON);
+    assert!(!condition(&report, "Stalled").2.contains("allocation"), "{report:#?}");
 }
