@@ -1,8 +1,8 @@
 //! Three real OpenSearch nodes of a StatefulSet, with storage that outlives their pods, brought to
-//! a changed config in four ways: restarted in place by the reconciler, by deleting one pod after the
-//! other, the same with allocation limited for each, and in place on a warm JVM; all with all defaults
-//! and while a client writes and searches through a Service. `bench/rolling` runs this and compares
-//! them.
+//! a changed config in five ways: restarted in place by the reconciler, by deleting one pod after the
+//! other, the same with allocation limited for each, by `kubectl rollout`, and in place on a warm JVM;
+//! all with all defaults and while a client writes and searches through a Service. `bench/rolling`
+//! runs this and compares them.
 //!
 //! One line of JSON for each way and round.
 
@@ -23,7 +23,7 @@ use ledgers::Ledgers;
 use warm::Jvm;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
-/// know only the first forty-eight.
+/// know only the first sixty-four.
 const ROUNDS: u32 = 2;
 
 #[test]
@@ -37,8 +37,9 @@ fn in_place_and_by_deletion() {
     warm::archive(&set.fixture, set.storage.path());
     for round in 0..rounds {
         println!("{}", set.in_place(&format!("in-place-{round}"), Jvm::Cold));
-        println!("{}", set.by_deletion(&format!("deleted-{round}"), Allocation::Left));
-        println!("{}", set.by_deletion(&format!("limited-{round}"), Allocation::Limited));
+        for way in [Replacing::Deletion, Replacing::LimitedDeletion, Replacing::Rollout] {
+            println!("{}", set.replaced(way, round));
+        }
         println!("{}", set.in_place(&format!("warm-{round}"), Jvm::Warm));
     }
 }
@@ -94,27 +95,62 @@ impl OpenSearchSet {
         })
     }
 
-    /// Deletes one pod after the other.
-    fn by_deletion(&self, round: &str, allocation: Allocation) -> Value {
+    /// Every pod is replaced by another one.
+    fn replaced(&self, way: Replacing, round: u32) -> Value {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
-        self.configure(round, Jvm::Cold.options());
+        let round = format!("{way:?}-{round}").to_lowercase();
+        self.configure(&round, Jvm::Cold.options());
         let clients = Clients::start(fixture);
         let began = Instant::now();
-        self.delete_pods(allocation);
+        match way {
+            Replacing::Deletion => self.delete_pods(Allocation::Left),
+            Replacing::LimitedDeletion => self.delete_pods(Allocation::Limited),
+            Replacing::Rollout => self.roll_out(),
+        }
         let took = began.elapsed();
         let requests = clients.end();
         let after = observe(fixture, MANAGER);
         assert!(NODES.iter().all(|name| before[*name].uid != after[*name].uid), "{after:#?}");
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
-        json!({
-            "way": match allocation {
-                Allocation::Left => "by deletion",
-                Allocation::Limited => "by deletion, allocation limited",
-            },
-            "ms": took.as_millis(),
-            "clients": told(&requests),
-        })
+        json!({ "way": way.name(), "ms": took.as_millis(), "clients": told(&requests) })
+    }
+
+    /// As users of a set that Kubernetes updates: it replaces the next pod once the last one is ready,
+    /// and asks the engine nothing.
+    fn roll_out(&self) {
+        self.update_by("RollingUpdate");
+        self.fixture.run(&["rollout", "restart", "statefulset/logs"]);
+        self.fixture.run(&["rollout", "status", "statefulset/logs", "--timeout=600s"]);
+        self.until_green();
+        self.update_by("OnDelete");
+    }
+
+    fn update_by(&self, strategy: &str) {
+        let patch =
+            json!({ "spec": { "updateStrategy": { "type": strategy, "rollingUpdate": null } } });
+        self.fixture.run(&["patch", "statefulset", "logs", "--patch", &patch.to_string()]);
+    }
+}
+
+/// How all pods are replaced.
+#[derive(Debug, Clone, Copy)]
+enum Replacing {
+    /// One pod after the other, each once the cluster is green.
+    Deletion,
+    /// The same, without replicas meanwhile.
+    LimitedDeletion,
+    /// By the set's controller.
+    Rollout,
+}
+
+impl Replacing {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Deletion => "by deletion",
+            Self::LimitedDeletion => "by deletion, allocation limited",
+            Self::Rollout => "by kubectl rollout",
+        }
     }
 }
 

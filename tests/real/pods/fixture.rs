@@ -105,7 +105,7 @@ impl Fixture {
     /// The addresses with which nodes find each other: there is no DNS, and pods have any of the
     /// first addresses.
     pub(super) fn seeds(&self) -> String {
-        let hosts = self.cluster.pod_addresses().take(48);
+        let hosts = self.cluster.pod_addresses().take(64);
         hosts.map(|host| format!("\"{host}\"")).collect::<Vec<_>>().join(", ")
     }
 
