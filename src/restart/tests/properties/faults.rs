@@ -56,6 +56,9 @@ pub(super) enum Fault {
     Resume,
     /// No maintenance window is open for so many minutes.
     WindowsClosed(usize),
+    /// A gate after a restart is put there; or the last restart is found to be good.
+    GateAfter,
+    Checked,
     Cancel,
     AskAgain,
     AskOutsideWindows,
@@ -194,6 +197,11 @@ impl Fault {
             Self::Pause => "pause".into(),
             Self::Resume => "resume".into(),
             Self::WindowsClosed(minutes) => format!("windows closed for {minutes}m"),
+            Self::GateAfter => "gate after check waits".into(),
+            Self::Checked => match driver.world.ledger().last_to_check() {
+                Some(last) => format!("gate after check {}", last.id),
+                None => return,
+            },
             Self::Cancel => "cancel r1".into(),
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskOutsideWindows => "request rolling r5 deadline 15m outside windows".into(),
@@ -262,10 +270,10 @@ impl Fault {
             | Uncordoned(node)
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
-            | Template(_) | Pause | Resume | WindowsClosed(_) | Cancel | AskAgain
-            | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_) | AllSourcesMove
-            | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed | Crash | Stale
-            | BlindToEngine | ControllerAway(_) => None,
+            | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
+            | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
+            | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
+            | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -357,7 +365,9 @@ pub(super) fn repair_all(driver: &mut Driver) {
         driver.world.annotate(&name, crate::annotation::STOPPED, None);
     }
     driver.world.engine.unreachable = false;
-    driver.world.object.touch().paused = false;
+    let object = driver.world.object.touch();
+    object.paused = false;
+    object.annotations.retain(|key, _| !crate::annotation::is_gate(key));
     let coordinated = driver
         .world
         .ledger()

@@ -69,8 +69,11 @@ pub(in crate::tests::properties) fn holds(within: u64) -> impl Strategy<Value = 
         1 => Just(Fault::Pause),
         2 => Just(Fault::Resume),
         1 => Just(Fault::AskOutsideWindows),
+        2 => Just(Fault::GateAfter),
+        2 => Just(Fault::Checked),
+        2 => Just(Fault::AskAgain),
     ];
-    let holds = prop::collection::vec((0..within, hold), 1..6);
+    let holds = prop::collection::vec((0..within, hold), 1..9);
     (holds, faults(within)).prop_map(|(mut holds, faults)| {
         holds.extend(faults.into_iter().take(6));
         holds.sort_by_key(|(at, _)| *at);
