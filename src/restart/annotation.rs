@@ -22,13 +22,21 @@ pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
 /// On the SearchCluster: begins the key of a gate, `gate.stayput.dev/<name>`. It is open for the restart
 /// whose id is its value, and closed for every other.
 pub const GATE: &str = "gate.stayput.dev/";
+/// On the SearchCluster: begins the key of a gate after a restart, `after.gate.stayput.dev/<name>`. No
+/// other restart begins until its value is the id of the last one that has ended.
+pub const GATE_AFTER: &str = "after.gate.stayput.dev/";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains, beside those of gates.
 pub const ALL: [&str; 9] =
     [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, CONTENT, REQUEST, CANCEL, DISABLE];
 
+/// Whether it is the key of a gate.
+pub fn is_gate(key: &str) -> bool {
+    [GATE, GATE_AFTER].iter().any(|begin| key.starts_with(begin))
+}
+
 /// Whether decisions depend on this key of a SearchCluster.
 pub fn is_read(key: &str) -> bool {
-    ALL.contains(&key) || key.starts_with(GATE)
+    ALL.contains(&key) || is_gate(key)
 }

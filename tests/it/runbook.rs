@@ -159,9 +159,12 @@ fn four_lines_of_curl_undo_allocation() {
     let (script, _) = rest.split_once("```").unwrap();
     assert_eq!(script.lines().count(), 4, "{script}");
     let three = Three::started("standin.distribution: elasticsearch");
-    let limited = json!({"persistent": {
-        "cluster.routing.allocation.enable": "primaries", "cluster.metadata.stayput": "{}",
-    }});
+    let limited = json!({
+        "persistent": {
+            "cluster.routing.allocation.enable": "primaries", "cluster.metadata.stayput": "{}",
+        },
+        "transient": { "cluster.routing.allocation.enable": "primaries" },
+    });
     three.ask(0, "PUT", "/_cluster/settings", Some(&limited)).unwrap();
     three.ask(0, "POST", "/_cluster/voting_config_exclusions?node_names=n2", None).unwrap();
     let engine = format!("http://{}:9200", three.hosts()[0]);
@@ -171,7 +174,7 @@ fn four_lines_of_curl_undo_allocation() {
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     let (_, settings) = three.ask(0, "GET", "/_cluster/settings?flat_settings=true", None).unwrap();
-    assert_eq!(settings["persistent"], json!({}), "{printed}");
+    assert_eq!(settings, json!({ "persistent": {}, "transient": {} }), "{printed}");
     let (_, state) = three.ask(0, "GET", "/_cluster/state/metadata", None).unwrap();
     let excluded = &state["metadata"]["cluster_coordination"]["voting_config_exclusions"];
     assert_eq!(*excluded, json!([]), "{state}");

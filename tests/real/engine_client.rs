@@ -1,5 +1,6 @@
 //! The engine client with real engines: every call, every field.
 
+mod by_hand;
 mod secured;
 mod three;
 

@@ -69,6 +69,7 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
 pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
     is_gate_open(context, request)?;
+    is_last_checked(context)?;
     match request.outside_windows {
         true => Ok(()),
         false => is_window_open(context),
@@ -81,8 +82,34 @@ const LONGEST_TEXT: usize = 100;
 /// Passes if every gate is open for this request.
 fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
     let cluster = &context.snapshot.cluster;
-    let mut closed = cluster.closed_gates(&request.id);
-    let Some((gate, text)) = closed.next() else { return Ok(()) };
+    let closed = cluster.closed_gates(annotation::GATE, &request.id);
+    let Some((gate, remarks)) = first_and_remarks(closed) else { return Ok(()) };
+    let open = open_gate(&cluster.name, annotation::GATE, gate, &request.id);
+    let message =
+        format!("the gate {gate} is closed{remarks}; to open it for this restart: {open}");
+    refuse(Code::GateClosed, message)
+}
+
+/// Passes if every gate after a restart says that the last one was checked.
+fn is_last_checked(context: &Context<'_>) -> Check {
+    let Some(last) = context.snapshot.ledger.last_to_check() else { return Ok(()) };
+    let cluster = &context.snapshot.cluster;
+    let closed = cluster.closed_gates(annotation::GATE_AFTER, &last.id);
+    let Some((gate, remarks)) = first_and_remarks(closed) else { return Ok(()) };
+    let open = open_gate(&cluster.name, annotation::GATE_AFTER, gate, &last.id);
+    let message = format!(
+        "restart {} has ended, and the gate {gate} is closed until it is checked{remarks}; once it \
+         is, to let the next restart go: {open}",
+        last.id
+    );
+    refuse(Code::GateClosed, message)
+}
+
+/// The first gate, and its text and how many there are besides, for a message.
+fn first_and_remarks<'a>(
+    mut closed: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Option<(&'a str, String)> {
+    let (gate, text) = closed.next()?;
     let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect();
     let text = match text.trim() {
         "" => String::new(),
@@ -92,15 +119,14 @@ fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let (namespace, name) = namespace_and_name(&cluster.name);
-    refuse(
-        Code::GateClosed,
-        format!(
-            "the gate {gate} is closed{text}{more}; to open it for this restart: kubectl annotate \
-             searchcluster {name} --namespace {namespace} --overwrite {}{gate}={}",
-            annotation::GATE,
-            request.id
-        ),
+    Some((gate, text + &more))
+}
+
+/// The command that opens a gate.
+fn open_gate(cluster: &str, kind: &str, gate: &str, id: &str) -> String {
+    let (namespace, name) = namespace_and_name(cluster);
+    format!(
+        "kubectl annotate searchcluster {name} --namespace {namespace} --overwrite {kind}{gate}={id}"
     )
 }
 

@@ -44,7 +44,7 @@ fn remove_cluster_blockers(working_copy: &mut WorkingCopy) {
     let cluster = &mut working_copy.snapshot.cluster;
     cluster.paused = false;
     cluster.closed_until = None;
-    cluster.annotations.retain(|key, _| !key.starts_with(annotation::GATE));
+    cluster.annotations.retain(|key, _| !annotation::is_gate(key));
     cluster.overlaps.clear();
     if let Some(restart) = &mut working_copy.snapshot.ledger.restart {
         restart.request.not_before = None;

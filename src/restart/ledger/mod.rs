@@ -145,6 +145,11 @@ impl Ledger {
         }
     }
 
+    /// The last restart that has ended, for gates after a restart.
+    pub fn last_to_check(&self) -> Option<&HistoryEntry> {
+        self.history.iter().rev().find(|entry| entry.is_to_be_checked())
+    }
+
     /// Adds to the history.
     pub fn record(&mut self, entry: HistoryEntry) {
         self.history.push(entry);

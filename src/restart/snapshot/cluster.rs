@@ -46,11 +46,16 @@ pub(crate) fn namespace_and_name(cluster: &str) -> (&str, &str) {
 }
 
 impl Cluster {
-    /// The gates that are closed for this restart, by name, and what people wrote into them.
-    pub(crate) fn closed_gates(&self, restart: &str) -> impl Iterator<Item = (&str, &str)> {
+    /// The gates of a kind that are closed for this restart, by name, and what people wrote into them.
+    /// `kind` is how their keys begin.
+    pub(crate) fn closed_gates(
+        &self,
+        kind: &str,
+        restart: &str,
+    ) -> impl Iterator<Item = (&str, &str)> {
         let gates = self.annotations.iter();
         gates
-            .filter_map(|(key, value)| Some((key.strip_prefix(annotation::GATE)?, value.as_str())))
+            .filter_map(move |(key, value)| Some((key.strip_prefix(kind)?, value.as_str())))
             .filter(move |(_, value)| *value != restart)
     }
 

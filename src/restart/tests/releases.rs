@@ -47,6 +47,7 @@ const RELEASES: [Release; 2] = [
         Some(&[
             "/debts/start/*/update/heap",
             "/history/*/allowedOutage",
+            "/history/*/began",
             "/history/*/skippedRules",
             "/ignoredChanges",
             "/keptStopped/*/checksum",

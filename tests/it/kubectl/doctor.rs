@@ -131,6 +131,28 @@ async fn a_healthy_cluster_has_no_findings() {
     assert_eq!(printed, expected);
 }
 
+/// What is wrong with one of two clusters is said of that one, and ends with its code.
+#[tokio::test]
+async fn all_clusters_are_looked_at_each_for_itself() {
+    let (fixture, reconciler) = healthy().await;
+    fixture.declare("metrics").await;
+    let ended = fixture.run(&format!("doctor -A {reconciler}")).await;
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    let (logs, metrics) = ended.stdout.split_once("cluster     default/metrics\n").unwrap();
+    assert_eq!(logs.trim_end(), "cluster     default/logs\nresult      nothing is wrong");
+    assert!(metrics.contains("error       not_processed: "), "{metrics}");
+    assert!(metrics.contains("error       no_pods: "), "{metrics}");
+    let one = fixture.run(&format!("doctor logs {reconciler}")).await;
+    assert_eq!(one.code, 0, "{}{}", one.stdout, one.stderr);
+    let printed = fixture.run(&format!("doctor -A -o json {reconciler}")).await;
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    let clusters = printed["clusters"].as_array().unwrap();
+    let names: Vec<&Value> = clusters.iter().map(|one| &one["cluster"]).collect();
+    assert_eq!(names, ["logs", "metrics"]);
+    assert_eq!(clusters[0]["findings"], json!([]));
+    assert_ne!(clusters[1]["findings"], json!([]));
+}
+
 #[tokio::test]
 async fn errors_are_shown_with_their_remedies_and_end_with_1() {
     let (fixture, reconciler) = healthy().await;

@@ -27,6 +27,32 @@ async fn a_gate_holds_a_restart_until_it_is_opened_for_it() {
 }
 
 #[tokio::test]
+async fn a_gate_after_a_restart_holds_the_next_one_until_it_was_checked() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    let gate = format!("{}smoke-test", annotation::GATE_AFTER);
+    fixture.annotate(&gate, Some("run by the pipeline")).await;
+    // Nothing has ended yet.
+    let over = fixture.restart("r1", "rolling").await;
+    assert_eq!((over.outcome, over.nodes), (Outcome::Done, 3), "{over:?}");
+    fixture.ask("r2", "rolling").await;
+    let message = fixture.until_blocked("gate_closed").await;
+    let command = "--namespace default --overwrite after.gate.stayput.dev/smoke-test=r1";
+    assert!(message.starts_with("restart r1 has ended") && message.ends_with(command), "{message}");
+    for name in NODES {
+        assert_eq!(fixture.starts(name).await, 2, "{name}");
+    }
+    fixture.annotate(&gate, Some("r1")).await;
+    let over = fixture.until_over("r2").await;
+    assert_eq!((over.outcome, over.nodes), (Outcome::Done, 3), "{over:?}");
+    fixture.ask("r3", "rolling").await;
+    let message = fixture.until_blocked("gate_closed").await;
+    assert!(message.ends_with("smoke-test=r2"), "{message}");
+    reconciler.end().await;
+}
+
+#[tokio::test]
 async fn a_rule_is_skipped_by_one_request_and_shown_as_long_as_it_lives() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -9,13 +9,14 @@ use stayput_reconciler::engine_client::{
     Members, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
 };
 
+use super::by_hand::undone_by_hand;
 use super::{BOUND, client, wait};
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
 const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
-const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":"all"}}"#;
+pub(super) const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":"all"}}"#;
 
 fn story(flavor: Flavor, name: &str) {
     let mut cluster =
@@ -64,6 +65,7 @@ fn story(flavor: Flavor, name: &str) {
         records(&client, &members);
     }
     exclusions(&client, &engine, &members);
+    undone_by_hand(&cluster, &client, &engine, &members);
     without_one(&cluster, &client, &engine, &members);
     without_a_master(&cluster, &endpoints, &engine);
 }

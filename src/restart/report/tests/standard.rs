@@ -63,6 +63,7 @@ fn ready_says_how_a_restart_ended_that_did_not_do_what_was_requested() {
         outcome,
         reason: reason.into(),
         started: Time(1_000),
+        began: Some(Time(1_000)),
         seconds: 60,
         nodes: 3,
         steps: Default::default(),

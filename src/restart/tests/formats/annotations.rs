@@ -23,7 +23,9 @@ fn every_key_phase_strategy_and_outcome_is_in_it() {
     for word in keys.chain(phases).chain(strategies).chain(outcomes) {
         assert!(DOCUMENT.contains(&format!("`{word}`")), "{word} is missing");
     }
-    assert!(DOCUMENT.contains(&format!("| `{}NAME` |", annotation::GATE)));
+    for gate in [annotation::GATE, annotation::GATE_AFTER] {
+        assert!(DOCUMENT.contains(&format!("| `{gate}NAME` |")));
+    }
 }
 
 #[test]

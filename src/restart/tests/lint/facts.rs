@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Engine, KeptStopped, Manager, Member, Node, Pod, Policy, Predicate, Restart, Share, Snapshot,
-    Sources, StartDebt, Step, annotation,
+    Engine, KeptStopped, Manager, Member, Node, Outcome, Pod, Policy, Predicate, Restart, Share,
+    Snapshot, Sources, StartDebt, Step, annotation,
 };
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
@@ -24,6 +24,20 @@ impl<'a> Facts<'a> {
         let skipped = self.restart().map(|restart| &restart.request.skip_rules);
         let mut skipped = skipped.into_iter().flatten();
         self.policy.disabled.contains(predicate) || skipped.any(|name| name == predicate.name())
+    }
+
+    /// A gate that does not let this restart stop a node: its own, or one after the restart before.
+    pub(super) fn closed_gate(&self, id: &str) -> Option<&'a String> {
+        let ended = self.snapshot.ledger.history.iter().rev().find(|entry| {
+            (entry.nodes > 0 || entry.began.is_some()) && entry.outcome != Outcome::Superseded
+        });
+        let mut annotations = self.snapshot.cluster.annotations.iter();
+        let is_closed = |(key, value): &(&String, &String)| {
+            let is_after = key.starts_with("after.gate.stayput.dev/");
+            (key.starts_with("gate.stayput.dev/") && *value != id)
+                || (is_after && ended.is_some_and(|ended| ended.id != **value))
+        };
+        annotations.find(is_closed).map(|(key, _)| key)
     }
 
     pub(super) fn pod(&self, uid: &str) -> Option<&'a Pod> {

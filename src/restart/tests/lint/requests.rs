@@ -205,9 +205,9 @@ fn stop_of_turn(
         wrong.push(format!("{name} is stopped outside of the maintenance windows"));
     }
     if restart.request.strategy != Strategy::Coordinated
-        && facts.snapshot.cluster.closed_gates(&restart.request.id).next().is_some()
+        && let Some(gate) = facts.closed_gate(&restart.request.id)
     {
-        wrong.push(format!("{name} is stopped while a gate is closed"));
+        wrong.push(format!("{name} is stopped while {gate} is closed"));
     }
     if restart.request.strategy == Strategy::Rolling
         && facts.is_being_read(pod)

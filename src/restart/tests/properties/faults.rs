@@ -1,11 +1,15 @@
 //! Faults, and how they are repaired.
 
+mod kinds;
+
 use proptest::prelude::*;
 
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use super::FAULT_TIME;
 use crate::Unknown;
+use kinds::TEMPLATES;
+pub(super) use kinds::{configs, consents, failures, holds, templates};
 use stayput_api::State;
 
 /// A fault; a number selects the node.
@@ -52,6 +56,9 @@ pub(super) enum Fault {
     Resume,
     /// No maintenance window is open for so many minutes.
     WindowsClosed(usize),
+    /// A gate after a restart is put there; or the last restart is found to be good.
+    GateAfter,
+    Checked,
     Cancel,
     AskAgain,
     AskOutsideWindows,
@@ -190,6 +197,11 @@ impl Fault {
             Self::Pause => "pause".into(),
             Self::Resume => "resume".into(),
             Self::WindowsClosed(minutes) => format!("windows closed for {minutes}m"),
+            Self::GateAfter => "gate after check waits".into(),
+            Self::Checked => match driver.world.ledger().last_to_check() {
+                Some(last) => format!("gate after check {}", last.id),
+                None => return,
+            },
             Self::Cancel => "cancel r1".into(),
             Self::AskAgain => "request rolling r2 deadline 15m".into(),
             Self::AskOutsideWindows => "request rolling r5 deadline 15m outside windows".into(),
@@ -258,10 +270,10 @@ impl Fault {
             | Uncordoned(node)
             | SourcesBecome(node, _) => Some(node),
             BlindToManager(_) | BlindToPod(_) | EngineUnreachable | EngineReachable | AllFail
-            | Template(_) | Pause | Resume | WindowsClosed(_) | Cancel | AskAgain
-            | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_) | AllSourcesMove
-            | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed | Crash | Stale
-            | BlindToEngine | ControllerAway(_) => None,
+            | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
+            | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
+            | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
+            | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -300,111 +312,6 @@ fn listed(driver: &Driver, node: usize) -> Option<usize> {
     let pods = driver.world.pods.iter().enumerate();
     let listed: Vec<usize> = pods.filter(|(_, pod)| pod.is_listed()).map(|(at, _)| at).collect();
     (!listed.is_empty()).then(|| listed[node % listed.len()])
-}
-
-/// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
-/// that a Kubernetes node can give, and others.
-const TEMPLATES: [&str; 18] = [
-    "image=a",
-    "image=b",
-    "image=late",
-    "image=ending",
-    "image=bad",
-    "image=broken",
-    "env=b",
-    "env=a",
-    "memory=a",
-    "memory=2Gi",
-    "memory=infeasible",
-    "memory=low",
-    "memory=low image=b",
-    "memory=deferred",
-    "label=b sidecar=b",
-    "asked=b",
-    "affinity=b",
-    "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",
-];
-
-/// Any fault, and the owner changes its template again and again.
-pub(super) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let change = prop_oneof![
-        8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
-        1 => (0_usize..5).prop_map(Fault::Cordoned),
-        1 => (0_usize..5).prop_map(Fault::Uncordoned),
-        1 => Just(Fault::DeletionForbidden),
-        1 => Just(Fault::DeletionAllowed),
-    ];
-    let changes = prop::collection::vec((0..within, change), 1..8);
-    (changes, faults(within)).prop_map(|(mut changes, faults)| {
-        changes.extend(faults.into_iter().take(10));
-        changes.sort_by_key(|(at, _)| *at);
-        changes
-    })
-}
-
-/// Any fault, and the configs change again and again, forward and back.
-pub(super) fn configs(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let change = prop_oneof![
-        3 => (1_usize..5).prop_map(Fault::AllSourcesBecome),
-        1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
-    ];
-    let changes = prop::collection::vec((0..within, change), 1..6);
-    (changes, faults(within)).prop_map(|(mut changes, faults)| {
-        changes.extend(faults.into_iter().take(8));
-        changes.sort_by_key(|(at, _)| *at);
-        changes
-    })
-}
-
-/// Any fault, while people hold restarts back and let them go again.
-pub(super) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let hold = prop_oneof![
-        4 => (1_usize..6).prop_map(Fault::WindowsClosed),
-        1 => Just(Fault::Pause),
-        2 => Just(Fault::Resume),
-        1 => Just(Fault::AskOutsideWindows),
-    ];
-    let holds = prop::collection::vec((0..within, hold), 1..6);
-    (holds, faults(within)).prop_map(|(mut holds, faults)| {
-        holds.extend(faults.into_iter().take(6));
-        holds.sort_by_key(|(at, _)| *at);
-        holds
-    })
-}
-
-/// Any fault, while people ask for restarts that may be an outage, and for others.
-pub(super) fn consents(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    let ask = prop_oneof![
-        2 => Just(Fault::AskAllowingOutage),
-        1 => Just(Fault::AskAgain),
-        1 => Just(Fault::Cancel),
-        2 => (0_usize..5).prop_map(Fault::KeepStopped),
-        1 => (0_usize..5).prop_map(Fault::LetRun),
-    ];
-    let asks = prop::collection::vec((0..within, ask), 1..6);
-    (asks, faults(within)).prop_map(|(mut asks, faults)| {
-        asks.extend(faults.into_iter().take(6));
-        asks.sort_by_key(|(at, _)| *at);
-        asks
-    })
-}
-
-/// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
-pub(super) fn failures(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
-    use Fault::*;
-    let fault = prop_oneof![
-        4 => (3_usize..6).prop_map(EngineDies),
-        4 => (3_usize..6).prop_map(CopyFails),
-        1 => (0_usize..6).prop_map(EngineHangs),
-        2 => (0_usize..6).prop_map(EngineAnswers),
-        1 => Just(Pause),
-        2 => Just(Resume),
-        1 => Just(Crash),
-    ];
-    prop::collection::vec((0..within, fault), 4..16).prop_map(|mut faults| {
-        faults.sort_by_key(|(at, _)| *at);
-        faults
-    })
 }
 
 /// Whether a pod can be gone for good and everything still ends.
@@ -458,7 +365,9 @@ pub(super) fn repair_all(driver: &mut Driver) {
         driver.world.annotate(&name, crate::annotation::STOPPED, None);
     }
     driver.world.engine.unreachable = false;
-    driver.world.object.touch().paused = false;
+    let object = driver.world.object.touch();
+    object.paused = false;
+    object.annotations.retain(|key, _| !crate::annotation::is_gate(key));
     let coordinated = driver
         .world
         .ledger()

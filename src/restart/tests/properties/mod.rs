@@ -337,7 +337,7 @@ proptest! {
     }
 }
 
-/// A cluster whose restarts people hold back: by maintenance windows and by pauses.
+/// A cluster whose restarts people hold back: by maintenance windows, by pauses and by gates.
 fn held() -> impl Strategy<Value = Case> {
     (case(), faults::holds(FAULT_TIME)).prop_map(|(case, faults)| Case { faults, ..case })
 }

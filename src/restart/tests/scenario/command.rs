@@ -84,8 +84,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             let is_declared = how == "applies";
             driver.world.object.tool = Some(Tool { phase: phase.to_owned(), is_declared });
         }
-        ["gate", name, "-"] => annotate_cluster(driver, &gate(name), None),
-        ["gate", name, value] => annotate_cluster(driver, &gate(name), Some(value)),
+        ["gate", name, value] => {
+            annotate_cluster(driver, &format!("{}{name}", annotation::GATE), written(value));
+        }
+        ["gate", "after", name, value] => {
+            annotate_cluster(driver, &format!("{}{name}", annotation::GATE_AFTER), written(value));
+        }
         ["a", "snapshot", "is", "taken", "of", node] => {
             let name = "nightly:friday".to_owned();
             let running = RunningSnapshot { name, since: Time(now), shards: 3 };
@@ -241,8 +245,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
     driver.world.settle();
 }
 
-fn gate(name: &str) -> String {
-    format!("{}{name}", annotation::GATE)
+/// What is written into an annotation; `-` takes it away.
+fn written(value: &str) -> Option<&str> {
+    (value != "-").then_some(value)
 }
 
 fn full(key: &str) -> String {

@@ -103,6 +103,7 @@ macro_rules! scenarios {
 scenarios! {
     aborted_while_stopping
     allow_outage
+    allow_outage_foreign_exclusion
     allow_outage_kept_stopped
     another_cluster_answers
     booting_is_not_failed
@@ -133,6 +134,8 @@ scenarios! {
     engine_will_not_start
     finalizer_leaves
     gate
+    gate_after
+    gate_after_superseded
     gate_coordinated
     foreign_controller
     foreign_setting_beside
@@ -170,6 +173,7 @@ scenarios! {
     no_rollback
     node_down
     normal_progress
+    not_before
     one_node
     part_of_a_set_failed
     pause

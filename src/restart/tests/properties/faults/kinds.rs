@@ -1,0 +1,121 @@
+//! Faults of one kind and another, at random times.
+
+use proptest::prelude::*;
+
+use super::{Fault, faults};
+
+/// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
+/// that a Kubernetes node can give, and others.
+pub(super) const TEMPLATES: [&str; 18] = [
+    "image=a",
+    "image=b",
+    "image=late",
+    "image=ending",
+    "image=bad",
+    "image=broken",
+    "env=b",
+    "env=a",
+    "memory=a",
+    "memory=2Gi",
+    "memory=infeasible",
+    "memory=low",
+    "memory=low image=b",
+    "memory=deferred",
+    "label=b sidecar=b",
+    "asked=b",
+    "affinity=b",
+    "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",
+];
+
+/// Any fault, and the owner changes its template again and again.
+pub(in crate::tests::properties) fn templates(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let change = prop_oneof![
+        8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
+        1 => (0_usize..5).prop_map(Fault::Cordoned),
+        1 => (0_usize..5).prop_map(Fault::Uncordoned),
+        1 => Just(Fault::DeletionForbidden),
+        1 => Just(Fault::DeletionAllowed),
+    ];
+    let changes = prop::collection::vec((0..within, change), 1..8);
+    (changes, faults(within)).prop_map(|(mut changes, faults)| {
+        changes.extend(faults.into_iter().take(10));
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    })
+}
+
+/// Any fault, and the configs change again and again, forward and back.
+pub(in crate::tests::properties) fn configs(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let change = prop_oneof![
+        3 => (1_usize..5).prop_map(Fault::AllSourcesBecome),
+        1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
+    ];
+    let changes = prop::collection::vec((0..within, change), 1..6);
+    (changes, faults(within)).prop_map(|(mut changes, faults)| {
+        changes.extend(faults.into_iter().take(8));
+        changes.sort_by_key(|(at, _)| *at);
+        changes
+    })
+}
+
+/// Any fault, while people hold restarts back and let them go again.
+pub(in crate::tests::properties) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let hold = prop_oneof![
+        4 => (1_usize..6).prop_map(Fault::WindowsClosed),
+        1 => Just(Fault::Pause),
+        2 => Just(Fault::Resume),
+        1 => Just(Fault::AskOutsideWindows),
+        2 => Just(Fault::GateAfter),
+        2 => Just(Fault::Checked),
+        2 => Just(Fault::AskAgain),
+    ];
+    let holds = prop::collection::vec((0..within, hold), 1..9);
+    (holds, faults(within)).prop_map(|(mut holds, faults)| {
+        holds.extend(faults.into_iter().take(6));
+        holds.sort_by_key(|(at, _)| *at);
+        holds
+    })
+}
+
+/// Any fault, while people ask for restarts that may be an outage, and for others.
+pub(in crate::tests::properties) fn consents(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let ask = prop_oneof![
+        2 => Just(Fault::AskAllowingOutage),
+        1 => Just(Fault::AskAgain),
+        1 => Just(Fault::Cancel),
+        2 => (0_usize..5).prop_map(Fault::KeepStopped),
+        1 => (0_usize..5).prop_map(Fault::LetRun),
+    ];
+    let asks = prop::collection::vec((0..within, ask), 1..6);
+    (asks, faults(within)).prop_map(|(mut asks, faults)| {
+        asks.extend(faults.into_iter().take(6));
+        asks.sort_by_key(|(at, _)| *at);
+        asks
+    })
+}
+
+/// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
+pub(in crate::tests::properties) fn failures(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    use Fault::*;
+    let fault = prop_oneof![
+        4 => (3_usize..6).prop_map(EngineDies),
+        4 => (3_usize..6).prop_map(CopyFails),
+        1 => (0_usize..6).prop_map(EngineHangs),
+        2 => (0_usize..6).prop_map(EngineAnswers),
+        1 => Just(Pause),
+        2 => Just(Resume),
+        1 => Just(Crash),
+    ];
+    prop::collection::vec((0..within, fault), 4..16).prop_map(|mut faults| {
+        faults.sort_by_key(|(at, _)| *at);
+        faults
+    })
+}
