@@ -34,6 +34,13 @@ impl Victim {
         })
     }
 
+    /// Kills it in this pod.
+    pub(super) fn kill_in_pod(self, fixture: &Fixture, pod: &str) {
+        let path = "jsonpath={.status.containerStatuses[0].containerID}";
+        let container = fixture.run(&["get", "pod", pod, "--output", path]);
+        assert!(self.kill(&container), "there is no {self:?} in {pod}");
+    }
+
     /// Sends KILL to it in the container with this id; whether there was such a process. Of the two
     /// processes of Elasticsearch the server was started last.
     fn kill(self, container: &str) -> bool {
