@@ -5,6 +5,7 @@ mod commands;
 mod counts;
 mod elasticsearch;
 mod https;
+mod pinned;
 mod renamed;
 mod reverted;
 mod spec;
