@@ -1,10 +1,13 @@
 //! From an empty namespace to three real OpenSearch nodes, by one SearchCluster.
 
+mod claims;
 mod commands;
 mod counts;
 mod elasticsearch;
 mod https;
+mod pinned;
 mod renamed;
+mod reverted;
 mod spec;
 mod writer;
 
@@ -18,15 +21,28 @@ use super::bare::keys;
 use super::fixture::Fixture;
 use super::nodes::{Node, attribute, observe_all, until_formed};
 use super::opensearch::Parts;
+use super::stateful_set::volumes;
 use crate::support::engine::Kind;
 use crate::support::http::exchange;
 use crate::support::wait::eventually;
 use renamed::rename;
-use spec::{declared, image_files};
+use reverted::set_back_while_a_node_starts;
+use spec::{declared, image_files, with_claims};
 
 const TEST: &str = "pods::declared::a_declared_cluster_is_made_changed_and_grown";
 /// Where the init container has put the program.
 const STAYPUT: &str = "/stayput/stayput";
+/// Every node that there is at some time.
+const ALL: [&str; 8] = [
+    "logs-all-0",
+    "logs-all-1",
+    "logs-all-2",
+    "logs-all-3",
+    "logs-more-0",
+    "logs-other-0",
+    "logs-other-1",
+    "logs-other-2",
+];
 const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
 
 #[test]
@@ -34,6 +50,7 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);
     image_files(&fixture, &parts);
+    let _storage = volumes(&fixture, &ALL);
     install(&fixture);
 
     let began = Instant::now();
@@ -61,6 +78,10 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     same_pods_other_runs(&before, &after);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
     commands::stopped_and_started(&fixture);
+
+    set_back_while_a_node_starts(&fixture, |round| {
+        fixture.admin().apply(&opensearch(&fixture, &parts, "all", 3, round));
+    });
 
     let documents = counts::five_and_three_again(&fixture, &parts);
     rename(&fixture, &parts, documents, counts::THEIRS);
@@ -102,9 +123,12 @@ fn until_restarted(fixture: &Fixture) {
     fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
 }
 
-/// Pods have the label `team` except in the first round.
+/// Pods have the label `team` except in the first round. The claim of a node that leaves goes with it.
 fn opensearch(fixture: &Fixture, parts: &Parts, set: &str, count: u32, round: &str) -> Value {
-    let mut cluster = declared(fixture, parts, set, count, &json!({ "node.attr.round": round }));
+    let settings = json!({ "node.attr.round": round });
+    let mut cluster = with_claims(declared(fixture, parts, set, count, &settings));
+    let policy = json!({ "whenScaled": "Delete" });
+    cluster["spec"]["nodeSets"][0]["persistentVolumeClaimRetentionPolicy"] = policy;
     if round != "first" {
         cluster["spec"]["nodeSets"][0]["podTemplate"]["metadata"]["labels"]["team"] = json!("a");
     }
@@ -115,11 +139,13 @@ fn until_replicas(fixture: &Fixture, count: u32) {
     eventually("as many pods as are declared", || has_replicas(fixture, count).then_some(()));
 }
 
-/// Whether the first set is to have as many pods, and has them.
+/// Whether all sets together are to have as many pods, and have them.
 fn has_replicas(fixture: &Fixture, count: u32) -> bool {
     let sets = fixture.json(&["get", "statefulsets", "--selector", "stayput.dev/cluster=logs"]);
-    let set = &sets["items"][0];
-    set["spec"]["replicas"] == count && set["status"]["replicas"] == count
+    let sets = sets["items"].as_array().expect("a list");
+    let sum =
+        |part: &str| sets.iter().filter_map(|set| set[part]["replicas"].as_u64()).sum::<u64>();
+    [sum("spec"), sum("status")] == [u64::from(count); 2]
 }
 
 #[track_caller]

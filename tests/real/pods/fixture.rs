@@ -192,6 +192,14 @@ impl Fixture {
         });
     }
 
+    /// Waits until this many pods are not as their template.
+    pub(super) fn until_pending(&self, count: u32) {
+        eventually(&format!("{count} pods wait for their template"), || {
+            let logs = self.json(&["get", "searchcluster", "logs"]);
+            (logs["status"]["counts"]["pendingUpdate"] == count).then_some(())
+        });
+    }
+
     /// Waits until the SearchCluster owes nothing: for nodes that leave, that is after they have gone.
     pub(super) fn until_nothing_is_owed(&self) {
         eventually("nothing is owed", || {

@@ -50,6 +50,18 @@ pub(super) fn claim() -> Value {
 
 /// A volume for the claim of each pod: a directory of this machine, owned by the engine's user.
 pub(super) fn volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
+    volumes_with(fixture, pods, &Value::Null)
+}
+
+/// The same, with volumes that can only be used on the Kubernetes node, as local ones.
+pub(super) fn local_volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
+    let label = "kubernetes.io/hostname";
+    let here = json!({ "key": label, "operator": "In", "values": ["node"] });
+    let required = json!({ "nodeSelectorTerms": [{ "matchExpressions": [here] }] });
+    volumes_with(fixture, pods, &json!({ "required": required }))
+}
+
+fn volumes_with(fixture: &Fixture, pods: &[&str], affinity: &Value) -> TempDir {
     let storage = tempfile::tempdir().expect("a temp dir");
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     fs::set_permissions(storage.path(), open).expect("permissions");
@@ -66,6 +78,7 @@ pub(super) fn volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
                 "capacity": { "storage": "2Gi" },
                 "claimRef": { "namespace": "search", "name": format!("data-{name}") },
                 "hostPath": { "path": own, "type": "Directory" },
+                "nodeAffinity": affinity,
             },
         }));
     }

@@ -4,7 +4,7 @@
 
 mod crashes;
 mod reverted;
+mod room;
 mod set;
 mod sizes;
 mod stage;
-mod victim;

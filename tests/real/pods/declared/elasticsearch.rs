@@ -8,14 +8,15 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::https::from_the_first_start;
-use super::spec::{declared, image_files};
+use super::pinned::killed;
+use super::spec::{declared, image_files, with_claims};
 use super::writer::{assert_kept, write_until};
 use super::{STAYPUT, install, put, same_pods_other_runs, three_nodes, until_restarted};
 use crate::pods::bare::keys;
-use crate::pods::nodes::{Node, attribute, observe_all, until_formed, until_ready};
+use crate::pods::nodes::{Node, attribute, observe_all, observe_killed, until_formed, until_ready};
 use crate::pods::opensearch::Parts;
 use crate::pods::seen::seen;
-use crate::pods::stateful_set::{claim, volumes};
+use crate::pods::stateful_set::volumes;
 use crate::support::engine::Kind;
 use crate::support::wait::eventually;
 
@@ -35,8 +36,9 @@ fn changed_and_given_tls_in_the_same_pods() {
     install(&fixture);
 
     let began = Instant::now();
-    let cluster =
-        |settings: Value| with_certificates(declared(&fixture, &parts, "all", 3, &settings));
+    let cluster = |settings: Value| {
+        with_certificates(with_claims(declared(&fixture, &parts, "all", 3, &settings)))
+    };
     fixture.admin().apply(&cluster(json!({ "node.attr.round": "first" })));
     let before = three_nodes(&fixture);
     println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
@@ -73,6 +75,9 @@ fn changed_and_given_tls_in_the_same_pods() {
     });
     assert!(says.contains("xpack.security"), "{says}");
     same_runs(&changed, &observe_all(&fixture, STAYPUT));
+    let pinned = killed(&fixture, &changed);
+    assert_eq!(each(&pinned, "/_nodes/settings", transport_tls), vec![Value::Null; 3]);
+    let pods = seen(&fixture);
 
     let began = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs --coordinated --yes");
@@ -82,21 +87,19 @@ fn changed_and_given_tls_in_the_same_pods() {
     });
     let documents = written - BEFORE;
     println!("TLS, {documents} documents meanwhile: {} ms", began.elapsed().as_millis());
+    assert!(documents > 0, "the client could write");
     let history = &fixture.json(&["get", "searchcluster", "logs"])["status"]["history"];
     let newest =
         history.as_array().expect("a list").iter().find(|entry| entry["strategy"] == "coordinated");
     assert_eq!(newest.expect("a coordinated restart")["outcome"], "done", "{history:#}");
-    let secured = observe_all(&fixture, STAYPUT);
+    let secured = observe_killed(&fixture, STAYPUT);
     until_formed(&secured);
     fixture.until_idle();
     fixture.until_nothing_is_owed();
     until_ready(&fixture, &NODES);
     assert_eq!(seen(&fixture), pods, "the same pods, containers and claims");
-    same_pods_other_runs(&changed, &secured);
-    let is_on = each(&secured, "/_nodes/settings", |node| {
-        node["settings"]["xpack"]["security"]["transport"]["ssl"]["enabled"].clone()
-    });
-    assert_eq!(is_on, vec![json!("true"); 3]);
+    same_pods_other_runs(&pinned, &secured);
+    assert_eq!(each(&secured, "/_nodes/settings", transport_tls), vec![json!("true"); 3]);
     let node = secured.values().next().expect("a node");
     assert_kept(node, written);
 
@@ -121,23 +124,25 @@ fn tls() -> Value {
     })
 }
 
-/// The managers' certificate is the engines', too: it is mounted before any setting names it. The
-/// data is on a claim.
+/// The managers' certificate is the engines', too: it is mounted before any setting names it.
 fn with_certificates(mut cluster: Value) -> Value {
-    let set = &mut cluster["spec"]["nodeSets"][0];
-    set["volumeClaimTemplates"] = json!([claim()]);
-    let spec = &mut set["podTemplate"]["spec"];
-    let list = spec["volumes"].as_array_mut().expect("a list");
-    list.retain(|volume| volume["name"] != "data");
-    list.push(json!({ "name": "certificates", "projected": { "sources": [
+    let spec = &mut cluster["spec"]["nodeSets"][0]["podTemplate"]["spec"];
+    spec["volumes"].as_array_mut().expect("a list").push(
+        json!({ "name": "certificates", "projected": { "sources": [
         { "secret": { "name": "logs-manager-tls" } },
         { "secret": { "name": "logs-manager-ca" } },
-    ] } }));
+    ] } }),
+    );
     let container = &mut spec["containers"][0];
     container["resources"] = json!({ "limits": { "memory": "1Gi" } });
     let mounts = container["volumeMounts"].as_array_mut().expect("a list");
     mounts.push(json!({ "name": "certificates", "mountPath": "/config/certificates" }));
     cluster
+}
+
+/// Whether a node has TLS for other nodes, if its config says so.
+fn transport_tls(node: &Value) -> Value {
+    node["settings"]["xpack"]["security"]["transport"]["ssl"]["enabled"].clone()
 }
 
 /// What each node says of itself.

@@ -4,11 +4,13 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use super::claims::claims;
 use super::writer::{assert_kept, write_until};
 use super::{EXCLUDED, STAYPUT, opensearch};
 use crate::pods::fixture::Fixture;
 use crate::pods::nodes::{observe_all, until_formed};
 use crate::pods::opensearch::Parts;
+use crate::support::wait::eventually;
 
 /// Renames the set; the index `docs` has as many documents. More are written meanwhile, and none is
 /// lost. `excluded` are names that a person has excluded from allocation.
@@ -27,10 +29,15 @@ pub(super) fn rename(fixture: &Fixture, parts: &Parts, documents: usize, exclude
     assert!(written > documents, "the client could write");
 
     let nodes = observe_all(fixture, STAYPUT);
-    assert!(nodes.keys().eq(["logs-other-0", "logs-other-1", "logs-other-2"]), "{nodes:#?}");
+    let others = ["logs-other-0", "logs-other-1", "logs-other-2"];
+    assert!(nodes.keys().eq(others), "{nodes:#?}");
     until_formed(&nodes);
     let node = nodes.values().next().expect("a node");
     assert_kept(node, written);
+    eventually("the claims of the old nodes go with them", || {
+        let claims = claims(fixture);
+        claims.keys().eq(["logs-more-0"].iter().chain(&others)).then_some(())
+    });
     fixture.until_idle();
     fixture.until_nothing_is_owed();
     let settings = node.ask("/_cluster/settings?flat_settings=true").expect("settings");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::STAYPUT;
 use crate::pods::fixture::{ENGINE, Fixture};
 use crate::pods::opensearch::Parts;
+use crate::pods::stateful_set::claim;
 use crate::support::engine::{Kind, own_files, variables};
 
 /// Where the data is.
@@ -62,6 +63,15 @@ pub(super) fn declared(
             }],
         },
     })
+}
+
+/// The same with the data of its nodes on claims.
+pub(super) fn with_claims(mut cluster: Value) -> Value {
+    let set = &mut cluster["spec"]["nodeSets"][0];
+    set["volumeClaimTemplates"] = json!([claim()]);
+    let volumes = set["podTemplate"]["spec"]["volumes"].as_array_mut().expect("a list");
+    volumes.retain(|volume| volume["name"] != "data");
+    cluster
 }
 
 fn template(parts: &Parts) -> Value {

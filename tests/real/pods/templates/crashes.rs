@@ -1,22 +1,18 @@
 //! Programs that are killed in the middle of a step: the engine, its manager, the reconciler.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchClusterStatus;
-use stayput_restart::Step;
 
 use super::set;
 use super::stage::Stage;
-use super::victim::Victim;
 use crate::pods::fixture::{ENGINE, OTHER};
 use crate::pods::history::{history, outcomes, waits};
+use crate::pods::phases::shown;
 use crate::pods::seen::Seen;
+use crate::pods::victim::Victim;
 use crate::support::wait::{eventually, eventually_or};
 
-/// Where the reconciler shows how far a node is.
-const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
 /// Each of the two programs, before and after the pod is changed.
 const MOMENTS: [(Victim, &str); 4] = [
     (Victim::Manager, "stop"),
@@ -62,7 +58,7 @@ fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_be
     let test = "pods::templates::crashes::a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_behind";
     let Some(mut stage) = Stage::set_up(test) else { return };
     // After a kill in its start the old, lower size is put back.
-    for ((victim, phase), size) in [MOMENTS[0], MOMENTS[2]].into_iter().zip(["96Mi", "128Mi"]) {
+    for ((victim, phase), size) in MOMENTS.into_iter().zip(["80Mi", "96Mi", "112Mi", "128Mi"]) {
         stage.want_memory(size);
         let (before, after) = stage.with_a_kill(victim, phase, "size", Stage::edit);
         for (was, is) in before.iter().zip(&after) {
@@ -72,7 +68,8 @@ fn a_program_that_is_killed_while_a_pod_is_resized_or_replaced_leaves_no_node_be
     let (victim, phase) = MOMENTS[0];
     // Another pod starts its engine by itself, and shows no start.
     stage.template["spec"]["terminationGracePeriodSeconds"] = json!(6);
-    let (before, after) = stage.with_a_kill(victim, phase, "replaced", Stage::edit);
+    stage.edit_to_what_is_too_large();
+    let (before, after) = stage.with_a_kill(victim, phase, "replaced", Stage::edit_while_cordoned);
     for (was, is) in before.iter().zip(&after) {
         assert_ne!(is.uid, was.uid, "{}", is.name);
         assert_eq!(is.claim, was.claim, "{}", is.name);
@@ -84,7 +81,7 @@ fn a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other() {
     let test = "pods::templates::crashes::a_reconciler_that_is_killed_after_a_write_is_followed_by_the_other";
     let Some(mut stage) = Stage::set_up(test) else { return };
     stage.container()["image"] = json!(OTHER);
-    let first = stage.shown()[0]["revision"].clone();
+    let first = shown(&stage.fixture)[0]["revision"].clone();
     let began = Instant::now();
     stage.edit();
     // The slot is in the ledger, an image is patched, labels are patched: each of a node of which that
@@ -113,10 +110,7 @@ impl Stage {
     ) -> (Vec<Seen>, Vec<Seen>) {
         let (known, began) = (history(&self.fixture).len(), Instant::now());
         begin(self);
-        let killed = eventually(&format!("{phase} of a node"), || {
-            let node = self.shown().into_iter().find(|pod| pod["phase"] == phase)?;
-            victim.kill(node["container"].as_str()?).then(|| node["name"].clone())
-        });
+        let killed = victim.kill_in_phase(&self.fixture, phase, None);
         let next = || {
             let history = history(&self.fixture);
             (history.len() > known).then(|| history.last().cloned())?
@@ -133,37 +127,9 @@ impl Stage {
         self.until_updated()
     }
 
-    /// Names of the nodes that hold a slot.
-    fn under_way(&self) -> BTreeSet<String> {
-        let status = self.fixture.json(&["get", "searchcluster", "logs"])["status"].take();
-        let status: SearchClusterStatus = serde_json::from_value(status).expect("a status");
-        let members = status.ledger.restart.into_iter().flat_map(|restart| restart.members);
-        members.filter(|one| one.step == Step::Restarting).map(|one| one.node).collect()
-    }
-
-    /// What each pod shows of its step. A short stop is not shown on the pod: there it is that of a node
-    /// that holds a slot and is not started yet.
-    fn shown(&self) -> Vec<Value> {
-        let under_way = self.under_way();
-        let list = self.fixture.json(&["get", "pods", "--selector", "app=logs"]);
-        let pods = list["items"].as_array().expect("a list").iter().map(|pod| {
-            let name = pod["metadata"]["name"].as_str().expect("a name");
-            let shown = pod["metadata"]["annotations"][PHASE].as_str();
-            let is_stopped = under_way.contains(name) && shown != Some("start");
-            json!({
-                "name": name,
-                "phase": if is_stopped { Some("stop") } else { shown },
-                "revision": pod["metadata"]["labels"]["controller-revision-hash"],
-                "image": pod["spec"]["containers"][0]["image"],
-                "container": pod["status"]["containerStatuses"][0]["containerID"],
-            })
-        });
-        pods.collect()
-    }
-
     /// How many pods show this.
     fn count(&self, is_written: impl Fn(&Value) -> bool) -> usize {
-        self.shown().iter().filter(|pod| is_written(pod)).count()
+        shown(&self.fixture).iter().filter(|pod| is_written(pod)).count()
     }
 
     /// Kills the active reconciler once more pods than `known` show what was written.

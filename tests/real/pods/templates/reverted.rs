@@ -24,9 +24,9 @@ impl Stage {
     fn before_anything_is_done(&mut self) {
         self.fixture.configure(&json!({ "paused": true }));
         self.want(OTHER);
-        self.until_pending(3);
+        self.fixture.until_pending(3);
         self.want(ENGINE);
-        self.until_pending(0);
+        self.fixture.until_pending(0);
         self.fixture.configure(&json!({ "paused": false }));
         let (before, after) = self.until_all_have(ENGINE);
         assert_eq!(after, before);
@@ -60,14 +60,6 @@ impl Stage {
     fn want(&mut self, image: &str) {
         self.container()["image"] = json!(image);
         self.edit();
-    }
-
-    /// How many pods are not as their template.
-    fn until_pending(&self, count: u32) {
-        eventually(&format!("{count} pods wait for their template"), || {
-            let logs = self.fixture.json(&["get", "searchcluster", "logs"]);
-            (logs["status"]["counts"]["pendingUpdate"] == count).then_some(())
-        });
     }
 
     /// The pods before, and once they all have this image, also by their labels, and serve.

@@ -12,7 +12,7 @@ use crate::pods::bare::{install, keys};
 use crate::pods::fixture::{Fixture, MANAGER};
 use crate::pods::nodes::{NODES, Node, observe, until_formed, until_ready};
 use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, seen};
-use crate::pods::stateful_set::{edit, until_updated, volumes};
+use crate::pods::stateful_set::{edit, local_volumes, until_updated};
 use crate::support::http::exchange;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
@@ -37,7 +37,7 @@ impl Stage {
             }
         };
         keys(&fixture);
-        let storage = volumes(&fixture, &NODES);
+        let storage = local_volumes(&fixture, &NODES);
         let template = set::make(&fixture);
         until_ready(&fixture, &NODES);
         let nodes = observe(&fixture, MANAGER);
