@@ -90,6 +90,28 @@ fn no_install_lets_the_reconciler_delete_pods() {
     assert!(!installed.contains("replace"), "{installed}");
 }
 
+/// A drain of Kubernetes nodes leaves one of the reconciler's pods, and more important pods take no
+/// place of them.
+#[test]
+fn the_reconciler_has_a_disruption_budget_and_a_priority() {
+    let [deployment] = manifests("deploy/base/deployment.yaml").try_into().unwrap();
+    let [budget, class] = manifests("deploy/base/availability.yaml").try_into().unwrap();
+    let installed = fs::read_to_string(root().join("deploy/base/kustomization.yaml")).unwrap();
+    assert!(installed.contains("availability.yaml"), "{installed}");
+    let template = &deployment["spec"]["template"];
+    assert_eq!(class["kind"], "PriorityClass");
+    assert_eq!(template["spec"]["priorityClassName"], class["metadata"]["name"]);
+    assert!(class["value"].as_i64().unwrap() > 0, "{class}");
+    assert_eq!(budget["kind"], "PodDisruptionBudget");
+    assert_eq!(budget["metadata"]["namespace"], deployment["metadata"]["namespace"]);
+    let labels = template["metadata"]["labels"].as_object().unwrap();
+    let selected = budget["spec"]["selector"]["matchLabels"].as_object().unwrap();
+    assert!(!selected.is_empty() && selected.iter().all(|(key, value)| labels[key] == *value));
+    let replicas = deployment["spec"]["replicas"].as_i64().unwrap();
+    let may_go = budget["spec"]["maxUnavailable"].as_i64().unwrap();
+    assert!((1..replicas).contains(&may_go), "{may_go} of {replicas}");
+}
+
 #[test]
 fn the_name_in_the_pods_is_the_name_of_the_account() {
     let account = "system:serviceaccount:stayput:stayput-reconciler";

@@ -213,7 +213,7 @@ fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
 /// A pod that is about to stop gets no more requests after one failed probe.
 #[test]
 fn readiness_is_asked_every_second_and_fails_at_once() {
-    for file in PODS {
+    for file in PODS.into_iter().chain(["eck.yaml"]) {
         let documents = documents(file);
         let container = &containers(&documents)[0];
         let probe = &container["readinessProbe"];

@@ -1,8 +1,10 @@
 //! `Elasticsearch` of ECK. Its operator makes the pods; what is in `podTemplate` is merged into them.
 //!
 //! The operator brings the config into the engine's directory by links to a Secret that it mounts
-//! as a whole: it is watched there, and not copied. The operator's own probes stay: it sets no
-//! liveness probe.
+//! as a whole: it is watched there, and not copied. The operator sets no liveness probe. Its readiness
+//! probe asks the engine, and only in containers that have none (`WithReadinessProbe` in
+//! pkg/controller/common/container/defaulter.go in github.com/elastic/cloud-on-k8s): they get one that
+//! asks the manager, so that a drain takes the pod out of its Services.
 
 use serde_json::{Value, json};
 
@@ -62,6 +64,7 @@ fn node_set(at: &Path, spec: &Value, cluster: &str, options: &Options, plan: &mu
         ));
     }
     changes.push(put(&place, Step::key("command"), command(container, options)));
+    changes.push(put(&place, Step::key("readinessProbe"), pod::readiness()));
     let variables = pod::environment(&Environment {
         config: Some(CONFIG),
         stage: None,

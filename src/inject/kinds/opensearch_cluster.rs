@@ -3,7 +3,9 @@
 //! Facts from opensearch-operator/pkg/builders/cluster.go in
 //! github.com/opensearch-project/opensearch-k8s-operator: `general.command` is one line for
 //! `/bin/bash -c`, behind the installation of plugins; `general.additionalVolumes` are mounted into
-//! every engine; the liveness probe connects to the engine and only its times can be chosen.
+//! every engine; the liveness probe connects to the engine and only its times can be chosen. The
+//! readiness probe asks the engine, too; from 3.0 on, which knows the group `opensearch.org`, its command
+//! can be chosen.
 
 use serde_json::{Value, json};
 
@@ -17,6 +19,8 @@ use crate::pod::{self, Environment, PROGRAM};
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
 /// A stopped engine fails the liveness probe. So it has to fail for months before it ends the container.
 const FAILURES: u32 = 1_000_000;
+/// The group of objects that can choose the command of the readiness probe.
+const WITH_COMMAND: &str = "opensearch.org/";
 
 pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let mut plan = Plan::default();
@@ -45,6 +49,8 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let there = &object["spec"]["general"]["additionalVolumes"];
     let volumes = general.then(Step::key("additionalVolumes"));
     plan.changes.extend(pod::added(&volumes, "name", there, additional_volumes(cluster)));
+    let asks_the_manager =
+        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
     let port = object["spec"]["general"]["httpPort"].as_i64().unwrap_or(9200);
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
@@ -70,6 +76,19 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
             let at = at.join(&Path::keys(&["probes", probe]));
             plan.changes.push(put(&at, Step::key("failureThreshold"), json!(FAILURES)));
         }
+        if asks_the_manager {
+            let at = at.join(&Path::keys(&["probes", "readiness"]));
+            let fields = readiness().into_iter();
+            plan.changes.extend(fields.map(|(field, value)| put(&at, Step::key(field), value)));
+        }
+    }
+    if !asks_the_manager {
+        plan.found.push(Found::note(
+            "apiVersion",
+            "the operator's readiness probe asks the engine and not the manager, so a drain takes its full \
+             ten seconds, and Services still send requests then",
+            "With version 3 of the operator write apiVersion: opensearch.org/v1",
+        ));
     }
     plan.found.push(Found::note(
         "spec.general.additionalConfig",
@@ -77,6 +96,17 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         "Restarts in place work; for a change of the config let the operator replace the pods",
     ));
     plan
+}
+
+/// Asks the manager whether the engine is ready. Each time the kubelet starts a program in the container,
+/// so not every second.
+fn readiness() -> [(&'static str, Value); 4] {
+    [
+        ("command", json!([PROGRAM, "wait", "--for=ready", "--timeout=0s"])),
+        ("periodSeconds", json!(2)),
+        ("timeoutSeconds", json!(5)),
+        ("failureThreshold", json!(1)),
+    ]
 }
 
 /// One command as one line; nothing if it is something else.

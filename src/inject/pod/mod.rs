@@ -77,8 +77,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     all.extend(added(&at.then(Step::key("ports")), "name", &container["ports"], ports()));
     all.extend([
         put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
-        // A stop waits until this has failed and no Service sends requests here any more.
-        put(&at, Step::key("readinessProbe"), probe("/readyz", 1, 1)),
+        put(&at, Step::key("readinessProbe"), readiness()),
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
     let wanted = volume_mounts(config.is_some());
@@ -139,6 +138,11 @@ pub(crate) fn init_container(image: &str, engine: &Value) -> Value {
 /// The manager's, by the name with which probes and PodMonitors find it.
 pub(crate) fn ports() -> Vec<Value> {
     vec![json!({ "name": "stayput", "containerPort": 9199 })]
+}
+
+/// A stop waits until this has failed and no Service sends requests here any more.
+pub(crate) fn readiness() -> Value {
+    probe("/readyz", 1, 1)
 }
 
 /// Probes ask the manager, never the engine: when the engine is stopped on purpose, the container

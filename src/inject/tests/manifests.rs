@@ -8,13 +8,14 @@ use crate::{Options, inject, uninject};
 
 /// The facts are those of the charts of Elastic and of the OpenSearch project, of ECK and of the
 /// OpenSearch operator; the texts are ours.
-const MANIFESTS: [&str; 6] = [
+const MANIFESTS: [&str; 7] = [
     "hand-written.yaml",
     "opensearch-chart.yaml",
     "elasticsearch-chart.yaml",
     "list.json",
     "eck.yaml",
     "opensearch-cluster.yaml",
+    "opensearch-cluster-3.yaml",
 ];
 
 fn path(name: &str) -> PathBuf {

@@ -106,6 +106,16 @@ impl Observer {
         }
     }
 
+    /// One that reaches no apiserver and no engine.
+    #[cfg(test)]
+    pub(super) fn of_nothing_for_test() -> Self {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let client = kube::Client::try_from(nowhere).expect("a client");
+        let metrics = Arc::new(Metrics::new());
+        let api = Apiserver::new(client, Arc::clone(&metrics));
+        Self::new(api, metrics, None, "search", "logs")
+    }
+
     /// Whether anything is under way or asked for, by what the watches have shown.
     pub(super) fn is_active(&self, cluster: &SearchCluster) -> bool {
         needs_engine(&snapshot::bare(cluster, &self.pods, String::new()))

@@ -5,12 +5,15 @@
 //! confirmed it.
 
 mod finalizer;
+mod order;
 mod stops;
 mod targets;
 mod unusable;
 mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
+
+use order::{Order, in_order};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -262,22 +265,16 @@ async fn act(
 ) -> Step<Outcome> {
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
-    let (stops, others): (Vec<&Action>, Vec<&Action>) =
-        plan.actions.iter().partition(|action| stops::need_live_reads(action));
-    // Last beside stops: a flush may take so long that a stop after it would be decided on an old
-    // observation.
-    let (flushes, others): (Vec<&Action>, Vec<&Action>) = others
-        .into_iter()
-        .partition(|action| !stops.is_empty() && matches!(action, Action::Flush { .. }));
-    let others = cx.new_phases.hold_back(others, Instant::now());
+    let Order { first, stops, last } = in_order(&plan.actions);
+    let first = cx.new_phases.hold_back(first, Instant::now());
     let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
     let drain: Vec<String> =
-        others.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
+        first.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
     if !drain.is_empty() {
         // Apiserver: when Services stop sending them requests.
         cx.observer.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
     }
-    let mut outcome = execute(cx, &others, cluster, spec).await;
+    let mut outcome = execute(cx, &first, cluster, spec).await;
     if !stops.is_empty() {
         if *wrote_ledger {
             // The observation is older than the ledger.
@@ -285,7 +282,7 @@ async fn act(
         }
         outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     }
-    Step::Done(both(outcome, execute(cx, &flushes, cluster, spec).await))
+    Step::Done(both(outcome, execute(cx, &last, cluster, spec).await))
 }
 
 /// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.

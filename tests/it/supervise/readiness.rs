@@ -1,10 +1,13 @@
 //! `ready`, `/readyz`, `/livez`; and the probe does not run without a request.
 
+use std::path::Path;
+
 use super::pod::Pod;
 use super::processes::wake_ups;
 use crate::support::program::{finish, stayput};
 use crate::support::programs::program;
 use crate::support::standin::StandIn;
+use crate::support::yaml;
 
 #[test]
 fn at_rest_nobody_looks_and_nothing_wakes() {
@@ -99,6 +102,32 @@ fn ahead_of_a_stop_it_is_not_ready_until_the_engine_is_to_run_on() {
     assert_eq!(manager.engine(), engine);
     assert_eq!(manager.post("/es/drain", r#"{"sequence":7}"#).code, 409);
     assert_eq!(manager.get("/readyz").code, 200);
+}
+
+/// The kubelet runs it in the container, with the container's variables.
+#[test]
+fn the_readiness_probe_of_pods_of_the_opensearch_operator_follows_a_drain() {
+    let injected = "src/inject/tests/manifests/opensearch-cluster-3.yaml.injected";
+    let injected = Path::new(env!("CARGO_MANIFEST_DIR")).join(injected);
+    let cluster = yaml::documents(&std::fs::read_to_string(injected).unwrap()).swap_remove(0);
+    let probe = &cluster["spec"]["nodePools"][0]["probes"]["readiness"];
+    let line: Vec<&str> =
+        probe["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(line[0], "/stayput/stayput");
+    let pod = Pod::new();
+    let code = || {
+        let mut command = stayput(line[1..].iter().copied());
+        finish(command.env("STAYPUT_SOCKET", pod.socket())).code
+    };
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    super::processes::becomes(&0, code);
+    assert_eq!(manager.post("/es/drain", r#"{"sequence":7}"#).code, 200);
+    assert_ne!(code(), 0);
+    assert_eq!(manager.post("/es/start", r#"{"sequence":8}"#).code, 200);
+    super::processes::becomes(&0, code);
+    assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+    assert_ne!(code(), 0);
 }
 
 #[test]

@@ -194,22 +194,44 @@ async fn write(
 
 /// Asks the engine, as long as the Lease is held.
 async fn ask(observer: &Observer, lease: &Lease, action: &Action) -> Result<(), Failure> {
-    let Some((client, identity)) = observer.engine.client() else {
-        return Err(Failure::EngineNotObserved);
-    };
     let asked = async {
+        let Some((client, identity)) = observer.engine.client() else {
+            return Err(Failure::EngineNotObserved);
+        };
         match action {
             Action::Exclude { persistent, transient } => {
-                client.exclude_names(persistent.as_ref(), transient.as_ref()).await
+                client.exclude_names(persistent.as_ref(), transient.as_ref()).await?;
             }
-            Action::ExcludeVoter(node) => client.exclude_voter(identity, node).await,
-            Action::ClearVotingExclusions => client.clear_voting_exclusions(identity).await,
-            Action::Write(_) | Action::Scale { .. } | Action::Remove { .. } => Ok(()),
+            Action::ExcludeVoter(node) => client.exclude_voter(identity, node).await?,
+            Action::ClearVotingExclusions => client.clear_voting_exclusions(identity).await?,
+            Action::Write(_) | Action::Scale { .. } | Action::Remove { .. } => {}
         }
+        Ok(())
     };
     tokio::select! {
         biased;
         () = lease.lost() => Err(Failure::LeaseLost),
-        answered = asked => Ok(answered?),
+        answered = asked => answered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There is no engine here: a request to it would fail for another reason.
+    #[tokio::test]
+    async fn nothing_of_nodes_that_leave_is_written_to_the_engine_without_the_lease() {
+        let observer = Observer::of_nothing_for_test();
+        for action in [
+            Action::Exclude { persistent: None, transient: None },
+            Action::ExcludeVoter("logs-2".into()),
+            Action::ClearVotingExclusions,
+        ] {
+            let outcome = ask(&observer, &Lease::lost_for_test(), &action).await;
+            assert!(matches!(outcome, Err(Failure::LeaseLost)), "{action:?}: {outcome:?}");
+            let outcome = ask(&observer, &Lease::not_needed(), &action).await;
+            assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{action:?}: {outcome:?}");
+        }
     }
 }

@@ -1,18 +1,12 @@
 //! Nothing is sent to an engine without the Lease. There is no engine here: a request to it would
 //! fail for another reason.
 
-use std::sync::Arc;
-
 use serde_json::json;
 
 use super::*;
-use crate::controller::apiserver::Apiserver;
+use stayput_restart::Marker;
 
-async fn restore(lease: &Lease) -> Outcome {
-    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
-    let client = kube::Client::try_from(nowhere).expect("a client");
-    let metrics = Arc::new(Metrics::new());
-    let api = Apiserver::new(client, Arc::clone(&metrics));
+async fn execute(lease: &Lease, action: &Action) -> Outcome {
     let cluster = serde_json::from_value(json!({
         "apiVersion": "stayput.dev/v1alpha1",
         "kind": "SearchCluster",
@@ -24,20 +18,37 @@ async fn restore(lease: &Lease) -> Outcome {
         },
     }));
     let executor = Executor {
-        observer: &Observer::new(api, Arc::clone(&metrics), None, "search", "logs"),
+        observer: &Observer::of_nothing_for_test(),
         cluster: &cluster.expect("a SearchCluster"),
         policy: &Policy::default(),
-        metrics: &metrics,
+        metrics: &Metrics::new(),
         lease,
     };
-    let action = Action::RestoreAllocation { before: AllocationBefore::default() };
-    executor.execute_all(&[&action]).await.outcome
+    executor.execute_all(&[action]).await.outcome
+}
+
+/// Each action that is a request to the engine.
+fn engine_actions() -> Vec<Action> {
+    let before = AllocationBefore::default;
+    let node = || "logs-1".to_owned();
+    let marker = Marker { cluster: "search/logs".into(), restart: "r1".into(), before: before() };
+    vec![
+        Action::TightenAllocation { value: "primaries".into(), marker },
+        Action::RestoreAllocation { before: before() },
+        Action::Flush { node: node() },
+        Action::PutRecord { node_id: node(), reason: "r1".into() },
+        Action::DeleteRecord { node_id: node() },
+        Action::ExcludeVoter { node: node() },
+        Action::ClearVotingExclusions,
+    ]
 }
 
 #[tokio::test]
 async fn nothing_is_written_to_the_engine_without_the_lease() {
-    let outcome = restore(&Lease::lost_for_test()).await;
-    assert!(matches!(outcome, Err(Failure::LeaseLost)), "{outcome:?}");
-    let outcome = restore(&Lease::not_needed()).await;
-    assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{outcome:?}");
+    for action in engine_actions() {
+        let outcome = execute(&Lease::lost_for_test(), &action).await;
+        assert!(matches!(outcome, Err(Failure::LeaseLost)), "{action:?}: {outcome:?}");
+        let outcome = execute(&Lease::not_needed(), &action).await;
+        assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{action:?}: {outcome:?}");
+    }
 }
