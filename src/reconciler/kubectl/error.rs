@@ -55,7 +55,7 @@ pub(super) enum Error {
     #[error("not everything could be read, so that nobody knows whether it is good: see above")]
     NotExamined,
     #[error("restart {} ended as {}: {}", .0.id, .0.outcome.as_str(), or_dash(&.0.reason))]
-    RestartNotDone(HistoryEntry),
+    RestartNotDone(Box<HistoryEntry>),
     #[error(
         "the restart is not over after {}; the request stays in force",
         duration_as_given(*.0)

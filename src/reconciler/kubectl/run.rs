@@ -260,7 +260,7 @@ async fn watch_until_done(
     match ended.outcome {
         Outcome::Done => Ok(()),
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
-            Err(Error::RestartNotDone(ended))
+            Err(Error::RestartNotDone(Box::new(ended)))
         }
     }
 }
