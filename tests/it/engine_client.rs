@@ -25,9 +25,12 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn client(ports: &[u16], access: &Access, bound: Duration) -> EngineClient {
-    let endpoint = |port: &u16| Endpoint { host: "127.0.0.1".into(), port: *port };
-    let endpoints: Vec<Endpoint> = ports.iter().map(endpoint).collect();
+    let endpoints: Vec<Endpoint> = ports.iter().copied().map(endpoint).collect();
     EngineClient::new(&endpoints, access, bound).expect("a client")
+}
+
+fn endpoint(port: u16) -> Endpoint {
+    Endpoint { host: "127.0.0.1".into(), port }
 }
 
 fn health() -> Value {

@@ -137,19 +137,24 @@ impl Apiserver {
         self.call("write_status", &what, api.replace_status(name, &post, cluster)).await
     }
 
-    /// Changes fields of the status by a merge patch, on the version that `metadata` has.
+    /// Changes parts of the status by operations of a JSON patch, on the version that `metadata` has.
     pub(super) async fn change_status(
         &self,
         metadata: &ObjectMeta,
-        change: &Value,
+        change: &[Value],
     ) -> Result<SearchCluster, ApiError> {
         let (namespace, name) = namespaced_name(metadata);
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("the status of SearchCluster {namespace}/{name}");
-        let patch = Patch::Merge(json!({
-            "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
-            "status": change,
-        }));
+        let is_ours = [
+            json!({"op": "test", "path": "/metadata/uid", "value": metadata.uid}),
+            // Another version is a conflict, also if it comes while the patch is applied.
+            json!({
+                "op": "replace", "path": "/metadata/resourceVersion",
+                "value": metadata.resource_version,
+            }),
+        ];
+        let patch = json_patch(is_ours.into_iter().chain(change.iter().cloned()).collect())?;
         self.call("write_status", &what, api.patch_status(name, &params(), &patch)).await
     }
 

@@ -1,9 +1,9 @@
 //! Writes of the status: the ledger, which decisions are made from, and the report for people.
 
+mod difference;
 mod due;
-mod merge_patch;
 
-use merge_patch::merge_patch;
+use difference::difference;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ impl StatusWriter {
         let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
         // They are the apiserver's to write.
         whole.metadata.managed_fields = None;
-        for _ in 0..WRITE_ATTEMPTS {
+        for attempt in 0..WRITE_ATTEMPTS {
             let answer = match &change {
                 Some(change) => self.api.change_status(&whole.metadata, change).await,
                 None => self.api.write_status(&whole).await,
@@ -91,7 +91,8 @@ impl StatusWriter {
                 break;
             }
             whole.metadata.clone_from(&live.metadata);
-            change = change.filter(|_| live.status == cluster.status);
+            // If it is refused once more, what is stored is the same in another form.
+            change = change.filter(|_| attempt == 0 && live.status == cluster.status);
         }
         Err(Failure::StatusOvertaken)
     }
@@ -102,7 +103,7 @@ impl StatusWriter {
         &self,
         cluster: &SearchCluster,
         status: &SearchClusterStatus,
-    ) -> Result<Option<Value>, Failure> {
+    ) -> Result<Option<Vec<Value>>, Failure> {
         let Some(before) = self.written.as_ref().filter(|_| cluster.status == self.written) else {
             return Ok(None);
         };
@@ -110,7 +111,7 @@ impl StatusWriter {
             let what = "the status";
             serde_json::to_value(status).map_err(|source| Failure::Encode { what, source })
         };
-        Ok(merge_patch(&encode(before)?, &encode(status)?))
+        Ok(difference(&encode(before)?, &encode(status)?))
     }
 
     /// Writes the report beside an unchanged ledger, if it is due.

@@ -74,6 +74,11 @@ impl EngineClient {
         Ok(Self { transport: Transport::new(endpoints, access, timeout)? })
     }
 
+    /// Asks its endpoints in this order from now on, on the connections that it has.
+    pub fn prefer(&self, best_first: &[Endpoint]) {
+        self.transport.prefer(best_first);
+    }
+
     /// The endpoints that did not answer the last request they got.
     pub fn silent(&self) -> impl Iterator<Item = &Endpoint> {
         self.transport.silent()

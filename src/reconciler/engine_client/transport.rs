@@ -1,6 +1,7 @@
 //! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Bytes;
@@ -99,8 +100,8 @@ pub(super) struct Transport {
     targets: Vec<Kept>,
     /// Of each: it was sent a request and did not answer the last one.
     silent: Vec<AtomicBool>,
-    /// The one that answered last is asked first.
-    first: AtomicUsize,
+    /// The order in which they are asked; the one that answered last is the first.
+    order: Mutex<Vec<usize>>,
     authorization: Option<HeaderValue>,
     shown: &'static str,
     timeout: Duration,
@@ -124,8 +125,8 @@ impl Transport {
         Ok(Self {
             endpoints: endpoints.to_vec(),
             silent: targets.iter().map(|_| AtomicBool::new(false)).collect(),
+            order: Mutex::new((0..targets.len()).collect()),
             targets,
-            first: AtomicUsize::new(0),
             authorization,
             shown,
             timeout,
@@ -136,6 +137,24 @@ impl Transport {
     pub(super) fn silent(&self) -> impl Iterator<Item = &Endpoint> {
         let is_silent = |at: &usize| self.silent[*at].load(Ordering::Relaxed);
         (0..self.endpoints.len()).filter(is_silent).map(|at| &self.endpoints[at])
+    }
+
+    /// Asks them in this order from now on. Connections are kept; who was silent is forgotten.
+    pub(super) fn prefer(&self, best_first: &[Endpoint]) {
+        let place = |at: &usize| best_first.iter().position(|one| *one == self.endpoints[*at]);
+        self.order().sort_by_key(|at| place(at).unwrap_or(usize::MAX));
+        self.silent.iter().for_each(|silent| silent.store(false, Ordering::Relaxed));
+    }
+
+    fn order(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask_first(&self, at: usize) {
+        let mut order = self.order();
+        if let Some(place) = order.iter().position(|one| *one == at) {
+            order.rotate_left(place);
+        }
     }
 
     /// The parameter for how long the engine waits for its master: less than we wait for the answer,
@@ -154,10 +173,9 @@ impl Transport {
         self.targets.iter().for_each(Kept::close_old);
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
-        let count = self.targets.len();
-        let first = self.first.load(Ordering::Relaxed);
+        let order = self.order().clone();
         let mut failures = Failures::new(call.what());
-        for at in (first..first + count).map(|at| at % count) {
+        for (before, at) in order.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 failures.note("the other endpoints were not asked: the time was over".into());
@@ -193,7 +211,9 @@ impl Transport {
                         failures.refused(answer);
                         continue;
                     }
-                    self.first.store(at, Ordering::Relaxed);
+                    if before > 0 {
+                        self.ask_first(at);
+                    }
                     return Ok(answer);
                 }
                 Err(error) => {

@@ -54,6 +54,7 @@ pub(super) fn serialize<S: Serializer>(
     for member in members {
         written.add(member);
     }
+    written.sort_groups();
     written.serialize(serializer)
 }
 
@@ -85,6 +86,13 @@ pub(super) fn sort(members: &mut [Member]) {
 }
 
 impl Written {
+    /// In an order that does not depend on who is in them: one node that leaves its group moves no
+    /// other, so what it changes of the ledger is a small part of it.
+    fn sort_groups(&mut self) {
+        self.scheduled.sort_by_key(|group| group.since);
+        self.restarting.sort_by(|one, other| one.in_common().cmp(&other.in_common()));
+    }
+
     /// A line, if the member can be read back from it, and no other node has its name.
     fn add(&mut self, member: &Member) {
         let node = &member.node;

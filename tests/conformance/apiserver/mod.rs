@@ -69,6 +69,7 @@ macro_rules! every_case {
             patches::a_patch_of_another_format_is_refused,
             patches::a_strategic_patch_merges_maps,
             patches::a_patch_with_a_stale_version_conflicts,
+            patches::a_json_patch_changes_items_of_lists_of_the_status,
             patches::a_forced_apply_creates_and_changes,
             schema::defaults_are_filled_in_and_unknown_fields_dropped,
             schema::another_kind_is_refused,

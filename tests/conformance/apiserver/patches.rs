@@ -124,6 +124,54 @@ pub async fn a_patch_with_a_stale_version_conflicts(client: Client) {
     }
 }
 
+/// As the reconciler changes a ledger.
+pub async fn a_json_patch_changes_items_of_lists_of_the_status(client: Client) {
+    let world = World::with_gauges(client).await;
+    world.post("gauges", &gauge("a")).await.good();
+    let group = |since: &str, nodes: Value| json!({"since": since, "nodes": nodes});
+    let groups =
+        json!([group("1", json!({"x": "one"})), group("2", json!({"y": "two", "z/0": "three"})),]);
+    let status = json!({"status": {"groups": groups}});
+    let made = world.merge("gauges", "a/status", &status).await.good();
+    let stale = made["metadata"]["resourceVersion"].clone();
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": made["metadata"]["uid"]},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": stale},
+        {"op": "test", "path": "/status/groups/0/since", "value": "1"},
+        {"op": "remove", "path": "/status/groups/0"},
+        {"op": "test", "path": "/status/groups/0/since", "value": "2"},
+        {"op": "remove", "path": "/status/groups/0/nodes/z~10"},
+        {"op": "add", "path": "/status/groups/1", "value": group("3", json!({"z/0": "three"}))},
+        {"op": "add", "path": "/status/phase", "value": "Restarting"},
+        {"op": "add", "path": "/spec/paused", "value": true},
+    ]);
+    let patched = world.patch("json-patch", "gauges", "a/status", &patch).await.good();
+    let groups = json!([group("2", json!({"y": "two"})), group("3", json!({"z/0": "three"}))]);
+    assert_eq!(patched["status"], json!({"groups": groups, "phase": "Restarting"}));
+    assert_eq!(patched["spec"], made["spec"]);
+
+    // Another version is a conflict. Another item is a refusal that names no object.
+    let version = |value: &Value| json!({"op": "replace", "path": "/metadata/resourceVersion", "value": value});
+    let set = json!({"op": "add", "path": "/status/phase", "value": "Other"});
+    let patch = json!([version(&stale), set]);
+    world.patch("json-patch", "gauges", "a/status", &patch).await.refused(409, "Conflict");
+    let test = json!({"op": "test", "path": "/status/groups/0/since", "value": "1"});
+    let none = json!({"op": "remove", "path": "/status/groups/0/nodes/none"});
+    // It compares what is written, and writes `<` as `\u003c`.
+    let escaped = json!({"op": "test", "path": "/status/groups/0/since", "value": "2 < 3"});
+    let set_escaped =
+        json!([{"op": "replace", "path": "/status/groups/0/since", "value": "2 < 3"}]);
+    let patched = world.patch("json-patch", "gauges", "a/status", &set_escaped).await.good();
+    assert_eq!(patched["status"]["groups"][0]["since"], "2 < 3");
+    for wrong in [test, escaped, none] {
+        let patch = json!([version(&patched["metadata"]["resourceVersion"]), set, wrong]);
+        let refused = world.patch("json-patch", "gauges", "a/status", &patch).await;
+        let refused = refused.refused(422, "Invalid");
+        assert_eq!(refused["details"]["name"].as_str().unwrap_or_default(), "", "{refused}");
+    }
+    assert_eq!(world.read("gauges", "a/status").await, patched);
+}
+
 pub async fn a_forced_apply_creates_and_changes(client: Client) {
     let world = World::with_gauges(client).await;
     let query = "a?fieldManager=conformance&force=true";

@@ -49,6 +49,16 @@ pub(super) fn definition() -> Value {
         "properties": {
             "phase": {"type": "string"},
             "observedGeneration": {"type": "integer", "format": "int64"},
+            "groups": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "since": {"type": "string"},
+                        "nodes": {"type": "object", "additionalProperties": {"type": "string"}},
+                    },
+                },
+            },
         },
     });
     let schema = json!({"type": "object", "required": ["spec"], "properties": {"spec": spec, "status": status}});

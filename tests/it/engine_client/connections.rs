@@ -12,7 +12,7 @@ use stayput_reconciler::engine_client::{
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use super::{ENGINE_ANSWER_TIMEOUT, client, health, wait};
+use super::{ENGINE_ANSWER_TIMEOUT, client, endpoint, health, wait};
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 
@@ -197,6 +197,23 @@ fn four_connections_are_kept_and_none_outlives_its_client() {
         drop(client);
         engine.closed(4).await;
     });
+}
+
+/// A node that is stopped next is asked last, and nobody connects anew for that.
+#[test]
+fn another_order_of_the_endpoints_keeps_the_connections() {
+    let engines = [Engine::new(&[]), Engine::new(&[])];
+    let ports = engines.each_ref().map(|engine| engine.port);
+    let client = client(&ports, &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let prefer = |at: usize| client.prefer(&[endpoint(ports[at]), endpoint(ports[1 - at])]);
+    wait(async {
+        look(&client).await;
+        prefer(1);
+        look(&client).await;
+        prefer(0);
+        look(&client).await;
+    });
+    assert_eq!(engines.each_ref().map(Engine::numbers), [vec![0, 0], vec![0]]);
 }
 
 /// A client is made for one CA, so its connections are those of this CA.

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use kube::api::{Patch, PatchParams};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use stayput_api::State;
 use stayput_reconciler::cluster::SearchCluster;
-use stayput_restart::{Ledger, Outcome};
+use stayput_restart::{Ledger, Outcome, annotation};
 use tokio::time::timeout;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::lost_apiserver::lose_until_started_again;
 use super::objects::eventually;
-use stayput_standin::apiserver::{Fault, How};
+use stayput_standin::apiserver::{Asked, Fault, How};
 
 fn ledger(cluster: &SearchCluster) -> Ledger {
     cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default()
@@ -139,6 +140,37 @@ async fn writes_of_others_cost_another_look_and_nothing_more() {
     let entry = tokio::select! { entry = over => entry, () = scribble => unreachable!() };
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     once_each(&fixture).await;
+    reconciler.end().await;
+}
+
+/// It says the same, so no decision is another. A small change of it would be one of other places.
+#[tokio::test]
+async fn a_ledger_that_another_client_has_written_in_another_form_is_written_anew() {
+    let fixture = Fixture::new("").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.respec(json!({"paused": true})).await;
+    // So long that the parts that change are shorter than the whole.
+    let request = json!({"id": "r1", "by": "x".repeat(9_999)}).to_string();
+    fixture.annotate(annotation::REQUEST, Some(&request)).await;
+    let waiting = |cluster: &SearchCluster| {
+        let members = ledger(cluster).restart.map(|restart| restart.members).unwrap_or_default();
+        (members.len() == NODES.len()).then_some(members)
+    };
+    let cluster = fixture.until("three nodes wait", |cluster| waiting(cluster).is_some()).await;
+    let members = waiting(&cluster).expect("three nodes");
+    let whole = json!({"status": {"restart": {"scheduled": null, "members": members}}});
+    let api = fixture.api::<SearchCluster>();
+    let written = api.patch_status("logs", &PatchParams::default(), &Patch::Merge(whole)).await;
+    assert_eq!(ledger(&written.expect("it is taken")), ledger(&cluster));
+    let counts = fixture.server.counts();
+    fixture.respec(json!({"paused": false})).await;
+    let entry = fixture.until_over("r1").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    once_each(&fixture).await;
+    let counts = fixture.server.counts().since(&counts);
+    let whole = |one: &Asked| one.verb == "update" && one.resource == "searchclusters/status";
+    assert_eq!(counts.matching(whole), 1, "{counts:?}");
     reconciler.end().await;
 }
 

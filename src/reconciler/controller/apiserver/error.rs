@@ -71,7 +71,7 @@ impl ApiError {
         match status.code {
             409 | 410 => Self::Conflict { call, object, source },
             // A JSON patch with a `test` that does not hold; an object that is invalid is named.
-            422 if call.starts_with("patch_") && !names_an_object(status) => {
+            422 if is_patch(call) && !names_an_object(status) => {
                 Self::Conflict { call, object, source }
             }
             404 => Self::NotFound { call, object, source },
@@ -92,6 +92,11 @@ impl ApiError {
     pub(in crate::controller) const fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
+}
+
+/// Whether a JSON patch may have been sent; the status is also written as a whole.
+fn is_patch(call: &str) -> bool {
+    call.starts_with("patch_") || call == "write_status"
 }
 
 fn names_an_object(status: &Status) -> bool {

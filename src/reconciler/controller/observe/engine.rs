@@ -306,11 +306,14 @@ impl EngineView {
         {
             return Ok(Arc::clone(client));
         }
-        let mut best_first = endpoints.clone();
-        best_first.sort_by_key(|endpoint| self.elsewhere.contains(endpoint));
-        if let Some((_, _, before)) = &self.client {
-            // One that hangs would delay every look again.
-            best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
+        let best_first = self.best_first(&endpoints);
+        if let Some((known, to, client)) = &mut self.client
+            && *known == version
+            && have_the_same(to, &endpoints)
+        {
+            client.prefer(&best_first);
+            *to = endpoints;
+            return Ok(Arc::clone(client));
         }
         let client = Arc::new(EngineClient::new(&best_first, access, ENGINE_ANSWER_TIMEOUT)?);
         if self.client.as_ref().is_some_and(|(known, ..)| *known != version) {
@@ -319,6 +322,21 @@ impl EngineView {
         self.client = Some((version, endpoints, Arc::clone(&client)));
         Ok(client)
     }
+
+    fn best_first(&self, endpoints: &[Endpoint]) -> Vec<Endpoint> {
+        let mut best_first = endpoints.to_vec();
+        best_first.sort_by_key(|endpoint| self.elsewhere.contains(endpoint));
+        if let Some((_, _, before)) = &self.client {
+            // One that hangs would delay every look again.
+            best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
+        }
+        best_first
+    }
+}
+
+/// In whichever order.
+fn have_the_same(one: &[Endpoint], other: &[Endpoint]) -> bool {
+    one.len() == other.len() && one.iter().all(|endpoint| other.contains(endpoint))
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ pub(super) fn add(groups: &mut Vec<Restarting>, member: &Member) -> bool {
     if group.read(node, &line).as_ref() != Some(member) {
         return false;
     }
-    let at = groups.iter().position(|one| one.has_in_common_with(&group)).unwrap_or_else(|| {
+    let is_its = |one: &Restarting| one.in_common() == group.in_common();
+    let at = groups.iter().position(is_its).unwrap_or_else(|| {
         groups.push(group);
         groups.len() - 1
     });
@@ -79,13 +80,12 @@ impl Restarting {
         }
     }
 
-    fn has_in_common_with(&self, other: &Self) -> bool {
+    /// What its nodes have in common.
+    pub(super) fn in_common(
+        &self,
+    ) -> (Time, &Option<String>, bool, &BTreeSet<String>, &Option<String>) {
         let Self { since, expected, master_eligible, roles, zone, nodes: _ } = self;
-        *since == other.since
-            && *expected == other.expected
-            && *master_eligible == other.master_eligible
-            && *roles == other.roles
-            && *zone == other.zone
+        (*since, expected, *master_eligible, roles, zone)
     }
 
     /// The member of this line; none if the line is damaged.

@@ -77,7 +77,8 @@ impl Patch {
 }
 
 /// One operation of a JSON patch (RFC 6902). Differences as in the real server: `replace` of a
-/// missing key adds it, and a `test` for null is true if the key is missing.
+/// missing key adds it, a `test` for null is true if the key is missing, and one of a text that Go
+/// escapes is never true.
 fn operate(object: &mut Value, mut operation: Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     let (parent, _) = path.rsplit_once('/')?;
@@ -85,10 +86,20 @@ fn operate(object: &mut Value, mut operation: Value) -> Option<()> {
     match operation["op"].as_str()? {
         "replace" if is_missing => operation["op"] = json!("add"),
         "test" if is_missing && operation["value"].is_null() => return Some(()),
+        "test" if is_escaped(&operation["value"]) => return None,
         _ => {}
     }
     let operation = serde_json::from_value(operation).ok()?;
     json_patch::patch(object, &[operation]).ok()
+}
+
+fn is_escaped(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(['<', '>', '&']),
+        Value::Array(all) => all.iter().any(is_escaped),
+        Value::Object(all) => all.values().any(is_escaped),
+        _ => false,
+    }
 }
 
 fn document(call: &Call) -> Result<Value, Failure> {

@@ -90,3 +90,21 @@ fn other_credentials_and_other_endpoints_are_another_client() {
     assert_eq!(Arc::strong_count(&first), 1, "the view does not hold the old one");
     assert!(!Arc::ptr_eq(&changed, &connect("2", at("10.0.0.2"))));
 }
+
+/// The order changes with each node that becomes ready or gets a slot.
+#[test]
+fn the_same_endpoints_in_another_order_are_the_same_client() {
+    let mut view = EngineView::default();
+    let mut connect = |hosts: &[&str]| {
+        let at = |host: &&str| Endpoint { host: (*host).to_owned(), port: 9200 };
+        let endpoints = hosts.iter().map(at).collect();
+        view.connect(&Access::Plain, "1".to_owned(), endpoints).expect("a client")
+    };
+    let first = connect(&["10.0.0.1", "10.0.0.2"]);
+    assert!(Arc::ptr_eq(&first, &connect(&["10.0.0.2", "10.0.0.1"])));
+    assert!(Arc::ptr_eq(&first, &connect(&["10.0.0.1", "10.0.0.2"])));
+    for others in [&["10.0.0.1", "10.0.0.3"][..], &["10.0.0.3"], &["10.0.0.3", "10.0.0.1"]] {
+        let before = connect(&["10.0.0.1", "10.0.0.2"]);
+        assert!(!Arc::ptr_eq(&before, &connect(others)), "{others:?}");
+    }
+}

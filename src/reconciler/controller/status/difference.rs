@@ -1,0 +1,186 @@
+//! The difference of two statuses, as a JSON patch (RFC 6902): the ledger of a large cluster is
+//! megabytes, and a step changes a few lines of it, also of lists.
+//!
+//! The same members of a restart can be written in more than one form, and what is stored may be
+//! another writer's. So what is changed of them is tested to be there before: if it is not, the
+//! apiserver changes nothing. All else has one form.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// Below it are the members of a restart.
+const RESTART: &str = "/status/restart/";
+/// What tells one item of a list from the others, if it has such a field.
+const NAMES: [&str; 4] = ["type", "name", "id", "podUid"];
+/// Go writes them in JSON as `\u003c` and the like, and the apiserver compares what is written.
+const ESCAPED_BY_GO: [char; 7] = ['<', '>', '&', '\u{2028}', '\u{2029}', '\u{8}', '\u{c}'];
+/// So many operations are no small change; the apiserver takes 10,000.
+const MOST: usize = 2_000;
+
+/// What makes `after` of `before`. None if the whole of `after` is no longer than that.
+pub(super) fn difference(before: &Value, after: &Value) -> Option<Vec<Value>> {
+    let operations = changes("/status", before, after);
+    let is_small = operations.len() <= MOST && length(&operations) < after.to_string().len();
+    (is_small || operations.is_empty()).then_some(operations)
+}
+
+/// The parts that differ, or the whole if that is shorter.
+fn changes(path: &str, before: &Value, after: &Value) -> Vec<Value> {
+    if before == after {
+        return vec![];
+    }
+    let parts = match (before, after) {
+        (Value::Object(before), Value::Object(after)) => Some(fields(path, before, after)),
+        (Value::Array(before), Value::Array(after)) => Some(items(path, before, after)),
+        _ => None,
+    };
+    // Text, not values: a copy of a large map takes longer.
+    let length_of_test = || if is_tested(path) { before.to_string().len() } else { 0 };
+    let whole = || length_of_test() + after.to_string().len();
+    // How many items a list has is tested only with the whole list.
+    let is_in_parts =
+        |parts: &Vec<Value>| is_tested(path) && has_escaped(before) || length(parts) < whole();
+    parts.filter(is_in_parts).unwrap_or_else(|| {
+        let mut whole = test(path, before);
+        whole.push(json!({"op": "replace", "path": path, "value": after}));
+        whole
+    })
+}
+
+fn length(operations: &[Value]) -> usize {
+    operations.iter().map(|operation| operation.to_string().len()).sum()
+}
+
+/// Whether what is here may be elsewhere in another form.
+fn is_tested(path: &str) -> bool {
+    path.starts_with(RESTART)
+}
+
+/// That this is there, without the texts that would never pass.
+fn test(path: &str, value: &Value) -> Vec<Value> {
+    match value {
+        _ if !is_tested(path) => vec![],
+        _ if !has_escaped(value) => vec![json!({"op": "test", "path": path, "value": value})],
+        Value::Object(all) => {
+            all.iter().flat_map(|(key, value)| test(&below(path, key), value)).collect()
+        }
+        Value::Array(all) => {
+            let items = all.iter().enumerate();
+            items.flat_map(|(at, item)| test(&format!("{path}/{at}"), item)).collect()
+        }
+        _ => vec![],
+    }
+}
+
+fn has_escaped(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(ESCAPED_BY_GO),
+        Value::Array(all) => all.iter().any(has_escaped),
+        Value::Object(all) => all.values().any(has_escaped),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn remove(path: &str, value: &Value) -> Vec<Value> {
+    let mut parts = test(path, value);
+    parts.push(json!({"op": "remove", "path": path}));
+    parts
+}
+
+fn fields(path: &str, before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Value> {
+    let gone = before.iter().filter(|(key, _)| !after.contains_key(*key));
+    let mut parts: Vec<Value> =
+        gone.flat_map(|(key, old)| remove(&below(path, key), old)).collect();
+    for (key, wanted) in after {
+        match before.get(key) {
+            Some(old) => parts.extend(changes(&below(path, key), old, wanted)),
+            None => parts.push(json!({"op": "add", "path": below(path, key), "value": wanted})),
+        }
+    }
+    parts
+}
+
+/// A field, as a JSON pointer (RFC 6901).
+fn below(path: &str, key: &str) -> String {
+    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Items keep their order: one that comes later than before is removed and added again.
+fn items(path: &str, before: &[Value], after: &[Value]) -> Vec<Value> {
+    let named = |items: &[Value]| -> Vec<String> {
+        items.iter().map(|item| name(item).to_string()).collect()
+    };
+    let (old_names, new_names) = (named(before), named(after));
+    let (mut old_left, mut new_left) = (count(&old_names), count(&new_names));
+    let mut old = before.iter().zip(&old_names).peekable();
+    let (mut parts, mut at) = (Vec::new(), 0);
+    for (wanted, wanted_name) in after.iter().zip(&new_names) {
+        let place = format!("{path}/{at}");
+        let comes_later = has(&old_left, wanted_name);
+        while let Some((item, item_name)) = old.next_if(|(_, item_name)| {
+            let is_in_the_way = comes_later || !has(&new_left, item_name);
+            *item_name != wanted_name && is_in_the_way
+        }) {
+            parts.extend(remove(&place, item));
+            take(&mut old_left, item_name);
+        }
+        match old.next_if(|(_, item_name)| *item_name == wanted_name) {
+            Some((item, item_name)) => {
+                let inner = changes(&place, item, wanted);
+                if !inner.is_empty() {
+                    parts.extend(test_name(&place, item));
+                }
+                parts.extend(inner);
+                take(&mut old_left, item_name);
+            }
+            None => parts.push(json!({"op": "add", "path": place, "value": wanted})),
+        }
+        take(&mut new_left, wanted_name);
+        at += 1;
+    }
+    parts.extend(old.flat_map(|(item, _)| remove(&format!("{path}/{at}"), item)));
+    parts
+}
+
+/// What tells it from the other items: its name, or else what is not an object in it.
+fn name(item: &Value) -> Value {
+    let Value::Object(all) = item else { return item.clone() };
+    let field = |key: &str| Some((key.to_owned(), all.get(key)?.clone()));
+    if let Some(named) = NAMES.into_iter().find_map(field) {
+        return Value::Object(Map::from_iter([named]));
+    }
+    let plain = all.iter().filter(|(_, value)| !value.is_object());
+    Value::Object(plain.map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// That this item is at this place.
+fn test_name(place: &str, item: &Value) -> Vec<Value> {
+    match name(item) {
+        Value::Object(name) if !name.is_empty() => {
+            name.iter().flat_map(|(key, value)| test(&below(place, key), value)).collect()
+        }
+        _ => test(place, item),
+    }
+}
+
+fn count(names: &[String]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+fn has(counts: &BTreeMap<&str, usize>, name: &str) -> bool {
+    counts.get(name).is_some_and(|left| *left > 0)
+}
+
+fn take(counts: &mut BTreeMap<&str, usize>, name: &str) {
+    if let Some(left) = counts.get_mut(name) {
+        *left -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;
