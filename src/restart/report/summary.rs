@@ -8,7 +8,7 @@ use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::{
     Code, Color, Direction, Member, OnConfigChange, Outcome, Plan, Pod, PodUpdate, Policy,
-    Predicate, Snapshot, Step, Time, Waiting, annotation,
+    Predicate, Snapshot, Step, Time, Waiting, annotation, ended_recently,
 };
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
@@ -205,6 +205,10 @@ fn left_to_do(snapshot: &Snapshot) -> String {
     let releasing = ledger.kept_stopped.iter().filter(|kept| kept.releasing);
     nodes.extend(releasing.map(|kept| kept.node.as_str()));
     match nodes.as_slice() {
+        [] if ended_recently(snapshot) => {
+            "for a minute after a restart a request of it may still arrive late at the engine"
+                .into()
+        }
         [] => "annotations are removed from its pods".into(),
         nodes => format!("{} must be started", nodes.join(", ")),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::laws::Laws;
 use super::page::Page;
+use super::vain_waits::VainWaits;
 use super::world::World;
 use crate::tests::lint::lint;
 use crate::{Action, Plan, Policy, Snapshot, plan};
@@ -33,6 +34,7 @@ pub(crate) struct Driver {
     pub(crate) policy: Policy,
     pub(crate) page: Page,
     pub(crate) laws: Laws,
+    vain_waits: VainWaits,
     /// What the linter, the laws and the driver complain about.
     pub(crate) wrong: Vec<String>,
     /// Fates of the next actions, in order; all that follow are done.
@@ -65,6 +67,7 @@ impl Driver {
     pub(crate) fn new(world: World, policy: Policy) -> Self {
         Self {
             laws: Laws::new(&world),
+            vain_waits: VainWaits::default(),
             page: Page::new(&world),
             world,
             policy,
@@ -88,7 +91,8 @@ impl Driver {
 
     /// One snapshot, one plan and its actions; then time passes until the next plan.
     pub(crate) fn pass(&mut self, until: u64) {
-        if self.is_off {
+        if self.is_off || self.world.object.is_gone() {
+            self.vain_waits.end();
             let at = self.world.next().unwrap_or(until).min(until);
             self.world.advance(at.max(self.world.now + 1));
             self.page.note(&mut self.world, None);
@@ -131,7 +135,9 @@ impl Driver {
         if made != plan(snapshot, &self.policy) {
             self.complain("the same snapshot gives two plans".into());
         }
-        for complaint in lint(snapshot, &self.policy, &made) {
+        let mut complaints = lint(snapshot, &self.policy, &made);
+        complaints.extend(self.vain_waits.look(snapshot, &made));
+        for complaint in complaints {
             self.complain(complaint);
         }
         made

@@ -24,4 +24,5 @@ mod schema;
 mod steps;
 mod superseded;
 mod upgrade;
+mod vain_waits;
 pub(crate) mod world;

@@ -8,6 +8,7 @@ use super::member::update::is_for_updates;
 use super::requests::drift::remember_reverted;
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::LedgerChange;
 use crate::{
     Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Restart, Step, ended_recently,
@@ -83,9 +84,9 @@ pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
 }
 
 /// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node
-/// that is not to be kept stopped is started. Of a SearchCluster that is being deleted, nodes that
-/// are to be kept stopped stay stopped; one that stays keeps the finalizer for them, and as long as
-/// a late request of ours may arrive.
+/// that is not to be kept stopped is started. As long as a late request of ours may arrive, it stays:
+/// nobody else would undo that. Of a SearchCluster that is being deleted, nodes that are to be kept
+/// stopped stay stopped; one that stays keeps the finalizer for them.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let settled = ledger.restart.is_none()
@@ -95,12 +96,19 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
         return Changes::default();
     }
     let marks = || context.index.marked_pods().map(|(_, marks)| marks);
-    let may_be_needed = ledger.queued.is_some()
-        || !ledger.kept_stopped.is_empty()
-        || ended_recently(context.snapshot)
-        || ledger.removed_exclusions.iter().any(|one| one.may_come_again(context.snapshot.now))
-        || marks().any(|marks| marks.is_to_be_stopped);
-    if !cluster.deleting && may_be_needed {
+    let may_arrive_late = ended_recently(context.snapshot);
+    let is_needed = match cluster.deleting {
+        true => may_arrive_late && !is_deleted_with_its_pods(context),
+        false => {
+            let mut removed = ledger.removed_exclusions.iter();
+            may_arrive_late
+                || removed.any(|one| one.may_come_again(context.snapshot.now))
+                || ledger.queued.is_some()
+                || !ledger.kept_stopped.is_empty()
+                || marks().any(|marks| marks.is_to_be_stopped)
+        }
+    };
+    if is_needed {
         return Changes::default();
     }
     if !marks().any(|marks| marks.shown.is_some()) {

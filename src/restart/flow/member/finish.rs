@@ -21,7 +21,12 @@ pub(in crate::flow) fn finish_member(
     changes.ledger.extend(record::settle(context, ledger, uid));
     changes.ledger.extend(voting::settle(context, ledger, uid));
     let (reason, message) = match ending.outcome {
-        Outcome::Done => (Reason::NodeRestarted, format!("{} is back", member.node)),
+        Outcome::Done if ending.reason.is_empty() => {
+            (Reason::NodeRestarted, format!("{} is back", member.node))
+        }
+        Outcome::Done => {
+            (Reason::NodeRestarted, format!("{} is done: {}", member.node, ending.reason))
+        }
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
             Reason::NodeRestartAborted,
             format!("{} ended as {}: {}", member.node, ending.outcome.as_str(), ending.reason),

@@ -105,7 +105,12 @@ fn restart_member(
     };
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
-        Err(blocker) => return update::without_manager(context, member, pod, blocker),
+        Err(blocker) => {
+            return match start::ended_since(member, pod, || blocker.message.clone()) {
+                Some(turn) => turn,
+                None => update::without_manager(context, member, pod, blocker),
+            };
+        }
     };
     if is_overtaken(manager, member) {
         return overtaken(manager, member);

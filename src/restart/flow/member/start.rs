@@ -103,13 +103,22 @@ pub(super) fn prove(
         // Nothing was started, and the manager decides again on the same request.
         return start(context, ledger, member, pod, manager);
     }
-    if let Some(reason) = start_failure(manager, member) {
+    let failure = start_failure(manager, member);
+    let serves =
+        failure.is_none() && manager.is_ready() && has_joined(context, member) != Ok(false);
+    let not_served = || format!("it does not serve any more: {}", describe_state(manager));
+    if !serves && let Some(turn) = ended_since(member, pod, not_served) {
+        return turn;
+    }
+    if let Some(reason) = failure {
         return Turn::Abort(reason);
     }
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
     if is_late && !is_updated {
-        return Turn::Abort(format!("not back in time: {}", describe_state(manager)));
+        let not_back = || Turn::Abort(format!("not back in time: {}", describe_state(manager)));
+        return ended_since(member, pod, || "it is not seen any more".into())
+            .unwrap_or_else(not_back);
     }
     if is_late && let Err(turn) = until_labelled(context, member, pod) {
         return turn;
@@ -173,6 +182,22 @@ fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(
         }
         Some(_) => Ok(()),
     }
+}
+
+/// The end of a member whose pod has changed, and which was proven to be back before: its labels were changed
+/// after that. To set its pod back would make them wrong, and nothing else is left to do for it.
+pub(super) fn ended_since(
+    member: &Member,
+    pod: &Pod,
+    since: impl FnOnce() -> String,
+) -> Option<Turn> {
+    let has_new_label = member.update.as_ref().is_some_and(|one| one.update.from != one.update.to);
+    let was_proven =
+        has_new_label && is_labelled(member, pod) && update::is_carried_out(member, pod);
+    was_proven.then(|| {
+        let reason = format!("it was back in its changed pod; {}", since());
+        Turn::finish(Ending { outcome: Outcome::Done, reason })
+    })
 }
 
 /// Whether its labels say what it is.

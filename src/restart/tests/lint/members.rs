@@ -298,6 +298,9 @@ fn finished(
 /// Whether each stop of ours for a finished member was followed by an accepted start, or the start
 /// is a debt.
 pub(super) fn is_started_or_owed(facts: &Facts, member: &Member, new: &Ledger) -> bool {
+    if facts.was_proven(member) {
+        return true;
+    }
     let owed = new.debts.start.iter().any(|debt| debt.pod_uid == member.pod_uid);
     let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == member.pod_uid);
     let sequence = member

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
-use super::FAULT_TIME;
+use super::super::world::SimPod;
+use super::{deaths_in_a_slot, people};
 use crate::Unknown;
 use kinds::TEMPLATES;
 pub(super) use kinds::{configs, consents, failures, holds, templates};
-use stayput_api::State;
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,8 @@ pub(super) enum Fault {
     Reconnect(usize),
     ContainerRestarts(usize),
     EngineDies(usize),
+    /// The engine of the node that holds a slot.
+    HolderDies,
     /// It stays in the node list, and answers nobody until the next fault.
     EngineHangs(usize),
     EngineAnswers(usize),
@@ -81,6 +83,10 @@ pub(super) enum Fault {
     ControllerAway(usize),
     /// Another controller carries out a plan for an old snapshot.
     Stale,
+    /// The SearchCluster is deleted: nothing repairs that.
+    Deleted,
+    /// The same with all of its pods.
+    DeletedWithPods,
     /// A plan is carried out whose snapshot lacks the engine, a manager or a pod.
     BlindToEngine,
     BlindToManager(usize),
@@ -161,6 +167,10 @@ impl Fault {
             Self::Reconnect(node) => format!("reconnect manager {}", name(node)),
             Self::ContainerRestarts(node) => format!("container of {} restarts", name(node)),
             Self::EngineDies(node) => format!("engine of {} dies", name(node)),
+            Self::HolderDies => match deaths_in_a_slot::holder(driver) {
+                Some(name) => format!("engine of {name} dies"),
+                None => return,
+            },
             Self::EngineHangs(node) => format!("engine of {} hangs", name(node)),
             Self::EngineAnswers(node) => format!("engine of {} answers", name(node)),
             Self::CopyFails(node) => format!("a copy on {} fails", name(node)),
@@ -218,6 +228,12 @@ impl Fault {
             Self::DeletionForbidden => "pods must not be deleted".into(),
             Self::DeletionAllowed => "pods may be deleted".into(),
             Self::Crash => "crash".into(),
+            Self::Deleted => "delete the searchcluster".into(),
+            Self::DeletedWithPods => {
+                driver.page.script("delete all pods, and their owner");
+                driver.world.pods.iter_mut().for_each(SimPod::is_gone_for_good);
+                "delete the searchcluster".into()
+            }
             Self::ControllerAway(minutes) => {
                 play_line(driver, "crash");
                 play_line(driver, "controller off");
@@ -273,7 +289,8 @@ impl Fault {
             | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
             | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
             | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
-            | Crash | Stale | BlindToEngine | ControllerAway(_) => None,
+            | HolderDies | Crash | Deleted | DeletedWithPods | Stale | BlindToEngine
+            | ControllerAway(_) => None,
         }
     }
 
@@ -328,6 +345,10 @@ fn stale(driver: &mut Driver) {
     let named: Vec<Option<u64>> =
         made.actions.iter().map(|action| driver.world.named_version(action)).collect();
     driver.run(60_000, |_| false);
+    if driver.world.object.is_gone() {
+        // It reads the SearchCluster before it stops an engine.
+        return;
+    }
     driver.page.script("the slow one does what it planned then");
     // The apiserver refuses what names another version.
     let mut named = named.into_iter();
@@ -377,27 +398,11 @@ pub(super) fn repair_all(driver: &mut Driver) {
     if coordinated {
         // A restart that only goes forward and cannot end needs people: they must start the nodes
         // that they have stopped, and request another restart.
-        for name in stopped_by_hand(driver) {
-            // A manager refuses a start while it still stops the engine: people wait for that.
-            let is_ending = |driver: &Driver| {
-                let pod = driver.world.pods.iter().find(|pod| pod.name == name);
-                let state = pod.map(|pod| pod.machine.life().state());
-                matches!(state, Some(State::Stopping | State::Killing))
-            };
-            driver.run(FAULT_TIME, |driver| !is_ending(driver));
+        for name in people::stopped_by_hand(driver) {
+            people::until_ended(driver, &name);
             play_line(driver, &format!("person starts {name}"));
         }
         play_line(driver, "request coordinated r9 deadline 15m");
     }
     driver.world.settle();
-}
-
-/// Names of the pods whose engine a person has stopped.
-fn stopped_by_hand(driver: &Driver) -> Vec<String> {
-    let stopped = driver.world.pods.iter().filter(|pod| {
-        let life = pod.machine.life();
-        let by_hand = life.last_request().as_ref().is_some_and(|last| last.by == "person");
-        by_hand && life.desired() == stayput_api::Desired::Stopped
-    });
-    stopped.map(|pod| pod.name.clone()).collect()
 }

@@ -2,8 +2,11 @@
 //! has no faults, and the order of its input does not matter.
 
 mod configs;
+mod deaths_in_a_slot;
+mod deletions;
 mod faults;
 mod forecasts;
+mod people;
 mod snapshots;
 
 use proptest::prelude::*;
@@ -24,6 +27,18 @@ const OVER: u64 = 40 * 60_000;
 const FOLLOWING: usize = 4;
 /// After this time a manager has started what it was to start by itself, in milliseconds.
 const RESUMED: u64 = 11 * 60_000;
+
+/// What may be changed of a pod, and what comes of some values.
+const TEMPLATES: [&str; 8] = [
+    "policy update relabel,restart,container,resize,replace",
+    "image bad cannot be pulled",
+    "image broken breaks the engine",
+    "image ending ends at once",
+    "image late is made late",
+    "memory infeasible is infeasible",
+    "memory deferred is deferred",
+    "memory low is too low",
+];
 
 /// A cluster, a request and faults.
 #[derive(Debug, Clone)]
@@ -137,13 +152,18 @@ impl Case {
     /// Plays the case, and returns what is wrong at the end.
     fn play(&self) -> (String, Vec<String>) {
         let mut driver = self.driver();
+        self.asks(&mut driver);
+        self.run_with_faults(&mut driver)
+    }
+
+    /// The restart is requested.
+    fn asks(&self, driver: &mut Driver) {
         if self.change {
-            play_line(&mut driver, "change config logs-* v2");
+            play_line(driver, "change config logs-* v2");
         }
         let outage = if self.asks_for_outage { " allow outage" } else { "" };
         let (how, part) = (self.how.as_str(), self.part);
-        play_line(&mut driver, &format!("request {how} r1 deadline 15m{part}{outage}"));
-        self.run_with_faults(&mut driver)
+        play_line(driver, &format!("request {how} r1 deadline 15m{part}{outage}"));
     }
 
     /// As [`Self::play`], but faults begin only after a coordinated restart has gone forward with a
@@ -197,18 +217,7 @@ impl Case {
     /// As [`Self::play`], while the owner of the pods changes its template, and changes it back.
     fn play_with_templates(&self) -> (String, Vec<String>) {
         let mut driver = self.driver();
-        for line in [
-            "policy update relabel,restart,container,resize,replace",
-            "image bad cannot be pulled",
-            "image broken breaks the engine",
-            "image ending ends at once",
-            "image late is made late",
-            "memory infeasible is infeasible",
-            "memory deferred is deferred",
-            "memory low is too low",
-        ] {
-            play_line(&mut driver, line);
-        }
+        TEMPLATES.iter().for_each(|line| play_line(&mut driver, line));
         self.run_with_faults(&mut driver)
     }
 
@@ -219,6 +228,10 @@ impl Case {
             let until = begin + at;
             if driver.world.now < until {
                 driver.run(until - driver.world.now, |_| false);
+            }
+            if driver.world.object.is_gone() {
+                // What happens now is nothing to us.
+                break;
             }
             fault.happens(driver);
         }
@@ -234,6 +247,9 @@ impl Case {
             driver.run(100_000, |_| false);
             if driver.is_at_rest() {
                 break;
+            }
+            if driver.world.object.cluster.deleting {
+                people::restart_by_hand(driver);
             }
         }
         driver.laws.check(&driver.world, &driver.policy);

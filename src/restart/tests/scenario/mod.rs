@@ -122,6 +122,7 @@ scenarios! {
     coordinated_turned_back_early
     copies_lost_in_a_slot
     copy_fails_in_a_slot
+    deleted_late_allocation
     deleted_with_its_pods
     deadline_after_absence
     drain

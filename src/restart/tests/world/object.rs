@@ -31,9 +31,23 @@ impl Object {
         Cluster { closed_until, ..self.cluster.clone() }
     }
 
+    /// Whether it was deleted, and nothing keeps it any more.
+    pub(crate) const fn is_gone(&self) -> bool {
+        self.cluster.deleting && !self.cluster.finalizer
+    }
+
+    /// Adds our finalizer; whether that was accepted. An object that is being deleted takes none.
+    pub(crate) fn add_finalizer(&mut self) -> bool {
+        if self.cluster.deleting {
+            return false;
+        }
+        self.touch().finalizer = true;
+        true
+    }
+
     /// Whether the write was accepted.
     pub(crate) fn write_ledger(&mut self, read: u64, ledger: &Ledger) -> bool {
-        if read != self.version {
+        if read != self.version || self.is_gone() {
             return false;
         }
         self.version += 1;

@@ -107,23 +107,18 @@ impl World {
                 self.events.push((now, event.clone()));
                 true
             }
-            Action::AddFinalizer => {
-                self.object.touch().finalizer = true;
-                true
-            }
+            Action::AddFinalizer => self.object.add_finalizer(),
             Action::RemoveFinalizer => {
                 self.object.touch().finalizer = false;
                 true
             }
             Action::ClaimTrigger { phase, request } => {
                 let there = &self.object.cluster.annotations;
-                if there.get(annotation::PHASE) != Some(phase) {
+                if there.get(annotation::PHASE) != Some(phase) || !self.object.add_finalizer() {
                     return false;
                 }
                 let text = serde_json::to_string(request).unwrap();
-                let cluster = self.object.touch();
-                cluster.finalizer = true;
-                let annotations = &mut cluster.annotations;
+                let annotations = &mut self.object.touch().annotations;
                 annotations.remove(annotation::PHASE);
                 annotations.insert(annotation::REQUEST.into(), text);
                 true
@@ -205,7 +200,7 @@ impl World {
     }
 
     fn patch(&mut self, uid: &str, changes: &BTreeMap<String, Change>) -> bool {
-        let now = self.now;
+        let (now, is_late) = (self.now, self.object.is_gone());
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
         if changes.iter().any(|(key, change)| pod.annotations.get(key) != change.seen.as_ref()) {
             return false;
@@ -217,6 +212,7 @@ impl World {
             };
         }
         pod.was_patched(now);
+        pod.patched_late |= is_late;
         true
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct SimPod {
     pub(crate) sidecar_crashes: bool,
     /// What its owner wants of it, and what it has.
     pub(crate) living: Living,
+    /// A patch of ours arrived after the SearchCluster was gone.
+    pub(crate) patched_late: bool,
     /// When its owner makes another one in its place.
     remade_at: Option<u64>,
     /// What the kubelet did to an engine that ran.
@@ -83,6 +85,7 @@ impl SimPod {
             sources: Sources::Checksum(config.to_owned()),
             sidecar_crashes: false,
             living: Living::new(&template::first()),
+            patched_late: false,
             remade_at: None,
             killed: Vec::new(),
             mount_is_stuck: false,
@@ -197,6 +200,12 @@ impl SimPod {
         self.gone = true;
         self.absent_since.get_or_insert(now);
         self.remade_at = Some(now + REMADE);
+    }
+
+    /// It is deleted, and no owner makes another one.
+    pub(crate) fn is_gone_for_good(&mut self) {
+        self.gone = true;
+        self.remade_at = None;
     }
 
     fn is_remade(&mut self, now: u64) {

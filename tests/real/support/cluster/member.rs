@@ -82,12 +82,7 @@ impl Member {
             }
         }
         yml += &match flavor {
-            // OpenSearch 2.19 has a hang: a copy's new node waits for the answer to a request that the
-            // source does not know. It gives up, and tries again, after 30 minutes.
-            Flavor::OpenSearch => format!(
-                "cluster.initial_cluster_manager_nodes: {masters:?}\n\
-                 indices.recovery.recovery_activity_timeout: 20s\n"
-            ),
+            Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),
             Flavor::Elasticsearch
             | Flavor::ElasticsearchWithRecords
             | Flavor::ElasticsearchWithCertificates => format!(
