@@ -55,6 +55,9 @@ impl Ladder {
         let large = self.heaps();
         println!("heaps: {small:?}, then {large:?}");
         assert!(small.iter().max() < large.iter().min(), "{small:?}, then {large:?}");
+        let told = ["get", "events", "--field-selector", "reason=HeapUnchanged"];
+        let told = self.fixture().json(&told);
+        assert_eq!(told["items"], json!([]), "{told:#}");
     }
 
     /// An image that is set back when one pod has it: that node is finished, and restarted once more.
