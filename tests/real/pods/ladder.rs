@@ -4,6 +4,7 @@
 mod given_up;
 mod read_at_start;
 mod rows;
+mod set_back;
 
 use std::time::Instant;
 
@@ -27,6 +28,7 @@ fn documents_are_written_throughout_and_none_is_lost() {
     // time, so images and pods change in between. A config is changed after what is given up: a node
     // is brought back on a config that was good for a minute.
     ladder.labels();
+    ladder.set_back_before_anything_is_done();
     ladder.variable();
     ladder.image();
     ladder.absent_image();

@@ -44,6 +44,10 @@ fn changed_and_given_tls_in_the_same_pods() {
     println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
     fixture.until_idle();
     let pods = seen(&fixture);
+    // By them a claim is known as one of this set.
+    let ours = "stayput.dev/cluster=logs,stayput.dev/node-set=all";
+    let claims = fixture.json(&["get", "persistentvolumeclaims", "--selector", ours]);
+    assert_eq!(claims["items"].as_array().map(Vec::len), Some(NODES.len()), "{claims:#}");
     let grace = each(&before, "/_nodes/settings", |node| {
         node["settings"]["http"]["shutdown_grace_period"].clone()
     });

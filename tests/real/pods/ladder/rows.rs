@@ -1,14 +1,11 @@
-//! Labels, a config, an image and a size; an image that is set back in the middle.
-
-use std::time::Instant;
+//! Labels, a config, an image and a size.
 
 use serde_json::{Value, json};
 
 use super::Ladder;
-use crate::pods::fixture::{ENGINE, MANAGER, OTHER};
+use crate::pods::fixture::{MANAGER, OTHER};
 use crate::pods::nodes::{NODES, assert_restarted_in_place, attribute, observe};
 use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
-use crate::support::wait::eventually;
 
 impl Ladder {
     /// Labels: nothing is restarted.
@@ -55,28 +52,9 @@ impl Ladder {
         let large = self.heaps();
         println!("heaps: {small:?}, then {large:?}");
         assert!(small.iter().max() < large.iter().min(), "{small:?}, then {large:?}");
-    }
-
-    /// An image that is set back when one pod has it: that node is finished, and restarted once more.
-    pub(super) fn set_back_in_the_middle(&mut self) {
-        let began = Instant::now();
-        self.container()["image"] = json!(ENGINE);
-        self.edit();
-        eventually("a pod has the other image", || {
-            seen(self.fixture()).iter().any(|pod| pod.image == ENGINE).then_some(())
-        });
-        self.container()["image"] = json!(OTHER);
-        self.edit();
-        eventually("all pods have the image from before", || {
-            seen(self.fixture()).iter().all(|pod| pod.image == OTHER).then_some(())
-        });
-        let (before, after) = self.until_updated();
-        println!("set back in the middle: {} ms", began.elapsed().as_millis());
-        for (was, is) in before.iter().zip(&after) {
-            assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), OTHER));
-        }
-        let others = before.iter().zip(&after).filter(|(was, is)| was.container != is.container);
-        assert!(others.count() >= 1, "{after:#?}");
+        let told = ["get", "events", "--field-selector", "reason=HeapUnchanged"];
+        let told = self.fixture().json(&told);
+        assert_eq!(told["items"], json!([]), "{told:#}");
     }
 
     /// The largest heap of each engine.
