@@ -111,9 +111,9 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
     if manager.sequence < member.start_sequence {
         return Ok(true);
     }
-    let is_down = matches!(manager.state, State::Stopped | State::Stopping | State::Killing);
-    if was_refused(manager, member.start_sequence) && is_down {
-        return Ok(true);
+    if was_refused(manager, member.start_sequence) {
+        // It has changed nothing. An engine that is down may have ended by itself.
+        return Ok(manager.desired == Desired::Stopped);
     }
     // Of a node that was not listed when it took its slot, any process is a new one.
     let had_process = member.ephemeral_id.is_some();
