@@ -5,7 +5,7 @@ pub(super) mod show_phases;
 
 use super::history::record_end;
 use super::member::update::is_for_updates;
-use super::requests::drift::remember_reverted;
+use super::requests::drift::{is_for_configs, remember_reverted};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
@@ -118,11 +118,11 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
 }
 
 /// The ending of a restart that was not aborted or cancelled: done if all of its members are done. A
-/// restart that updates pods leaves nodes out before their turn; they get one of their own.
+/// restart of our own leaves nodes out before their turn; they get one of their own if they need it.
 fn ending_of_members(restart: &Restart) -> Ending {
     let is_left_out = |member: &Member, ending: &Ending| {
         let had_no_turn = member.stop_sequence == 0 && ending.outcome == Outcome::Interfered;
-        had_no_turn && is_for_updates(restart)
+        had_no_turn && (is_for_updates(restart) || is_for_configs(restart))
     };
     let left = restart.members.iter().find_map(|member| {
         let ending = member.ending.as_ref().filter(|ending| !is_left_out(member, ending))?;

@@ -16,6 +16,7 @@ use super::answers::{is_overtaken, overtaken, start_above};
 use super::turn::Turn;
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::requests::drift;
 use crate::ledger::RestartChange;
 use crate::{Ending, Ledger, Member, Outcome, Restart, Step};
 
@@ -51,11 +52,11 @@ fn before_its_turn(
         Ok(pod) => pod,
         Err(turn) => return Some(turn),
     };
-    if !update::is_for_updates(restart) {
-        return None;
-    }
-    let reason = update::why_left_out(context, ledger, pod)?.to_owned();
-    Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason }))
+    let reason = match update::is_for_updates(restart) {
+        true => update::why_left_out(context, ledger, pod)?,
+        false => drift::why_left_out(restart, pod)?,
+    };
+    Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason: reason.to_owned() }))
 }
 
 /// The changes that follow from a member's turn.

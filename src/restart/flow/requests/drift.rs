@@ -12,6 +12,7 @@ use crate::ledger::LedgerChange;
 use crate::{
     Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
 };
+use stayput_api::State;
 
 /// `by` of a restart that is requested for a changed config; which setting needs all nodes at once may
 /// follow.
@@ -114,15 +115,26 @@ pub(in crate::flow) fn remember_reverted(
     restart: &Restart,
 ) -> Option<LedgerChange> {
     let id = change_id(context);
-    let is_on_it = |pod: &Pod| {
-        let run = Index::manager_of(pod).ok().and_then(|manager| manager.run.as_ref());
-        let runs_on = run.and_then(|run| run.checksum.as_ref());
-        matches!(&pod.sources, Sources::Checksum(wanted) if Some(wanted) == runs_on)
-    };
     let is_reverted = is_for_configs(restart)
         && try_of(&id, &restart.request.id).is_none()
-        && context.index.pods().all(is_on_it);
+        && context.index.pods().all(runs_on_wanted);
     is_reverted.then(|| remember(context, &next_try(ledger, id)))
+}
+
+/// Why a restart for a changed config leaves this node out before its turn; none if it does not. All
+/// nodes of a coordinated one go together.
+pub(in crate::flow) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'static str> {
+    let is_rolling = restart.request.strategy != Strategy::Coordinated;
+    let runs = Index::manager_of(pod).is_ok_and(|manager| manager.state == State::Running);
+    (is_rolling && runs && is_for_configs(restart) && runs_on_wanted(pod))
+        .then_some("it runs on the config that its sources have now")
+}
+
+/// Whether the last run of its engine was begun on the config that its sources have.
+fn runs_on_wanted(pod: &Pod) -> bool {
+    let run = Index::manager_of(pod).ok().and_then(|manager| manager.run.as_ref());
+    let runs_on = run.and_then(|run| run.checksum.as_ref());
+    matches!(&pod.sources, Sources::Checksum(wanted) if Some(wanted) == runs_on)
 }
 
 /// Why a changed config of some nodes will not be seen.

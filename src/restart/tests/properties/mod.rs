@@ -29,7 +29,7 @@ const FOLLOWING: usize = 4;
 const RESUMED: u64 = 11 * 60_000;
 
 /// What may be changed of a pod, and what comes of some values.
-const TEMPLATES: [&str; 8] = [
+const TEMPLATE_VALUES: [&str; 8] = [
     "policy update relabel,restart,container,resize,replace",
     "image bad cannot be pulled",
     "image broken breaks the engine",
@@ -217,7 +217,7 @@ impl Case {
     /// As [`Self::play`], while the owner of the pods changes its template, and changes it back.
     fn play_with_templates(&self) -> (String, Vec<String>) {
         let mut driver = self.driver();
-        TEMPLATES.iter().for_each(|line| play_line(&mut driver, line));
+        TEMPLATE_VALUES.iter().for_each(|line| play_line(&mut driver, line));
         self.run_with_faults(&mut driver)
     }
 

@@ -112,6 +112,7 @@ scenarios! {
     control_plane_lost_coordinated
     controller_crash
     config_reverted
+    config_reverted_for_all
     coordinated_cancelled_pod_on_another
     coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
