@@ -4,14 +4,14 @@ use proptest::prelude::*;
 
 use super::super::scenario::play_line;
 use super::faults::{self, Fault};
-use super::{Case, FAULT_TIME, TEMPLATES, always_the_same, case};
+use super::{Case, FAULT_TIME, TEMPLATE_VALUES, always_the_same, case};
 
 impl Case {
     /// As [`Self::play`], while the SearchCluster is deleted, and the owner of the pods may change its
     /// template.
     fn play_deleted(&self) -> (String, Vec<String>) {
         let mut driver = self.driver();
-        TEMPLATES.iter().for_each(|line| play_line(&mut driver, line));
+        TEMPLATE_VALUES.iter().for_each(|line| play_line(&mut driver, line));
         self.asks(&mut driver);
         let (page, mut wrong) = self.run_with_faults(&mut driver);
         if !driver.world.object.is_gone() {
