@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::isolated::eventually;
 use crate::support::program::{finish, stayput};
 
 const NAMESPACE: &str = "search";
@@ -175,6 +177,15 @@ impl Manager {
         }
     }
 
+    fn until_journal_is_written(&self) {
+        eventually("its journal is written", || {
+            let mut status = stayput(["status", "--json", "--socket"]);
+            let ended = finish(status.arg(self.path("s")));
+            let status: Value = serde_json::from_str(&ended.stdout).ok()?;
+            (status["manager"]["durable"] == true).then_some(())
+        });
+    }
+
     fn audience() -> String {
         format!("stayput:{NAMESPACE}/{POD}")
     }
@@ -204,6 +215,8 @@ fn every_block_does_what_the_document_says() {
     let manager = Manager::start();
     let token = manager.token();
     for block in blocks(&document()) {
+        // As a person who types it: by then what was done before is written down.
+        manager.until_journal_is_written();
         let output = Command::new("sh")
             .args(["-eu", "-c", &block.script])
             .env("SOCKET", manager.path("s"))

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::{Fixture, idle};
-use super::forecast::reconciler;
+use super::forecast::{NOW, reconciler};
 use crate::support::pki::Pki;
 
 /// A reconciler that is not there.
@@ -115,7 +115,7 @@ async fn snapshot(fixture: &Fixture) -> Value {
     }
     saved["snapshot"]["pods"] = json!(pods);
     saved["snapshot"]["cluster"]["name"] = json!("default/logs");
-    saved["snapshot"]["now"] = json!(format!("{:.3}", k8s_openapi::jiff::Timestamp::now()));
+    saved["snapshot"]["now"] = json!(NOW);
     saved["stayput"] = json!(env!("CARGO_PKG_VERSION"));
     saved
 }

@@ -10,6 +10,8 @@ use super::fixture::{Fixture, idle};
 use crate::support::program::{finish, kubectl_stayput};
 
 const SAMPLE: &str = "proto/samples/snapshot.json";
+/// Stands in an answer for the time at which it is given.
+pub(super) const NOW: &str = "NOW";
 
 fn sample() -> Value {
     serde_json::from_str(&std::fs::read_to_string(SAMPLE).unwrap()).unwrap()
@@ -27,6 +29,8 @@ pub(super) async fn reconciler(status: &'static str, body: String) -> String {
             let asked = String::from_utf8_lossy(&head[..read]).into_owned();
             let known = asked.starts_with("GET /snapshots/default/logs ");
             let status = if known { status } else { "404 Not Found" };
+            let now = format!("{:.3}", k8s_openapi::jiff::Timestamp::now());
+            let body = body.replace(NOW, &now);
             let length = body.len();
             let answer = format!(
                 "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"

@@ -1,7 +1,7 @@
 //! What one ledger write may change.
 
 use super::facts::Facts;
-use super::{debts, members, superseding, updates};
+use super::{debts, left_out, members, superseding, updates};
 use crate::{
     Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
     annotation,
@@ -125,7 +125,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
         let gone = facts.pod(uid).is_none() || facts.kept_stopped(uid).is_some();
         match member.step {
             Step::Finished => {}
-            Step::Scheduled if to_be_stopped || updates::is_left_out(facts, before, uid) => {}
+            Step::Scheduled if to_be_stopped || left_out::may_be(facts, before, uid) => {}
             Step::Scheduled if entry.outcome == Outcome::Done && !gone => {
                 wrong.push(format!("S3: {id} is done and {} had no turn", member.node));
             }

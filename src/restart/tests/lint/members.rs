@@ -1,7 +1,7 @@
 //! How a member may change in one ledger write.
 
 use super::facts::Facts;
-use super::updates;
+use super::{left_out, updates};
 use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -112,9 +112,9 @@ fn check_member(
     }
     let ends = old.step == Step::Scheduled && new.step == Step::Finished;
     if ends
-        && updates::is_for_updates(restart)
+        && left_out::is_own(restart)
         && new.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Interfered)
-        && !updates::is_left_out(facts, restart, &old.pod_uid)
+        && !left_out::may_be(facts, restart, &old.pod_uid)
     {
         wrong.push(format!("L1: {node} is left out, and lacks what its owner wants"));
     }

@@ -6,6 +6,7 @@ mod drains;
 mod engine_calls;
 mod facts;
 mod ledger_writes;
+mod left_out;
 mod members;
 mod messages;
 mod outages;

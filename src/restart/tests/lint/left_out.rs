@@ -1,0 +1,35 @@
+//! Nodes that a restart which the reconciler asks for itself leaves out before their turn.
+
+use super::facts::Facts;
+use super::updates;
+use crate::{Restart, Sources, Strategy};
+use stayput_api::State;
+
+/// Whether the reconciler asks for it itself.
+pub(super) fn is_own(restart: &Restart) -> bool {
+    updates::is_for_updates(restart) || is_for_configs(restart)
+}
+
+/// Whether such a restart may leave this node out.
+pub(super) fn may_be(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+    match is_for_configs(restart) {
+        true => restart.request.strategy != Strategy::Coordinated && has_its_config(facts, uid),
+        false => updates::is_left_out(facts, restart, uid),
+    }
+}
+
+fn is_for_configs(restart: &Restart) -> bool {
+    let by = restart.request.by.as_deref();
+    by.is_some_and(|by| by.starts_with("spec.restart.onConfigChange"))
+}
+
+/// It runs, on what its sources have now.
+fn has_its_config(facts: &Facts, uid: &str) -> bool {
+    let Some(Sources::Checksum(wanted)) = facts.pod(uid).map(|pod| &pod.sources) else {
+        return false;
+    };
+    facts.manager(uid).filter(|manager| manager.state == State::Running).is_some_and(|manager| {
+        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+        runs_on == Some(wanted)
+    })
+}
