@@ -22,6 +22,7 @@ mod releases;
 mod seen;
 mod stateful_set;
 mod templates;
+mod trusted;
 mod upgrade_document;
 mod victim;
 mod warm;

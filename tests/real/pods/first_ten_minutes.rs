@@ -14,6 +14,7 @@ use super::nodes::{
 use super::official;
 use super::opensearch::Parts;
 use super::stateful_set::stateful_set;
+use super::trusted::trusted;
 use super::upgrade_document::upgrade_the_manager;
 use crate::support::engine::Kind;
 use crate::support::wait::eventually;
@@ -75,6 +76,7 @@ fn the_first_ten_minutes() {
     );
     fixture.until_idle();
     the_plugin(&fixture);
+    trusted(&fixture);
 }
 
 /// The other update strategy, under PodSecurity `restricted`, with a stand-in engine.

@@ -1,5 +1,5 @@
-//! Pods without an owner, each with its own config, staged; and a reconciler that is deleted in the
-//! middle of a restart.
+//! Pods without an owner, each with its own config, staged; a reconciler that is deleted in the middle
+//! of a restart, and then the namespace.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -85,15 +85,52 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
         );
         assert!(touched < ARRIVAL, "{name}: {touched:?}: the patch of the pod had no effect");
     }
+    namespace_goes_in_the_middle(&fixture);
 }
 
-/// Kills the active replica when the first node is being restarted; returns its name.
-fn goes_in_the_middle(fixture: &Fixture) -> String {
+/// Waits until the first node is being restarted.
+fn until_under_way(fixture: &Fixture) {
     eventually("a node is stopped or started", || {
         let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
         let phases = fixture.run(&["get", "pods", "--output", path]);
         phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())
     });
+}
+
+/// The namespace of the engines is deleted when the first node is being restarted: it goes with everything in
+/// it, and the reconciler takes care of the next cluster.
+fn namespace_goes_in_the_middle(fixture: &Fixture) {
+    fixture.people.run("kubectl stayput -n search restart logs");
+    until_under_way(fixture);
+    let began = Instant::now();
+    fixture.admin().run(&["delete", "namespace", "search", "--timeout=120s"]);
+    println!("the namespace was gone after {} ms", began.elapsed().as_millis());
+    let left = fixture.admin().json(&["get", "searchclusters", "--all-namespaces"]);
+    assert_eq!(left["items"], json!([]), "{left:#}");
+
+    fixture.admin().run(&["create", "namespace", "next"]);
+    fixture.admin().apply(&json!({
+        "apiVersion": "stayput.dev/v1alpha1",
+        "kind": "SearchCluster",
+        "metadata": { "name": "next", "namespace": "next" },
+        "spec": {
+            "pods": { "selector": { "matchLabels": { "app": "next" } } },
+            "engine": { "scheme": "http" },
+            "manager": { "caSecret": "next-manager-ca", "auth": { "serviceAccountToken": {} } },
+        },
+    }));
+    eventually("the next SearchCluster has a status", || {
+        let get = ["get", "searchcluster", "next", "--namespace", "next"];
+        fixture.admin().json(&get)["status"]["phase"].as_str().map(str::to_owned)
+    });
+    let path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}";
+    let restarts = fixture.admin().run(&["get", "pods", "-n", "stayput", "--output", path]);
+    assert_eq!(restarts, "0 0", "a reconciler has ended");
+}
+
+/// Kills the active replica when the first node is being restarted; returns its name.
+fn goes_in_the_middle(fixture: &Fixture) -> String {
+    until_under_way(fixture);
     let holder = fixture.kill_reconciler();
     println!("{holder} was deleted while a node was being restarted");
     holder

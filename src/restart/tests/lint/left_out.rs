@@ -1,6 +1,7 @@
 //! Nodes that a restart which the reconciler asks for itself leaves out before their turn.
 
 use super::facts::Facts;
+use super::ledger_writes::should_be_stopped;
 use super::updates;
 use crate::{Restart, Sources, Strategy};
 use stayput_api::State;
@@ -12,10 +13,12 @@ pub(super) fn is_own(restart: &Restart) -> bool {
 
 /// Whether such a restart may leave this node out.
 pub(super) fn may_be(facts: &Facts, restart: &Restart, uid: &str) -> bool {
-    match is_for_configs(restart) {
-        true => restart.request.strategy != Strategy::Coordinated && has_its_config(facts, uid),
-        false => updates::is_left_out(facts, restart, uid),
+    if !is_for_configs(restart) {
+        return updates::is_left_out(facts, restart, uid);
     }
+    let is_needless =
+        restart.request.strategy != Strategy::Coordinated && has_its_config(facts, uid);
+    is_needless || facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod))
 }
 
 fn is_for_configs(restart: &Restart) -> bool {

@@ -28,7 +28,8 @@ fn happen(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let what = prop_oneof![6 => Just(Fault::Deleted), 1 => Just(Fault::DeletedWithPods)];
     let at = prop_oneof![1 => 0..within / 60, 2 => 0..within / 4, 1 => 0..within];
     (at, what, faults::templates(within)).prop_map(|(at, what, mut faults)| {
-        faults.retain(|(_, fault)| !matches!(fault, Fault::BlindToPod(_) | Fault::PhaseMoved(_)));
+        use Fault::{BlindToPod, Missed, PhaseMoved};
+        faults.retain(|(_, fault)| !matches!(fault, BlindToPod(_) | Missed(_) | PhaseMoved(_)));
         faults.push((at, what));
         faults.sort_by_key(|(at, _)| *at);
         faults
