@@ -110,11 +110,17 @@ impl Pod {
     /// The checksums of the config that its engine runs on and of the one in its sources, if they
     /// are known not to be the same.
     pub fn change(&self) -> Option<(&str, &str)> {
+        self.checksums().filter(|(runs_on, wanted)| runs_on != wanted)
+    }
+
+    /// The checksums of the config that the last run of its engine was begun on and of the one in its
+    /// sources, if both are known. Does not check that the manager belongs to the pod.
+    pub(crate) fn checksums(&self) -> Option<(&str, &str)> {
         let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {
             return None;
         };
         let runs_on = manager.run.as_ref()?.checksum.as_deref()?;
-        (runs_on != wanted).then_some((runs_on, wanted))
+        Some((runs_on, wanted))
     }
 }
 

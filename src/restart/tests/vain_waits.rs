@@ -106,15 +106,5 @@ fn is_of_the_engine(action: &Action) -> bool {
 
 /// Whether it changes anything of the pod but our annotations.
 fn is_of_pod(action: &Action, pod: &Pod) -> bool {
-    match action {
-        Action::PatchMetadata { uid, .. }
-        | Action::PatchImages { uid, .. }
-        | Action::Resize { uid, .. }
-        | Action::DeletePod { uid }
-        | Action::Stop { uid, .. }
-        | Action::Drain { uid, .. }
-        | Action::EndDrain { uid, .. }
-        | Action::Start { uid, .. } => *uid == pod.uid,
-        _ => false,
-    }
+    !matches!(action, Action::PatchPod { .. }) && action.pod() == Some(&pod.uid)
 }

@@ -11,7 +11,7 @@ use crate::support::program::{finish, kubectl_stayput};
 
 const SAMPLE: &str = "proto/samples/snapshot.json";
 /// Stands in an answer for the time at which it is given.
-pub(super) const NOW: &str = "NOW";
+pub(super) const NOW: &str = "$NOW";
 
 fn sample() -> Value {
     serde_json::from_str(&std::fs::read_to_string(SAMPLE).unwrap()).unwrap()

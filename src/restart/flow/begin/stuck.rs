@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::member::update::is_for_updates;
 use crate::flow::observed::not_held;
-use crate::flow::requests::drift::is_for_configs;
+use crate::flow::requests::is_own;
 use crate::ledger::RestartChange;
 use crate::{Member, Outcome, Restart, Step, Time};
 
@@ -25,8 +24,7 @@ pub(in crate::flow) fn end_if_stuck(
 ) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
-    let is_own = is_for_updates(restart) || is_for_configs(restart);
-    if !is_own || has_turns {
+    if !is_own(restart) || has_turns {
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);

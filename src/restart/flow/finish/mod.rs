@@ -4,8 +4,8 @@ pub(super) mod progress;
 pub(super) mod show_phases;
 
 use super::history::record_end;
-use super::member::update::is_for_updates;
-use super::requests::drift::{is_for_configs, remember_reverted};
+use super::requests::drift::remember_reverted;
+use super::requests::is_own;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
@@ -96,19 +96,15 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
         return Changes::default();
     }
     let marks = || context.index.marked_pods().map(|(_, marks)| marks);
-    let may_arrive_late = ended_recently(context.snapshot);
-    let is_needed = match cluster.deleting {
-        true => may_arrive_late && !is_deleted_with_its_pods(context),
-        false => {
-            let mut removed = ledger.removed_exclusions.iter();
-            may_arrive_late
-                || removed.any(|one| one.may_come_again(context.snapshot.now))
-                || ledger.queued.is_some()
-                || !ledger.kept_stopped.is_empty()
-                || marks().any(|marks| marks.is_to_be_stopped)
-        }
+    let may_arrive_late = ended_recently(context.snapshot) && !is_deleted_with_its_pods(context);
+    let may_be_needed = || {
+        let mut removed = ledger.removed_exclusions.iter();
+        ledger.queued.is_some()
+            || !ledger.kept_stopped.is_empty()
+            || removed.any(|one| one.may_come_again(context.snapshot.now))
+            || marks().any(|marks| marks.is_to_be_stopped)
     };
-    if is_needed {
+    if may_arrive_late || (!cluster.deleting && may_be_needed()) {
         return Changes::default();
     }
     if !marks().any(|marks| marks.shown.is_some()) {
@@ -122,7 +118,7 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
 fn ending_of_members(restart: &Restart) -> Ending {
     let is_left_out = |member: &Member, ending: &Ending| {
         let had_no_turn = member.stop_sequence == 0 && ending.outcome == Outcome::Interfered;
-        had_no_turn && (is_for_updates(restart) || is_for_configs(restart))
+        had_no_turn && is_own(restart)
     };
     let left = restart.members.iter().find_map(|member| {
         let ending = member.ending.as_ref().filter(|ending| !is_left_out(member, ending))?;

@@ -7,8 +7,7 @@ use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
-use crate::flow::member::update::is_for_updates;
-use crate::flow::requests::drift::is_for_configs;
+use crate::flow::requests::is_own;
 use crate::ledger::LedgerChange;
 use crate::{
     Blocker, Code, Ledger, Manager, Member, OnConfigChange, Outcome, Pod, Restart, Sources, Step,
@@ -157,7 +156,6 @@ pub(in crate::flow) fn may_change_alone(
 /// one by one. A person's does: it is a person's own risk. One of ours does not; but with `rolling`, one
 /// by one was asked for by name also where nobody can know.
 fn may_be_risked(context: &Context<'_>, restart: &Restart, blocker: &Blocker) -> bool {
-    let is_own = is_for_configs(restart) || is_for_updates(restart);
     let is_auto = context.policy.on_config_change == OnConfigChange::Auto;
-    !is_own || (!is_auto && blocker.code == Code::PendingRestart)
+    !is_own(restart) || (!is_auto && blocker.code == Code::PendingRestart)
 }

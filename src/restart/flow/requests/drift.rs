@@ -132,9 +132,8 @@ pub(in crate::flow) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'st
 
 /// Whether the last run of its engine was begun on the config that its sources have.
 fn runs_on_wanted(pod: &Pod) -> bool {
-    let run = Index::manager_of(pod).ok().and_then(|manager| manager.run.as_ref());
-    let runs_on = run.and_then(|run| run.checksum.as_ref());
-    matches!(&pod.sources, Sources::Checksum(wanted) if Some(wanted) == runs_on)
+    Index::manager_of(pod).is_ok()
+        && pod.checksums().is_some_and(|(runs_on, wanted)| runs_on == wanted)
 }
 
 /// Why a changed config of some nodes will not be seen.

@@ -13,7 +13,14 @@ pub(super) mod policy_names;
 pub(super) mod update;
 
 use crate::changes::Changes;
-use crate::{Code, Reason};
+use crate::flow::member::update::is_for_updates;
+use crate::{Code, Reason, Restart};
+use drift::is_for_configs;
+
+/// Whether the reconciler requested it itself, for changed templates or configs.
+pub(super) fn is_own(restart: &Restart) -> bool {
+    is_for_updates(restart) || is_for_configs(restart)
+}
 
 /// Reports input of a person that cannot be understood, and does not change it.
 fn ignore_input(pod: Option<&str>, message: String) -> Changes {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::driver::Driver;
-use super::faults::Fault;
+use super::faults::{Fault, in_order};
 use super::{Case, FAULT_TIME, How, always_the_same, case};
 
 /// Those in the list of templates that come up, and are not the first one.
@@ -23,8 +23,7 @@ fn happen(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
             faults.push((pause, Fault::Pause));
             faults.push((pause + until_resume, Fault::Resume));
         }
-        faults.sort_by_key(|(at, _)| *at);
-        faults
+        in_order(faults)
     })
 }
 

@@ -31,8 +31,7 @@ fn happen(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         use Fault::{BlindToPod, Missed, PhaseMoved};
         faults.retain(|(_, fault)| !matches!(fault, BlindToPod(_) | Missed(_) | PhaseMoved(_)));
         faults.push((at, what));
-        faults.sort_by_key(|(at, _)| *at);
-        faults
+        faults::in_order(faults)
     })
 }
 

@@ -10,7 +10,7 @@ use super::super::world::SimPod;
 use super::{deaths_in_a_slot, people};
 use crate::Unknown;
 use kinds::TEMPLATES;
-pub(super) use kinds::{configs, consents, failures, holds, templates};
+pub(super) use kinds::{configs, consents, failures, holds, in_order, templates};
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -144,10 +144,7 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         Just(Stale),
     ];
     let fault = prop_oneof![2 => of_node, 1 => of_all, 1 => blind];
-    prop::collection::vec((0..within, fault), 0..10).prop_map(|mut faults| {
-        faults.sort_by_key(|(at, _)| *at);
-        faults
-    })
+    prop::collection::vec((0..within, fault), 0..10).prop_map(in_order)
 }
 
 impl Fault {

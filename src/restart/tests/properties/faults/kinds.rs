@@ -27,6 +27,22 @@ pub(super) const TEMPLATES: [&str; 18] = [
     "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",
 ];
 
+/// Faults in the order of their time.
+pub(in crate::tests::properties) fn in_order(mut faults: Vec<(u64, Fault)>) -> Vec<(u64, Fault)> {
+    faults.sort_by_key(|(at, _)| *at);
+    faults
+}
+
+/// Faults of a kind, and the first few of any others.
+fn beside(
+    mut kind: Vec<(u64, Fault)>,
+    others: Vec<(u64, Fault)>,
+    most: usize,
+) -> Vec<(u64, Fault)> {
+    kind.extend(others.into_iter().take(most));
+    in_order(kind)
+}
+
 /// Any fault, and the owner changes its template again and again.
 pub(in crate::tests::properties) fn templates(
     within: u64,
@@ -39,11 +55,7 @@ pub(in crate::tests::properties) fn templates(
         1 => Just(Fault::DeletionAllowed),
     ];
     let changes = prop::collection::vec((0..within, change), 1..8);
-    (changes, faults(within)).prop_map(|(mut changes, faults)| {
-        changes.extend(faults.into_iter().take(10));
-        changes.sort_by_key(|(at, _)| *at);
-        changes
-    })
+    (changes, faults(within)).prop_map(|(changes, faults)| beside(changes, faults, 10))
 }
 
 /// Any fault, and the configs change again and again, forward and back.
@@ -55,11 +67,7 @@ pub(in crate::tests::properties) fn configs(
         1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
     ];
     let changes = prop::collection::vec((0..within, change), 1..6);
-    (changes, faults(within)).prop_map(|(mut changes, faults)| {
-        changes.extend(faults.into_iter().take(8));
-        changes.sort_by_key(|(at, _)| *at);
-        changes
-    })
+    (changes, faults(within)).prop_map(|(changes, faults)| beside(changes, faults, 8))
 }
 
 /// Any fault, while people hold restarts back and let them go again.
@@ -74,11 +82,7 @@ pub(in crate::tests::properties) fn holds(within: u64) -> impl Strategy<Value = 
         2 => Just(Fault::AskAgain),
     ];
     let holds = prop::collection::vec((0..within, hold), 1..9);
-    (holds, faults(within)).prop_map(|(mut holds, faults)| {
-        holds.extend(faults.into_iter().take(6));
-        holds.sort_by_key(|(at, _)| *at);
-        holds
-    })
+    (holds, faults(within)).prop_map(|(holds, faults)| beside(holds, faults, 6))
 }
 
 /// Any fault, while people ask for restarts that may be an outage, and for others.
@@ -93,11 +97,7 @@ pub(in crate::tests::properties) fn consents(
         1 => (0_usize..5).prop_map(Fault::LetRun),
     ];
     let asks = prop::collection::vec((0..within, ask), 1..6);
-    (asks, faults(within)).prop_map(|(mut asks, faults)| {
-        asks.extend(faults.into_iter().take(6));
-        asks.sort_by_key(|(at, _)| *at);
-        asks
-    })
+    (asks, faults(within)).prop_map(|(asks, faults)| beside(asks, faults, 6))
 }
 
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
@@ -114,8 +114,5 @@ pub(in crate::tests::properties) fn failures(
         2 => Just(Resume),
         1 => Just(Crash),
     ];
-    prop::collection::vec((0..within, fault), 4..16).prop_map(|mut faults| {
-        faults.sort_by_key(|(at, _)| *at);
-        faults
-    })
+    prop::collection::vec((0..within, fault), 4..16).prop_map(in_order)
 }
