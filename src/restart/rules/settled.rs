@@ -30,7 +30,7 @@ fn settled(
     kept_stopped: &OwnNames,
     expected_data: usize,
 ) -> Check {
-    let mut unsettled = movements(health);
+    let mut unsettled = movements(engine, health);
     let leaving = engine
         .nodes
         .iter()
@@ -79,8 +79,9 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} shard cop{} {what}", if count == 1 { "y" } else { "ies" })
 }
 
-/// What the engine is doing, by its health.
-fn movements(health: &Health) -> Vec<String> {
+/// What the engine is doing, by its health. Of the copies that are made, the first one is named: where
+/// to look if that never ends.
+fn movements(engine: &Engine, health: &Health) -> Vec<String> {
     let counts = [
         (health.initializing, "initializing"),
         (health.relocating, "relocating"),
@@ -92,6 +93,13 @@ fn movements(health: &Health) -> Vec<String> {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| counted(count, what))
         .collect();
+    if health.initializing > 0
+        && let Ok(shards) = &engine.shards
+        && let Some((copy, node)) = shards.first_initializing()
+    {
+        let the_first = if health.initializing == 1 { "it" } else { "the first" };
+        found[0] += &format!(", {the_first} is shard {} of {} on {node}", copy.shard, copy.index);
+    }
     if health.timed_out {
         found.push("its queue of tasks is not empty".to_owned());
     }

@@ -106,6 +106,12 @@ impl ShardCopies {
         copies.map(|copy| self.named(&self.0.copies[*copy as usize]))
     }
 
+    /// The first copy that a node is making, and the name of the node.
+    pub(crate) fn first_initializing(&self) -> Option<(ShardCopy<&str>, &str)> {
+        let mut copies = self.iter().filter(|copy| !copy.started);
+        copies.find_map(|copy| copy.node.map(|node| (copy, node)))
+    }
+
     /// Names of the nodes that have copies; their places are the numbers in the copies.
     pub(crate) fn nodes(&self) -> &[Arc<str>] {
         &self.0.nodes

@@ -120,10 +120,11 @@ fn the_sentence_names_the_numbers() {
     let mut engine = yellow();
     numbers(&mut engine).initializing = 3;
     numbers(&mut engine).data_nodes = 2;
+    engine.shards = Ok(shards(&["events/0: logs-0* logs-1 ?", "events/1: logs-1* ~logs-2 ?"]));
     allocation(&mut engine, None, Some("primaries"));
     let found = message(SettledYellow::of(&engine, &names(""), 3).check());
     for text in [
-        "2 shard copies unassigned, 3 shard copies initializing",
+        "2 shard copies unassigned, 3 shard copies initializing, the first is shard 1 of events on logs-2",
         "2 of 3 data nodes are in",
         "cluster.routing.allocation.enable is \"primaries\"",
     ] {
