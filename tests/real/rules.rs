@@ -2,6 +2,7 @@
 //! restarted, in what order, and which messages the others show. One cluster for all tests, one
 //! after the other: each leaves it green. Clusters too small for a majority have their own tests.
 
+mod engine_killed;
 mod five_nodes;
 mod order;
 mod quorum;
@@ -55,6 +56,7 @@ fn five_nodes_go_by_the_rules_again_and_again() {
 fn all_rules(cluster: &five_nodes::FiveNodes) {
     order::by_role(cluster);
     zone::at_once(cluster);
+    engine_killed::while_another_starts(cluster);
     unreplicated::index(cluster);
     searchable_snapshot::mounted(cluster);
     running_snapshot::waited_for(cluster);

@@ -208,7 +208,7 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
 #[tokio::test]
 async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
     let fixture = Fixture::new("").await;
-    let _set = Set::new(&fixture, "RollingUpdate").await;
+    let mut set = Set::new(&fixture, "RollingUpdate").await;
     fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
@@ -221,6 +221,18 @@ async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
             status.contains(command)
         })
         .await;
+
+    let (before, processes) = (written(&fixture).await.1, fixture.processes());
+    set.edit(template("search:2", "warm")).await;
+    fixture.respec(json!({"restart": {"rollback": true}})).await;
+    let cluster = fixture.until("the edit is seen", |cluster| {
+        let seen = cluster.status.as_ref().and_then(|status| status.observed_generation);
+        seen == cluster.metadata.generation
+    });
+    let ledger = cluster.await.status.expect("a status").ledger;
+    assert!(ledger.restart.is_none() && ledger.history.is_empty(), "{ledger:#?}");
+    assert_eq!(written(&fixture).await.1, before, "no pod is changed");
+    assert_eq!(fixture.processes(), processes, "no node is stopped");
     reconciler.end().await;
 }
 

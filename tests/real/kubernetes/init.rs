@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use stayput_certificates::issue::{Pair, serving};
@@ -25,11 +27,11 @@ const OPTIONS: [&str; 2] = ["--namespace", "search"];
 #[test]
 fn made_by_a_person_and_renewed_by_the_reconciler() {
     const TEST: &str = "kubernetes::init::made_by_a_person_and_renewed_by_the_reconciler";
-    let server = match ApiServer::start() {
+    let mut server = match ApiServer::start() {
         Ok(server) => server,
         Err(why) => return skip(TEST, &why),
     };
-    let admin = server.admin();
+    let admin = &server.admin().clone();
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     admin.run(&["apply", "-k", deploy.to_str().expect("a path in UTF-8")]);
     let name = "customresourcedefinition/searchclusters.stayput.dev";
@@ -53,6 +55,7 @@ fn made_by_a_person_and_renewed_by_the_reconciler() {
     rights(admin);
     completion::completed(&server);
     cert_manager::ordered(admin, |options| init(admin, options).expect("it succeeds"));
+    server.rotate_token_key();
     renewed(&server);
 }
 
@@ -112,7 +115,8 @@ fn rights(admin: &Kubectl) {
     assert!(!may("create", "secrets") && !may("list", "secrets"));
 }
 
-/// A certificate that is 300 days old, in the place of the new one, and other keys.
+/// A certificate that is 300 days old, in the place of the new one, and a key that the apiserver has signed
+/// tokens with since then.
 fn renewed(server: &ApiServer) {
     let admin = server.admin();
     let ca = Pair {
@@ -128,8 +132,9 @@ fn renewed(server: &ApiServer) {
     };
     let data = json!({"tls.crt": old.certificate, "tls.key": old.key});
     patch("secret/logs-manager-tls", json!({"stringData": data}));
-    let other = json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "x": "x", "kid": "other"}]});
-    patch("configmap/cluster-jwks", json!({"data": {"jwks.json": other.to_string()}}));
+    let token = server.token("stayput", "stayput-reconciler", "stayput");
+    let signed_by = key_id(&token);
+    assert!(!keys(admin).contains(&signed_by), "the ConfigMap has the keys of before");
 
     let account = server.user(ACCOUNT, "system:serviceaccounts");
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -144,11 +149,12 @@ fn renewed(server: &ApiServer) {
             run(client, settings, async move { drop(stopped.await) }).await
         })
     });
-    let keys = || admin.run(&["get", "configmap/cluster-jwks", "--namespace=search", "-o=json"]);
     eventually("certificate and keys are renewed", || {
         let is_new = file(admin, "logs-manager-tls", "tls.crt") != old.certificate;
-        (is_new && keys().contains("RS256")).then_some(())
+        (is_new && keys(admin).contains(&signed_by)).then_some(())
     });
+    // Tokens of the key before are still accepted.
+    assert_eq!(keys(admin).matches("RS256").count(), 2);
     verified(server);
     let valid = "--for=condition=CertificatesValid";
     admin.run(&["wait", "searchcluster/logs", "--namespace=search", valid, "--timeout=60s"]);
@@ -157,4 +163,18 @@ fn renewed(server: &ApiServer) {
     admin.run(&["wait", "searchcluster/logs", &namespace, valid, "--timeout=60s"]);
     drop(stop);
     reconciler.join().expect("no panic").expect("no error");
+}
+
+/// The keys that managers have.
+fn keys(admin: &Kubectl) -> String {
+    let keys = admin.json(&["get", "configmap/cluster-jwks", "--namespace=search"]);
+    keys["data"]["jwks.json"].as_str().expect("text").to_owned()
+}
+
+/// Which key signed a token.
+fn key_id(token: &str) -> String {
+    let (header, _) = token.split_once('.').expect("a token");
+    let header = BASE64_URL_SAFE_NO_PAD.decode(header).expect("base64");
+    let header: Value = serde_json::from_slice(&header).expect("JSON");
+    header["kid"].as_str().expect("a name").to_owned()
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
@@ -67,9 +67,16 @@ impl Requests {
     }
 }
 
+/// What the client and its thread tell each other.
+#[derive(Debug, Default)]
+struct Shared {
+    is_over: AtomicBool,
+    written: AtomicU32,
+}
+
 /// A client that sends requests until it is dropped; [`Clients::end`] tells what became of them.
 pub(super) struct Clients {
-    is_over: Arc<AtomicBool>,
+    shared: Arc<Shared>,
     task: Option<JoinHandle<Count>>,
     _watch: Process,
     _directory: TempDir,
@@ -106,14 +113,19 @@ impl Clients {
         let watch = Process::start(NAME, directory.path(), &line);
         let log = directory.path().join(format!("{NAME}.log"));
         eventually("all pods are in the Service", || (ready(&log).len() == 3).then_some(()));
-        let is_over = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&is_over);
-        let task = spawn(move || send(&log, &until));
-        Self { is_over, task: Some(task), _watch: watch, _directory: directory }
+        let shared = Arc::<Shared>::default();
+        let theirs = Arc::clone(&shared);
+        let task = spawn(move || send(&log, &theirs));
+        Self { shared, task: Some(task), _watch: watch, _directory: directory }
+    }
+
+    /// How many documents were written until now.
+    pub(super) fn written(&self) -> u32 {
+        self.shared.written.load(Ordering::Relaxed)
     }
 
     pub(super) fn end(mut self) -> Count {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Relaxed);
         self.task.take().expect("it is ended once").join().expect("no panic")
     }
 }
@@ -121,7 +133,7 @@ impl Clients {
 impl Drop for Clients {
     /// A test that fails says what failed, and not that this client's file is gone.
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.take() {
             let _ = task.join();
         }
@@ -141,12 +153,12 @@ fn ready(log: &Path) -> BTreeSet<String> {
     endpoints.filter(is_ready).flat_map(|endpoint| endpoint.addresses).collect()
 }
 
-fn send(log: &Path, is_over: &AtomicBool) -> Count {
+fn send(log: &Path, shared: &Shared) -> Count {
     let mut count = Count::default();
     let (mut known, mut taken_over) = (ready(log), Instant::now());
     let mut turn = 0_usize;
     let (mut looked, mut failing_since) = (Instant::now(), None::<Instant>);
-    while !is_over.load(Ordering::Relaxed) {
+    while !shared.is_over.load(Ordering::Relaxed) {
         let next = Instant::now() + PAUSE;
         let now = ready(log);
         if now.len() < NODES.len() {
@@ -165,6 +177,7 @@ fn send(log: &Path, is_over: &AtomicBool) -> Count {
         let is_found = count.searches.add(address().and_then(|address| search(address)));
         if is_written {
             count.kept.push(number);
+            shared.written.fetch_add(1, Ordering::Relaxed);
         }
         if is_written && is_found {
             count.failing += failing_since.take().map_or(Duration::ZERO, |since| since.elapsed());

@@ -28,3 +28,12 @@ pub(super) fn waits(fixture: &Fixture) -> String {
     let status = &fixture.json(&["get", "searchcluster", "logs"])["status"];
     format!(": {:#}", json!({ "nodes": status["nodes"], "conditions": status["conditions"] }))
 }
+
+/// Waits until more restarts are over than `known`, and returns the last one.
+pub(super) fn until_another_ended(fixture: &Fixture, known: usize) -> Value {
+    let last = || {
+        let mut history = history(fixture);
+        (history.len() > known).then(|| history.pop())?
+    };
+    eventually_or("the restart is over", last, || waits(fixture))
+}

@@ -24,6 +24,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Part of the arguments of the JVM that is the node, and of no other process.
+    pub(crate) const fn server_class(self) -> &'static str {
+        match self {
+            Self::OpenSearch => "org.opensearch.bootstrap.OpenSearch",
+            Self::Elasticsearch => "org.elasticsearch.server/",
+        }
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::OpenSearch => "opensearch",
@@ -219,10 +227,7 @@ impl Node {
     /// The JVM that is the node.
     #[track_caller]
     pub(crate) fn server(&self, manager: &Manager) -> super::namespace_processes::NamespaceProcess {
-        match self.kind {
-            Kind::OpenSearch => manager.find("org.opensearch.bootstrap.OpenSearch"),
-            Kind::Elasticsearch => manager.find("org.elasticsearch.server/"),
-        }
+        manager.find(self.kind.server_class())
     }
 
     /// The JVM that the script becomes; that of Elasticsearch is not the node.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::Ladder;
-use crate::pods::fixture::OTHER;
+use crate::pods::fixture::ENGINE;
 use crate::pods::history::until_ended;
 use crate::pods::seen::{Seen, seen};
 use crate::pods::stateful_set::status;
@@ -29,7 +29,7 @@ impl Ladder {
         let others = before.iter().zip(&after).filter(|(was, is)| was.container != is.container);
         assert_eq!(others.count(), 1, "one node was stopped: {after:#?}");
         for (was, is) in before.iter().zip(&after) {
-            assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), OTHER));
+            assert_eq!((is.same_pod(), is.image.as_str()), (was.same_pod(), ENGINE));
         }
         assert_eq!(status(self.fixture())["updatedReplicas"], Value::Null);
 

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::set;
 use super::stage::Stage;
 use crate::pods::fixture::{ENGINE, OTHER};
-use crate::pods::history::{history, outcomes, waits};
+use crate::pods::history::{history, outcomes, until_another_ended};
 use crate::pods::phases::shown;
 use crate::pods::seen::Seen;
 use crate::pods::victim::Victim;
-use crate::support::wait::{eventually, eventually_or};
+use crate::support::wait::eventually;
 
 /// Each of the two programs, before and after the pod is changed.
 const MOMENTS: [(Victim, &str); 4] = [
@@ -111,11 +111,7 @@ impl Stage {
         let (known, began) = (history(&self.fixture).len(), Instant::now());
         begin(self);
         let killed = victim.kill_in_phase(&self.fixture, phase, None);
-        let next = || {
-            let history = history(&self.fixture);
-            (history.len() > known).then(|| history.last().cloned())?
-        };
-        let entry = eventually_or("the restart is over", next, || waits(&self.fixture));
+        let entry = until_another_ended(&self.fixture, known);
         println!(
             "{what}: {victim:?} of {killed} killed in its {phase}: {} ms, {entry}",
             began.elapsed().as_millis()

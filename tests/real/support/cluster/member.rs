@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::{Flavor, PodIdentity, Rest, Seat, Shared};
@@ -135,6 +136,12 @@ impl Member {
     #[track_caller]
     pub(crate) fn kill_manager(&mut self) {
         self.manager.take().expect("a manager").kill();
+    }
+
+    /// KILL to the engine's JVM.
+    #[track_caller]
+    pub(crate) fn kill_engine(&self) {
+        self.manager().find(self.shared.flavor.kind().server_class()).signal(Signal::SIGKILL);
     }
 
     /// The stacks of the engine's threads that recover a shard copy, for a person to read.

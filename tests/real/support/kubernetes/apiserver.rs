@@ -19,6 +19,10 @@ use crate::support::ports::free_loopback_port;
 /// On a busy machine. On an idle one it needs three seconds.
 const APISERVER_START_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Flags for the keys that check tokens, one flag each, and for the one that signs them.
+const ACCEPTED_KEY: &str = "--service-account-key-file";
+const SIGNING_KEY: &str = "--service-account-signing-key-file";
+
 /// Where a part is installed.
 pub(crate) fn part(variable: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os(variable).map(PathBuf::from);
@@ -179,6 +183,15 @@ impl ApiServer {
         self.apiserver = Process::start("kube-apiserver", self.directory.path(), &self.line);
         self.until_ready();
     }
+
+    /// Signs tokens with another key from now on, and accepts those of the key before, too.
+    pub(crate) fn rotate_token_key(&mut self) {
+        let next = self.pki.make_next_token_key();
+        let signing = format!("{SIGNING_KEY}={}", text(&next));
+        self.line.retain(|flag| !flag.starts_with(SIGNING_KEY));
+        self.line.extend([signing, format!("{ACCEPTED_KEY}={}", text(&next))]);
+        self.start_again();
+    }
 }
 
 fn start_etcd(program: &Path, directory: &Path) -> (Process, String) {
@@ -241,8 +254,8 @@ fn command_line(
         "--authorization-mode=Node,RBAC".to_owned(),
         "--allow-privileged=true".to_owned(),
         format!("--service-account-issuer=https://{address}:{port}"),
-        format!("--service-account-key-file={}", text(&key)),
-        format!("--service-account-signing-key-file={}", text(&key)),
+        format!("{ACCEPTED_KEY}={}", text(&key)),
+        format!("{SIGNING_KEY}={}", text(&key)),
     ]);
     line.extend(flags.iter().cloned());
     line

@@ -83,7 +83,15 @@ impl Pki {
 
     /// Creates it: RSA, as usual.
     pub(crate) fn make_token_key(&self) -> PathBuf {
-        let key = self.token_key();
+        Self::rsa(self.token_key())
+    }
+
+    /// Creates the one that follows it.
+    pub(crate) fn make_next_token_key(&self) -> PathBuf {
+        Self::rsa(self.directory.join("sa-next.key"))
+    }
+
+    fn rsa(key: PathBuf) -> PathBuf {
         openssl(&["genrsa", "-out", text(&key), "2048"]);
         key
     }
