@@ -26,6 +26,12 @@ pub(super) fn while_another_starts(cluster: &FiveNodes) {
         (status["state"] == "starting" && is_another).then_some(())
     });
     cluster.fixture.with(KILLED, |member| member.kill_engine());
+    // An outage is never advised to a person who only has to wait.
+    cluster.fixture.until_status("it is over", |status| {
+        let report = serde_json::to_string(&status.report).expect("JSON");
+        assert!(!report.contains("--allow-outage"), "{report}");
+        status.ledger.history.iter().any(|entry| entry.id == id)
+    });
     let after = cluster.until_done(&id, &before, &asked);
     assert!(after[FIRST].started_at < after[KILLED].started_at, "{after:#?}");
     cluster.until_whole();
