@@ -20,7 +20,7 @@ pub(crate) fn service(cluster: &str) -> String {
     format!("{cluster}-nodes")
 }
 
-/// Name of the Secret with the certificate of the managers; `certificate.sh` makes it.
+/// Name of the Secret with the certificate of the managers; `kubectl stayput init` makes it.
 pub(crate) fn manager_tls(cluster: &str) -> String {
     format!("{cluster}-manager-tls")
 }

@@ -134,7 +134,8 @@ fn what_is_to_be_typed_is_understood() {
             assert!(checked.success(), "{name}: {block}");
         }
         for command in commands(&text) {
-            if let Some(rest) = command.strip_prefix("kubectl stayput ") {
+            let piped = command.split(" | ");
+            for rest in piped.filter_map(|part| part.strip_prefix("kubectl stayput ")) {
                 let words = [vec!["kubectl-stayput".to_owned()], words(rest)].concat();
                 let parsed = stayput_reconciler::kubectl::definition().try_get_matches_from(words);
                 assert!(parsed.is_ok(), "{name}: {command}: {}", parsed.unwrap_err());
@@ -149,6 +150,41 @@ fn what_is_to_be_typed_is_understood() {
         }
     }
     assert!(ours > 40 && theirs > 10, "{ours} and {theirs} commands were found");
+}
+
+/// A request is queued behind one that is blocked, `inject` writes to stdout alone, and a rule that is
+/// disabled stays so.
+#[test]
+fn what_is_to_be_typed_mends() {
+    const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
+    for (name, text) in pages() {
+        let all = commands(&text);
+        for (index, command) in all.iter().enumerate() {
+            let accepts = ["--allow-", "--skip-rule"].iter().any(|word| command.contains(word));
+            if accepts && command.contains(" restart ") {
+                let before = index.checked_sub(1).map(|index| all[index].as_str());
+                assert_eq!(
+                    before,
+                    Some("kubectl stayput -n search cancel logs"),
+                    "{name}: {command}"
+                );
+            }
+            let after = &all[index..];
+            if command.contains(" inject") {
+                assert!(command.starts_with("kubectl -n search get "), "{name}: {command}");
+                assert!(
+                    after.iter().any(|one| one.contains("| kubectl replace")),
+                    "{name}: {command}"
+                );
+            }
+            if command.contains(&format!("{DISABLE}=")) {
+                assert!(
+                    after.iter().any(|one| one.ends_with(&format!("{DISABLE}-"))),
+                    "{name}: {command}"
+                );
+            }
+        }
+    }
 }
 
 /// `docs/runbook/allocation.md`, without a reconciler.

@@ -16,8 +16,8 @@ fn node_sets(roles: &[&str]) -> Value {
     }]})
 }
 
-/// A declared cluster of three nodes, all of them in a restart that is under way.
-async fn declared() -> Fixture {
+/// A declared cluster of three nodes that has no pods yet.
+async fn without_pods() -> Fixture {
     let fixture = Fixture::empty().await;
     let mut cluster = json!({
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
@@ -28,6 +28,12 @@ async fn declared() -> Fixture {
     cluster["spec"]["engine"] = engine;
     let cluster = serde_json::from_value(cluster).unwrap();
     fixture.clusters().create(&PostParams::default(), &cluster).await.unwrap();
+    fixture
+}
+
+/// The same, all nodes of it in a restart that is under way.
+async fn declared() -> Fixture {
+    let fixture = without_pods().await;
     for number in 0..3 {
         fixture.pod("logs", number).await;
         let labels = json!({"metadata": {"labels": {"stayput.dev/cluster": "logs"}}});
@@ -36,6 +42,37 @@ async fn declared() -> Fixture {
     }
     fixture.status(under_way("b", "rolling")).await;
     fixture
+}
+
+/// Its pods mount `logs-manager-tls` and `cluster-jwks`, and do not start before these are there.
+#[tokio::test]
+async fn init_makes_what_its_pods_mount() {
+    let fixture = without_pods().await;
+    let objects = async || fixture.json("init logs").await["objects"].take();
+    let made = objects().await;
+    let found: Vec<_> = made
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| {
+            let text = |field: &str| object[field].as_str().unwrap().to_owned();
+            (text("kind"), text("name"), text("result"))
+        })
+        .collect();
+    let expected = [
+        ("Secret", "logs-manager-ca-key", "made"),
+        ("Secret", "logs-manager-ca", "made"),
+        ("Secret", "logs-manager-tls", "made"),
+        ("ConfigMap", "cluster-jwks", "made"),
+        ("Role", "stayput-logs-certificates", "made"),
+        ("RoleBinding", "stayput-logs-certificates", "made"),
+        ("SearchCluster", "logs", "unchanged"),
+    ];
+    let expected = expected.map(|(kind, name, result)| (kind.into(), name.into(), result.into()));
+    assert_eq!(found, expected);
+    let again = objects().await;
+    let mut again = again.as_array().unwrap().iter();
+    assert!(again.all(|object| object["result"] == "unchanged"), "{again:?}");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::support::skip::skip;
 const TEST: &str = "pods::declared_document::from_an_empty_namespace_word_for_word";
 /// The document's sections with blocks. All of them are run below.
 const SECTIONS: [&str; 6] = [
-    "Keys and rights",
+    "Reconciler and rights",
     "A cluster",
     "Change it",
     "Another version",
@@ -53,7 +53,7 @@ fn from_an_empty_namespace_word_for_word() {
     let document = Document::read(&fixture, "declared.md", &SECTIONS);
     let began = Instant::now();
 
-    document.section("Keys and rights");
+    document.section("Reconciler and rights");
     mount_the_engines(&fixture, &releases);
     document.section("A cluster");
     let (nodes, pods) = (observe_all(&fixture, STAYPUT), seen(&fixture));

@@ -1,13 +1,15 @@
 //! "In five commands" of `docs/first-ten-minutes.md`, one after the other, and "Uninstall": from a StatefulSet
 //! without stayput to its first restart in place, and back.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::document::Document;
 use super::first_ten_minutes::{FIVE, SECTIONS, STAYPUT, UNINSTALL};
-use super::nodes::{NODES, observe, until_formed, until_ready};
+use super::fixture::Fixture;
+use super::nodes::{NODES, Node, observe, until_formed, until_ready};
 use super::official;
 use super::opensearch::Parts;
 use super::stateful_set::{volumes, with_claims};
@@ -28,6 +30,11 @@ fn five_commands_to_the_first_restart_in_place() {
     set["spec"]["updateStrategy"] = json!({ "type": "RollingUpdate" });
     fixture.admin().apply(&set);
     until_ready(&fixture, &NODES);
+    let template = || {
+        let path = "--output=jsonpath={.spec.template.spec}";
+        fixture.run(&["get", "statefulset/logs", path])
+    };
+    let plain = template();
 
     let reader = Document::read(&fixture, "first-ten-minutes.md", &SECTIONS);
     let [install @ .., restart] = &reader.commands(FIVE)[..] else { panic!("no commands") };
@@ -55,15 +62,29 @@ fn five_commands_to_the_first_restart_in_place() {
         assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
     }
 
-    reader.section(UNINSTALL);
-    for (name, node) in observe(&fixture, STAYPUT) {
-        assert_eq!(node.stays, after[&name].stays, "{name} is another pod or container");
-        assert_eq!(node.run(), after[&name].run(), "{name} was restarted");
+    reader.section_with(UNINSTALL, |script| {
+        if script.contains("uninject") {
+            detached(&fixture, &after);
+        }
+    });
+    assert_eq!(template(), plain);
+    until_ready(&fixture, &NODES);
+    let kinds = "secrets,configmaps,roles,rolebindings";
+    let ours = "app.kubernetes.io/managed-by=stayput";
+    let left = fixture.run(&["get", kinds, "--selector", ours, "--output", "name"]);
+    assert_eq!(left, "");
+    let definition = ["get", "customresourcedefinition", "searchclusters.stayput.dev"];
+    let gone = fixture.admin().attempt(&definition, "").expect_err("it is deleted");
+    assert!(gone.contains("not found"), "{gone}");
+}
+
+/// Nothing of ours is left on the pods, and the same engines run in them.
+fn detached(fixture: &Fixture, before: &BTreeMap<String, Node>) {
+    for (name, node) in observe(fixture, STAYPUT) {
+        assert_eq!(node.stays, before[&name].stays, "{name} is another pod or container");
+        assert_eq!(node.run(), before[&name].run(), "{name} was restarted");
     }
     let left =
         fixture.run(&["get", "pods", "--output", "jsonpath={.items[*].metadata.annotations}"]);
     assert!(!left.contains("stayput.dev/") && !left.contains("restart-phase"), "{left}");
-    let definition = ["get", "customresourcedefinition", "searchclusters.stayput.dev"];
-    let gone = fixture.admin().attempt(&definition, "").expect_err("it is deleted");
-    assert!(gone.contains("not found"), "{gone}");
 }

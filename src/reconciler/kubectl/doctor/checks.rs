@@ -39,6 +39,12 @@ const GROUPS: [fn(&Facts) -> Vec<Finding>; 15] = [
     rights::check,
 ];
 
+/// How the reconciler gets its objects and rights back. By another of these it may get more rights
+/// than it had.
+const REINSTALL: &str = "apply again what you installed it with: kubectl apply -k deploy/ (all \
+                         namespaces), kubectl apply -k deploy/namespaced (one), or helm upgrade \
+                         --namespace stayput --reuse-values stayput deploy/helm/stayput-reconciler";
+
 /// All findings, the worst first.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     gathered(GROUPS.iter().flat_map(|group| group(facts)))

@@ -2,7 +2,7 @@
 
 use kube::ResourceExt;
 
-use super::{Facts, Finding};
+use super::{Facts, Finding, REINSTALL};
 use crate::kubectl::leader::{NAME, NAMESPACE, why_none};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         }
         Ok(pods) if pods.is_empty() => {
             let message = format!("no pod of the reconciler is in namespace {NAMESPACE}");
-            found.push(Finding::error("reconciler", object, message, "kubectl apply -k deploy/"));
+            found.push(Finding::error("reconciler", object, message, REINSTALL));
         }
         Ok(pods) => {
             let is_ready = |pod: &&k8s_openapi::api::core::v1::Pod| {

@@ -25,10 +25,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 "paused",
                 facts.object(),
                 "spec.paused is true: no node is stopped",
-                format!(
-                    "kubectl -n {namespace} patch searchcluster {name} --type merge -p \
-                     '{{\"spec\":{{\"paused\":false}}}}'"
-                ),
+                format!("kubectl stayput -n {namespace} resume {name}"),
             )
             .into_warning(),
         );

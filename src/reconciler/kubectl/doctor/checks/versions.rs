@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Facts, Finding};
+use super::{Facts, Finding, REINSTALL};
 use crate::cluster::missing_fields;
 use crate::kubectl::doctor::facts::Taken;
 use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
@@ -25,7 +25,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 "version",
                 "Deployment/stayput-reconciler",
                 format!("the reconciler has version {reconciler}, and kubectl stayput {OURS}"),
-                "kubectl stayput --version; kubectl apply -k deploy/",
+                REINSTALL,
             )
             .into_warning(),
         );

@@ -34,7 +34,7 @@ fn the_spec_and_its_status() {
             Warning,
             "paused",
             CLUSTER,
-            ["spec.paused", r#"{"spec":{"paused":false}}"#],
+            ["spec.paused", "kubectl stayput -n search resume logs"],
         ),
         (
             "being deleted",

@@ -140,7 +140,7 @@ fn versions() {
             Warning,
             "version",
             RECONCILER,
-            ["the reconciler has version 9.0.0", "kubectl apply -k deploy/"],
+            ["the reconciler has version 9.0.0", "kubectl apply -k deploy/namespaced"],
         ),
         (
             "another manager",
@@ -318,7 +318,7 @@ fn the_reconciler() {
             Error,
             "reconciler",
             RECONCILER,
-            ["no pod of the reconciler", "kubectl apply -k deploy/"],
+            ["no pod of the reconciler", "kubectl apply -k deploy/namespaced"],
         ),
         (
             "a pod that is not ready",
@@ -334,7 +334,7 @@ fn the_reconciler() {
             Error,
             "rights",
             "ServiceAccount/stayput-reconciler",
-            ["may not get secrets in namespace search", "kubectl apply -k deploy/"],
+            ["may not get secrets in namespace search", "kubectl apply -k deploy/namespaced"],
         ),
         (
             "no budget",
