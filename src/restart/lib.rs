@@ -58,7 +58,7 @@ pub use plan::{Action, Change, Event, Plan, Reason, Resume, Waiting};
 pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
-pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, debts_due, report};
+pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,

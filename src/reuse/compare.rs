@@ -58,17 +58,13 @@ const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The most characters of a value that are shown.
 const SHOWN: usize = 80;
 
-/// The least step that brings a pod made from `actual` to `wanted`; without `wanted`, the pod is to
-/// leave.
+/// The least step that brings a pod made from `actual` to `wanted`.
 pub fn compare(
-    wanted: Option<Declaration<'_>>,
+    wanted: Declaration<'_>,
     actual: Declaration<'_>,
     engine_container: &str,
     abilities: Abilities,
 ) -> Update {
-    let Some(wanted) = wanted else {
-        return Update { step: UpdateStep::Move, because: vec![] };
-    };
     let mut because = Vec::new();
     for leaf in differences(actual.template, wanted.template) {
         let step = step(&leaf, &wanted, &actual, engine_container, abilities);

@@ -46,7 +46,8 @@ impl UpdateStep {
             Self::None => "everything",
             Self::Relabel => "the engine's process",
             Self::Restart => "container, pod, address and volumes",
-            Self::Container | Self::Resize => "pod, address and volumes",
+            Self::Container => "pod, address and volumes",
+            Self::Resize => "pod, address, volumes, and the container unless a field needs another",
             Self::Replace => "name and volume claims",
             Self::Move => "the data",
         }

@@ -2,19 +2,45 @@
 //! them. Reads StatefulSets and their revisions; changes nothing.
 
 mod read;
+#[cfg(test)]
+mod tests;
 
-use stayput_reuse::Update;
+use stayput_restart::{NodeReport, THE_CONFIG};
+use stayput_reuse::{Difference, Update, UpdateStep};
 
-use crate::workload::{NotComparable, Set};
+use crate::cluster::SearchCluster;
+use crate::workload::{NotComparable, Set, ordinal};
 
 pub(super) use read::read;
 
-/// One pod, and how it gets to what is wanted.
+/// One pod, and what becomes of it.
 #[derive(Debug)]
 pub(super) struct PodDiff {
     pub(super) pod: String,
     pub(super) node: String,
-    pub(super) update: Result<Update, NotComparable>,
+    pub(super) wanted: Wanted,
+    /// Its owner wants another revision of the template.
+    pub(super) is_outdated: bool,
+}
+
+/// What becomes of a pod.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// It is brought to what is wanted.
+    Update(Update),
+    /// Its owner removes it by itself; why, and what that means for its data.
+    Removed(String),
+    /// It cannot be compared.
+    Unknown(NotComparable),
+}
+
+impl Wanted {
+    pub(super) const fn update(&self) -> Option<&Update> {
+        match self {
+            Self::Update(update) => Some(update),
+            Self::Removed(_) | Self::Unknown(_) => None,
+        }
+    }
 }
 
 /// All pods of a SearchCluster, sorted by name.
@@ -25,4 +51,59 @@ pub(super) struct Diff {
     pub(super) pods: Vec<PodDiff>,
     /// StatefulSets that replace their pods by themselves, so that no step but `replace` is left.
     pub(super) rolling: Vec<Set>,
+}
+
+/// What becomes of a pod that is not to stay; none if it stays. A StatefulSet of a declared cluster
+/// has fewer replicas only after its node has left, so the declaration decides there.
+fn leaves(cluster: &SearchCluster, set: &Set, pod: &str) -> Option<Wanted> {
+    let is_deleting = cluster.metadata.deletion_timestamp.is_some();
+    let declared = set.node_set.as_ref().filter(|_| cluster.is_declared() && !is_deleting);
+    let Some(name) = declared else {
+        let why = format!(
+            "StatefulSet {} wants fewer pods: its controller removes this one, and nobody moves its \
+             data to other nodes before",
+            set.name
+        );
+        return (!set.wants(ordinal(pod))).then_some(Wanted::Removed(why));
+    };
+    let declared = cluster.spec.node_sets.iter().find(|one| one.name == *name);
+    let count = declared.map(|set| set.count);
+    let is_wanted = |ordinal: i64| ordinal < i64::from(count.unwrap_or_default());
+    if ordinal(pod).is_none_or(is_wanted) {
+        return None;
+    }
+    let step = UpdateStep::Move;
+    let (field, to) = match count {
+        Some(count) => (format!("spec.nodeSets[{name}].count"), Some(count.to_string())),
+        None => (format!("spec.nodeSets[{name}]"), None),
+    };
+    let because = vec![Difference { field, from: None, to, step }];
+    Some(Wanted::Update(Update { step, because }))
+}
+
+/// With what Secrets and ConfigMaps contain, if that asks for more than the template: only the
+/// reconciler reads them, and its status names the step and the objects. What the status says of the
+/// template may be of another moment.
+fn with_content(mut update: Update, report: Option<&NodeReport>) -> Update {
+    let Some((step, because)) = report.and_then(|report| Some((report.step?, &report.because)))
+    else {
+        return update;
+    };
+    let is_of_content = (UpdateStep::Restart..UpdateStep::Move).contains(&step);
+    if !is_of_content || step <= update.step {
+        return update;
+    }
+    let is_of_template =
+        |field: &str| ["spec.", "metadata.", "and "].iter().any(|start| field.starts_with(start));
+    let mut fields: Vec<String> =
+        because.iter().filter(|field| !is_of_template(field)).cloned().collect();
+    if because.is_empty() {
+        fields.push(THE_CONFIG.to_owned());
+    }
+    if fields.is_empty() {
+        return update;
+    }
+    let of_content = |field| Difference { field, from: None, to: None, step };
+    update.because.splice(0..0, fields.into_iter().map(of_content));
+    Update { step, ..update }
 }

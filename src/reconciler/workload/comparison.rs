@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
-use stayput_reuse::{Abilities, Content, Declaration, Update, compare};
+use stayput_reuse::{Abilities, Content, Declaration, Update, UpdateStep, compare};
 
-use super::{ContainerFacts, Set, container_with, ordinal};
+use super::{ContainerFacts, container_with};
 
 /// The annotation with the container that `kubectl exec` takes.
 pub(crate) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
@@ -27,6 +27,7 @@ pub(crate) enum NotComparable {
 /// A pod template as a ControllerRevision keeps it: with fields that we do not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Revision {
+    name: String,
     pub(crate) template: Value,
 }
 
@@ -36,24 +37,32 @@ impl Revision {
         let mut template = data["spec"]["template"].clone();
         // How the revision is to be applied, and no field of a template.
         template.as_object_mut().map(|template| template.remove("$patch"));
-        Self { template }
+        Self { name: revision.metadata.name.clone().unwrap_or_default(), template }
     }
 }
 
-/// How a pod of the set gets from the revision that it was made from to the one that is wanted.
+/// How a pod gets from the revision that it was made from to the one that is wanted. Two templates
+/// that mean the same need the label of the revision all the same, and tolerations that are added
+/// need another pod: nothing adds them to this one.
 pub(crate) fn update(
-    set: &Set,
-    pod: &str,
     [actual, wanted]: [&Revision; 2],
     engine_container: &str,
     abilities: Abilities,
 ) -> Update {
     // What Secrets and ConfigMaps contain is compared by their checksum.
     let content = Content::default();
-    let [actual, wanted] = [actual, wanted]
-        .map(|revision| Declaration { template: &revision.template, content: &content });
-    let wanted = set.wants(ordinal(pod)).then_some(wanted);
-    compare(wanted, actual, engine_container, abilities)
+    let of = |template| Declaration { template, content: &content };
+    let (from, to) = (of(&actual.template), of(&wanted.template));
+    let Update { mut because, .. } = compare(to, from, engine_container, abilities);
+    for difference in &mut because {
+        if difference.field.starts_with("spec.tolerations") {
+            difference.step = UpdateStep::Replace;
+        }
+    }
+    because.sort_by(|one, other| other.step.cmp(&one.step).then(one.field.cmp(&other.field)));
+    let least = if actual.name == wanted.name { UpdateStep::None } else { UpdateStep::Relabel };
+    let step = because.first().map_or(least, |first| first.step);
+    Update { step, because }
 }
 
 /// The container in which the manager runs: the one that names its port, or else the one that

@@ -1,6 +1,7 @@
 //! A StatefulSet: which pods it wants, of which revision, and how it replaces them.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use stayput_declare::NODE_SET;
 
 use super::NotComparable;
 
@@ -18,6 +19,8 @@ pub(crate) struct Set {
     pub(crate) unseen: Option<i64>,
     /// What it belongs to, if that is not a SearchCluster: an operator decides about its pods.
     pub(crate) operator: Option<String>,
+    /// The node set of a declared cluster that it was made for.
+    pub(crate) node_set: Option<String>,
     first: i64,
     count: i64,
 }
@@ -36,6 +39,10 @@ impl Set {
         let first = ordinals.and_then(|ordinals| ordinals.start).unwrap_or_default().into();
         let seen = status.and_then(|status| status.observed_generation).unwrap_or_default();
         let metadata = &set.metadata;
+        let mut owners = metadata.owner_references.iter().flatten();
+        let controller = owners.find(|owner| owner.controller == Some(true));
+        let is_ours = controller.is_some_and(|owner| owner.api_version.starts_with("stayput.dev/"));
+        let labels = metadata.labels.as_ref().filter(|_| is_ours);
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
@@ -43,13 +50,10 @@ impl Set {
             revision: status.and_then(|status| status.update_revision.clone()),
             replaced_from: (!is_on_delete).then(|| first + i64::from(partition)),
             unseen: metadata.generation.filter(|generation| *generation > seen),
-            operator: metadata
-                .owner_references
-                .iter()
-                .flatten()
-                .find(|owner| owner.controller == Some(true))
-                .filter(|owner| !owner.api_version.starts_with("stayput.dev/"))
+            operator: controller
+                .filter(|_| !is_ours)
                 .map(|owner| format!("{} {}", owner.kind, owner.name)),
+            node_set: labels.and_then(|labels| labels.get(NODE_SET)).cloned(),
             first,
             count: spec.and_then(|spec| spec.replicas).unwrap_or(1).into(),
         }

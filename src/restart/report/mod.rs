@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use debts::due as debts_due;
+pub use nodes::THE_CONFIG;
 
 use self::down::DownNodes;
 use super::estimate::Estimate;

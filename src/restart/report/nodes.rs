@@ -10,6 +10,10 @@ use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 use stayput_reuse::UpdateStep;
 
+/// Stands in [`NodeReport::because`] for a changed config, where fields of the template stand beside
+/// it.
+pub const THE_CONFIG: &str = "the config";
+
 /// What is known about one node.
 struct NodeRow<'a> {
     node: &'a str,
@@ -133,16 +137,24 @@ pub(crate) fn step_of(
     member: Option<&Member>,
     pod: Option<&Pod>,
 ) -> (Option<UpdateStep>, Vec<String>) {
-    let under_way = member.filter(|member| member.is_under_way());
-    let update = match under_way {
-        Some(member) => member.update.as_ref().map(|fixed| &fixed.update),
-        None => pod.and_then(|pod| pod.update.as_ref().ok()?.as_ref()),
-    };
-    match update {
-        Some(update) => (Some(update.step), update.because.clone()),
-        None => {
-            let restarts = under_way.is_some() || pod.is_some_and(Pod::drifts);
-            (restarts.then_some(UpdateStep::Restart), Vec::new())
-        }
+    if let Some(member) = member.filter(|member| member.is_under_way()) {
+        return match &member.update {
+            Some(fixed) => (Some(fixed.update.step), fixed.update.because.clone()),
+            None => (Some(UpdateStep::Restart), Vec::new()),
+        };
     }
+    let Some(pod) = pod else { return (None, Vec::new()) };
+    if pod.leaving.is_some() {
+        return (Some(UpdateStep::Move), vec!["spec.nodeSets".to_owned()]);
+    }
+    let restarts = pod.drifts().then_some(UpdateStep::Restart);
+    let Some(update) = pod.update.as_ref().ok().and_then(Option::as_ref) else {
+        return (restarts, Vec::new());
+    };
+    let mut because = update.because.clone();
+    // What the template alone asks for would leave the engine on the old config.
+    if restarts > Some(update.step) && !because.is_empty() {
+        because.insert(0, THE_CONFIG.to_owned());
+    }
+    (restarts.max(Some(update.step)), because)
 }

@@ -93,6 +93,7 @@ fn a_stop_against_the_rules_is_found() {
         &made,
     );
     finds("will be replaced", &spoiled(&|s| s.pods[at].outdated = Some("x".into())), &made);
+    finds("leaves the cluster", &spoiled(&|s| s.pods[at].leaving = Some("x".into())), &made);
     finds("killed by a probe", &spoiled(&|s| s.pods[at].deadly_probe = Some("x".into())), &made);
     let unknown = || Unknown { message: "x".into() };
     finds("manager is not known", &spoiled(&|s| s.pods[at].manager = Err(unknown())), &made);
@@ -256,6 +257,19 @@ fn half_a_zone_is_found() {
     let members = &mut ledger.restart.as_mut().unwrap().members;
     members[1] = snapshot.ledger.restart.as_ref().unwrap().members[1].clone();
     finds("S1: the zone goes and logs-2 stays", &snapshot, &made);
+}
+
+#[test]
+fn a_slot_of_a_node_that_leaves_is_found() {
+    let takes_slot = |made: &Plan, _: &Snapshot| match made.actions.first() {
+        Some(Action::WriteLedger(ledger)) => ledger.under_way().next().is_some(),
+        Some(_) | None => false,
+    };
+    let (mut snapshot, made) = moment(takes_slot);
+    for pod in &mut snapshot.pods {
+        pod.leaving = Some("x".into());
+    }
+    finds("takes a slot and leaves the cluster", &snapshot, &made);
 }
 
 #[test]

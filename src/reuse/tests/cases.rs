@@ -262,17 +262,9 @@ fn without_resize_another_size_is_another_pod() {
     let compare = |resize| {
         let wanted = Declaration { template: &wanted, content: &content };
         let actual = Declaration { template: &template(), content: &content };
-        compare(Some(wanted), actual, "opensearch", Abilities { resize }).step
+        compare(wanted, actual, "opensearch", Abilities { resize }).step
     };
     assert_eq!((compare(true), compare(false)), (UpdateStep::Resize, UpdateStep::Replace));
-}
-
-#[test]
-fn a_node_that_is_not_wanted_moves_away() {
-    let (template, content) = (template(), Content::default());
-    let actual = Declaration { template: &template, content: &content };
-    let update = compare(None, actual, "opensearch", Abilities { resize: true });
-    assert_eq!((update.step, update.step.keeps()), (UpdateStep::Move, "the data"));
 }
 
 #[test]

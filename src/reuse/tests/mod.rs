@@ -50,7 +50,7 @@ fn update(wanted: &Value, actual: &Value) -> Update {
 fn with_content(wanted: &Value, new: &Content, actual: &Value, old: &Content) -> Update {
     let wanted = Declaration { template: wanted, content: new };
     let actual = Declaration { template: actual, content: old };
-    compare(Some(wanted), actual, "opensearch", Abilities { resize: true })
+    compare(wanted, actual, "opensearch", Abilities { resize: true })
 }
 
 /// The step when `change` is made to the template.

@@ -6,7 +6,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use stayput_standin::apiserver::{Fault, How};
 
-use super::fixture::Fixture;
+use super::fixture::{Fixture, under_way};
 
 /// Three pods of `logs`, of which the first two were made from the revision before.
 async fn with_set(strategy: &str, change: impl FnOnce(&mut Value)) -> Fixture {
@@ -100,8 +100,35 @@ logs-2   none        everything                 -                               
     assert_eq!(printed["rollingStatefulSets"], json!([]));
 }
 
+/// The reconciler deletes such a pod: nothing adds a toleration to one that lives.
 #[tokio::test]
-async fn a_pod_that_is_no_longer_wanted_moves_away() {
+async fn a_toleration_that_is_added_asks_for_another_pod() {
+    let fixture = with_set("OnDelete", |new| {
+        new["spec"]["tolerations"] = json!([{"key": "zone", "operator": "Exists"}]);
+        new["metadata"]["labels"]["team"] = json!("a");
+    })
+    .await;
+    let pod = &fixture.json("diff").await["pods"][0];
+    let steps = |all: &Value| {
+        all["because"].as_array().unwrap().iter().map(|one| one["step"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (&pod["step"], steps(pod)),
+        (&json!("replace"), vec!["replace".into(), "relabel".into()])
+    );
+}
+
+#[tokio::test]
+async fn a_revision_that_means_the_same_needs_its_label() {
+    let fixture = with_set("OnDelete", |_| {}).await;
+    let printed = fixture.json("diff").await;
+    let steps = [0, 1, 2].map(|number| printed["pods"][number]["step"].clone());
+    assert_eq!(steps, ["relabel", "relabel", "none"]);
+}
+
+/// The StatefulSet controller removes it: nobody asks where its data is.
+#[tokio::test]
+async fn a_pod_that_its_set_removes_is_told_from_a_node_that_leaves() {
     let fixture = with_set("OnDelete", |_| {}).await;
     let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");
     let fewer = Patch::Merge(json!({"spec": {"replicas": 1}}));
@@ -113,13 +140,41 @@ async fn a_pod_that_is_no_longer_wanted_moves_away() {
     );
     let seen = Patch::Merge(json!({"status": {"observedGeneration": 2}}));
     sets.patch_status("logs", &PatchParams::default(), &seen).await.unwrap();
-    let steps: Vec<Value> = fixture.json("diff").await["pods"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|pod| pod["step"].clone())
-        .collect();
-    assert_eq!(steps, ["none", "move", "move"]);
+    let page = fixture.succeeds("diff").await;
+    assert!(page.contains("\nlogs-1   removed"), "{page}");
+    let why = "logs-2: StatefulSet logs wants fewer pods: its controller removes this one, and nobody \
+               moves its data to other nodes before\n";
+    assert!(page.ends_with(why), "{page}");
+    let printed = fixture.json("diff").await;
+    let [stays, removed] = [&printed["pods"][0], &printed["pods"][2]];
+    assert_eq!((&stays["step"], stays.get("removed")), (&json!("relabel"), None));
+    let why = removed["removed"].as_str().unwrap();
+    assert!(removed.get("step").is_none() && why.contains("nobody moves its data"), "{removed}");
+}
+
+/// Only the reconciler reads Secrets and ConfigMaps.
+#[tokio::test]
+async fn what_secrets_and_config_maps_ask_for_is_known_from_the_status() {
+    let fixture = with_set("OnDelete", |new| {
+        new["metadata"]["labels"]["team"] = json!("a");
+    })
+    .await;
+    let mut status = under_way("b", "rolling");
+    status["nodes"] = json!([
+        {"name": "logs-0", "step": "restart", "because": ["the config", "metadata.labels.team: a is new"]},
+        {"name": "logs-2", "step": "container", "because": ["ConfigMap logs, key A, in env"]},
+    ]);
+    fixture.status(status).await;
+    assert_eq!(
+        fixture.succeeds("diff").await,
+        "\
+POD      STEP        KEPT                                FIELD                           FROM   TO
+logs-0   restart     container, pod, address and volumes   the config                      -      -
+         (relabel)                                       metadata.labels.team            -      a
+logs-1   relabel     the engine's process                metadata.labels.team            -      a
+logs-2   container   pod, address and volumes            ConfigMap logs, key A, in env   -      -
+"
+    );
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Reads what `diff` compares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use stayput_reuse::Abilities;
+use stayput_reuse::{Abilities, UpdateStep};
 
-use super::{Diff, PodDiff};
+use super::{Diff, PodDiff, Wanted, leaves, with_content};
+use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver;
 use crate::kubectl::pod_view::PodView;
 use crate::kubectl::selection::{self, SelectionError};
@@ -28,20 +29,35 @@ pub(in crate::kubectl) async fn read(
     let port = cluster.spec.manager.port;
     let label = cluster.spec.pods.node_name_label.as_deref();
 
+    let ledger = cluster.status.as_ref().map(|status| &status.ledger);
+    let under_way: BTreeSet<&str> = ledger
+        .iter()
+        .flat_map(|ledger| ledger.under_way())
+        .map(|member| member.node.as_str())
+        .collect();
+
     let mut objects = Objects { session, sets: BTreeMap::new(), revisions: BTreeMap::new() };
     let mut compared = Vec::new();
     for pod in &pods {
-        let update = match objects.of_pod(pod).await? {
-            Ok((set, [actual, wanted])) => {
+        let node = PodView::from_object(pod, label, port, None).node;
+        // That of a node under way is of its restart, whatever that was requested for.
+        let mut reports = cluster.status.iter().flat_map(|status| &status.report.nodes);
+        let report = reports.find(|report| report.name == node);
+        let report = report.filter(|_| !under_way.contains(node.as_str()));
+        let mut is_outdated = false;
+        let wanted = match objects.of_pod(&cluster, pod).await? {
+            Ok(Found::Leaves(wanted)) => wanted,
+            Ok(Found::Revisions([actual, wanted])) => {
                 let containers = ContainerFacts::of(pod);
                 let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
                 let container = engine_container(&containers, port, default);
-                Ok(update(&set, &pod.name_any(), [&actual, &wanted], container, abilities))
+                let update = update([&actual, &wanted], container, abilities);
+                is_outdated = update.step > UpdateStep::None;
+                Wanted::Update(with_content(update, report))
             }
-            Err(reason) => Err(reason),
+            Err(reason) => Wanted::Unknown(reason),
         };
-        let node = PodView::from_object(pod, label, port, None).node;
-        compared.push(PodDiff { pod: pod.name_any(), node, update });
+        compared.push(PodDiff { pod: pod.name_any(), node, wanted, is_outdated });
     }
     let sets = objects.sets.into_values().flatten();
     Ok(Diff {
@@ -52,6 +68,14 @@ pub(in crate::kubectl) async fn read(
     })
 }
 
+/// What its owner wants of a pod.
+enum Found {
+    /// It is not to stay.
+    Leaves(Wanted),
+    /// The revision that it was made from, and the one that is wanted.
+    Revisions([Revision; 2]),
+}
+
 /// What was read, by name, each once; nothing where it is not there.
 struct Objects<'a> {
     session: &'a Session,
@@ -60,11 +84,11 @@ struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// The pod's set, the revision it was made from, and the one that is wanted.
     async fn of_pod(
         &mut self,
+        cluster: &SearchCluster,
         pod: &Pod,
-    ) -> Result<Result<(Set, [Revision; 2]), NotComparable>, SelectionError> {
+    ) -> Result<Result<Found, NotComparable>, SelectionError> {
         let controllers =
             pod.owner_references().iter().filter(|owner| owner.controller == Some(true));
         let Some(owner) = controllers.into_iter().find(|owner| owner.kind == "StatefulSet") else {
@@ -74,6 +98,9 @@ impl Objects<'_> {
         let Some(set) = self.set(&name).await?.filter(|set| set.uid == owner.uid) else {
             return Ok(Err(NotComparable::OwnerGone(name)));
         };
+        if let Some(leaves) = leaves(cluster, &set, &pod.name_any()) {
+            return Ok(Ok(Found::Leaves(leaves)));
+        }
         let update = match set.wanted() {
             Ok(update) => update.to_owned(),
             Err(reason) => return Ok(Err(reason)),
@@ -87,7 +114,7 @@ impl Objects<'_> {
         let Some(wanted) = self.revision(&update).await? else {
             return Ok(Err(NotComparable::RevisionGone(update)));
         };
-        Ok(Ok((set, [actual, wanted])))
+        Ok(Ok(Found::Revisions([actual, wanted])))
     }
 
     async fn set(&mut self, name: &str) -> Result<Option<Set>, SelectionError> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::kubectl::diff::Diff;
+use crate::kubectl::diff::{Diff, Wanted};
 
 /// `diff`: each pod against what its owner wants.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -24,7 +24,7 @@ struct PodDiffOutput {
     /// Name of its engine node.
     node: String,
     /// `none`, `relabel`, `restart`, `container`, `resize`, `replace` or `move`; absent if the pod
-    /// cannot be compared.
+    /// cannot be compared, or if its owner removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<&'static str>,
     /// What of the pod is kept.
@@ -33,6 +33,9 @@ struct PodDiffOutput {
     /// Why the pod cannot be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<String>,
+    /// Why its owner removes the pod, and what becomes of its data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<String>,
     /// Every field that differs, those that ask for the highest step first.
     because: Vec<DifferenceOutput>,
 }
@@ -55,14 +58,21 @@ struct DifferenceOutput {
 impl DiffOutput {
     pub(in crate::kubectl) fn new(diff: &Diff) -> Self {
         let pods = diff.pods.iter().map(|pod| {
-            let update = pod.update.as_ref().ok();
+            let update = pod.wanted.update();
             let because = update.map_or(&[][..], |update| &update.because);
             PodDiffOutput {
                 pod: pod.pod.clone(),
                 node: pod.node.clone(),
                 step: update.map(|update| update.step.name()),
                 kept: update.map(|update| update.step.keeps()),
-                unknown: pod.update.as_ref().err().map(ToString::to_string),
+                unknown: match &pod.wanted {
+                    Wanted::Unknown(reason) => Some(reason.to_string()),
+                    Wanted::Update(_) | Wanted::Removed(_) => None,
+                },
+                removed: match &pod.wanted {
+                    Wanted::Removed(why) => Some(why.clone()),
+                    Wanted::Update(_) | Wanted::Unknown(_) => None,
+                },
                 because: because
                     .iter()
                     .map(|each| DifferenceOutput {

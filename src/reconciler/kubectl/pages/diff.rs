@@ -1,9 +1,9 @@
 //! `diff`: for each pod the least step that brings it to what is wanted, and the fields that ask
 //! for it.
 
-use stayput_reuse::{Difference, Update, UpdateStep};
+use stayput_reuse::Difference;
 
-use crate::kubectl::diff::Diff;
+use crate::kubectl::diff::{Diff, Wanted};
 use crate::kubectl::format::or_dash;
 use crate::kubectl::page::{Page, Paint};
 
@@ -12,9 +12,14 @@ pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
     let head = ["POD", "STEP", "KEPT", "FIELD", "FROM", "TO"];
     let mut rows = vec![head.map(str::to_owned)];
     for pod in &diff.pods {
-        match &pod.update {
-            Err(_) => rows.push(row([pod.pod.clone(), "unknown".into(), "-".into()], None)),
-            Ok(update) => {
+        match &pod.wanted {
+            Wanted::Removed(_) => {
+                rows.push(row([pod.pod.clone(), "removed".into(), "-".into()], None))
+            }
+            Wanted::Unknown(_) => {
+                rows.push(row([pod.pod.clone(), "unknown".into(), "-".into()], None))
+            }
+            Wanted::Update(update) => {
                 let kept = update.step.keeps().to_owned();
                 let name = update.step.name().to_owned();
                 let mut because = update.because.iter();
@@ -34,12 +39,14 @@ pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
     } else {
         page.table(&rows);
     }
-    let not_compared = diff.pods.iter().filter_map(|pod| Some((pod, pod.update.as_ref().err()?)));
-    for (pod, reason) in not_compared {
-        page.line(format!("{}: {reason}", pod.pod));
+    for pod in &diff.pods {
+        match &pod.wanted {
+            Wanted::Update(_) => {}
+            Wanted::Removed(why) => page.line(format!("{}: {why}", pod.pod)),
+            Wanted::Unknown(reason) => page.line(format!("{}: {reason}", pod.pod)),
+        }
     }
-    let is_changed = |update: &Update| update.step > UpdateStep::None;
-    if diff.pods.iter().any(|pod| pod.update.as_ref().is_ok_and(is_changed)) {
+    if diff.pods.iter().any(|pod| pod.is_outdated) {
         for set in &diff.rolling {
             page.line(format!(
                 "StatefulSet {} replaces its pods by itself. To keep them: {}",

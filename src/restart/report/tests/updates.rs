@@ -60,3 +60,39 @@ fn a_config_that_waits_too_is_named_first() {
     assert_eq!(facts(&report), ("PendingRestart", 1, message));
     assert_eq!(report.counts.pending_restart, 1);
 }
+
+/// The row of `logs-1`: its step, and what makes it so.
+fn row(snapshot: &Snapshot) -> (Option<UpdateStep>, String) {
+    let report = shown(snapshot, &[]);
+    let row = report.nodes.iter().find(|row| row.name == "logs-1");
+    row.map_or((None, String::new()), |row| (row.step, row.because.join("; ")))
+}
+
+#[test]
+fn a_node_whose_config_has_changed_needs_a_restart_at_least_whatever_its_template_asks_for() {
+    use UpdateStep::{Container, None, Relabel, Restart};
+    let drifts = |mut snapshot: Snapshot| {
+        manager(&mut snapshot, 1).run.as_mut().unwrap().checksum = Some(super::OLD.into());
+        snapshot
+    };
+    assert_eq!(row(&three()), (Option::None, String::new()));
+    assert_eq!(row(&drifts(three())), (Some(Restart), String::new()));
+    let image = "image e:1 → e:2".to_owned();
+    assert_eq!(row(&pending(&[1], Relabel)), (Some(Relabel), image.clone()));
+    for step in [None, Relabel] {
+        let row = row(&drifts(pending(&[1], step)));
+        assert_eq!(row, (Some(Restart), format!("the config; {image}")));
+    }
+    assert_eq!(row(&drifts(pending(&[1], Container))), (Some(Container), image));
+    // The note of what its container was started with is no field of the template.
+    let mut note = drifts(pending(&[1], Relabel));
+    note.pods[1].update.as_mut().unwrap().as_mut().unwrap().because.clear();
+    assert_eq!(row(&note), (Some(Restart), String::new()));
+}
+
+#[test]
+fn a_node_that_leaves_is_moved_whatever_it_lacks() {
+    let mut snapshot = pending(&[1], UpdateStep::Container);
+    snapshot.pods[1].leaving = Some("4 shards are still on it".into());
+    assert_eq!(row(&snapshot), (Some(UpdateStep::Move), "spec.nodeSets".to_owned()));
+}

@@ -221,6 +221,10 @@ fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<Strin
     }
 }
 
+fn leaves(facts: &Facts, member: &Member) -> bool {
+    facts.pod(&member.pod_uid).is_some_and(|pod| pod.leaving.is_some())
+}
+
 fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
     let node = &member.node;
     updates::slot(facts, member, wrong);
@@ -233,6 +237,7 @@ fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<Strin
         (!cluster.overlaps.is_empty(), "while selectors overlap"),
         (!facts.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
         (is_kept_stopped(facts, member), "and is kept stopped"),
+        (leaves(facts, member), "and leaves the cluster"),
         (
             super::votes::is_exclusion_unowned(facts),
             "while a voting exclusion is owed by no node under way",

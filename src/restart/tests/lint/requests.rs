@@ -162,6 +162,7 @@ fn check_pod(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
     for (is_so, what) in [
         (pod.terminating, "is being deleted"),
         (pod.outdated.is_some(), "will be replaced by its owner"),
+        (pod.leaving.is_some(), "leaves the cluster"),
         (pod.deadly_probe.is_some(), "would be killed by a probe"),
         (manager.live_mismatch.is_some(), "has other live globs"),
         (!manager.durable, "has a journal that would not survive a crash"),

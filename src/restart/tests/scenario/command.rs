@@ -231,6 +231,10 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["owner", "will", "replace", pod] => {
             driver.world.pod(pod).outdated = Some("its StatefulSet has a newer revision".into());
         }
+        ["node", pod, "leaves"] => {
+            driver.world.pod(pod).leaving = Some("4 shards are still on it".into());
+        }
+        ["node", pod, "stays"] => driver.world.pod(pod).leaving = None,
         ["replace", "pod", pod] => replace(driver, pod),
         ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
         ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
@@ -429,8 +433,10 @@ fn report(driver: &mut Driver) {
     for node in &report.nodes {
         let state = node.state.as_deref().unwrap_or("unknown");
         let why = node.down.as_ref().map_or(String::new(), |code| format!("DOWN ({code}), "));
+        let leaves = if node.step == Some(UpdateStep::Move) { "move, " } else { "" };
         let message = node.message.as_deref().unwrap_or_default();
-        driver.page.line(now, "  status", &format!("{} {state}: {why}{message}", node.name));
+        let line = format!("{} {state}: {why}{leaves}{message}", node.name);
+        driver.page.line(now, "  status", &line);
     }
 }
 

@@ -174,6 +174,7 @@ scenarios! {
     multi_az_pools_per_zone
     no_rollback
     node_down
+    node_leaves
     normal_progress
     not_before
     one_node

@@ -42,6 +42,8 @@ pub(crate) struct SimPod {
     /// Since when every look at the list has missed it. Between two looks nobody knows.
     pub(crate) absent_since: Option<u64>,
     pub(crate) outdated: Option<String>,
+    /// Its node leaves the cluster.
+    pub(crate) leaving: Option<String>,
     pub(crate) deadly_probe: Option<String>,
     pub(crate) phase_applied_by: Option<String>,
     pub(crate) services: Services,
@@ -79,6 +81,7 @@ impl SimPod {
             unlisted: false,
             absent_since: None,
             outdated: None,
+            leaving: None,
             deadly_probe: None,
             phase_applied_by: None,
             services: Services::Unknown,
@@ -277,7 +280,7 @@ impl SimPod {
             crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
-            leaving: None,
+            leaving: self.leaving.clone(),
             phase_applied_by: self.phase_applied_by.clone(),
             endpoint: self.endpoint(now),
             unserved_since: self

@@ -21,15 +21,18 @@ fn until_prints(fixture: &Fixture, line: &str, parts: &[&str]) {
 }
 
 /// Makes a change of the engine's config and of the pods' labels while the cluster is paused: it is
-/// shown, and nothing is restarted. Then it is carried out.
+/// shown, as a restart for the config that brings the label along, and nothing is restarted. Then it
+/// is carried out.
 pub(super) fn paused_and_resumed(fixture: &Fixture, change: impl FnOnce()) {
     let before = observe_all(fixture, STAYPUT);
     until_prints(fixture, "pause logs", &["logs is paused"]);
     change();
-    let labels = ["logs-all-0   relabel", "metadata.labels.team"];
-    until_prints(fixture, "diff logs", &labels);
-    until_prints(fixture, "status logs", &["phase       Paused", "relabel"]);
-    until_prints(fixture, "why logs-all-0", &["relabel"]);
+    let restart = ["logs-all-0   restart", "the config", "(relabel)", "metadata.labels.team"];
+    until_prints(fixture, "diff logs", &restart);
+    let restart = "restart, keeps container, pod, address and volumes: the config; ";
+    let shown = format!("logs-all-0: {restart}");
+    until_prints(fixture, "status logs", &["phase       Paused", &shown, "metadata.labels.team"]);
+    until_prints(fixture, "why logs-all-0", &[restart, "metadata.labels.team"]);
     let steps = ["blocked by  paused", "logs-all-0", "logs-all-1", "logs-all-2"];
     until_prints(fixture, "plan logs", &steps);
     for (name, node) in observe_all(fixture, STAYPUT) {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stayput_restart::PodUpdate;
-use stayput_reuse::{Abilities, UpdateStep};
+use stayput_reuse::{Abilities, Update, UpdateStep};
 
 use super::patch::patch;
 use crate::controller::apiserver::{ApiError, Apiserver};
@@ -81,10 +81,7 @@ impl Templates {
         let key = (set.uid.clone(), pair, engine_container.to_owned());
         let compared = match self.compared.get(&key) {
             Some(known) => known.clone(),
-            None => {
-                let both = [actual, wanted];
-                fields(update(set, &pod.name, both, engine_container, abilities).because)
-            }
+            None => fields(&update([actual, wanted], engine_container, abilities)),
         };
         let patch = patch([&actual.template, &wanted.template], pod, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
@@ -125,25 +122,17 @@ struct Fields {
     new_container: bool,
 }
 
-/// The step, and the fields that need it, for people. Two templates that mean the same need the
-/// label of the revision all the same, and tolerations that are added need another pod: nothing
-/// adds them to this one.
-fn fields(mut because: Vec<stayput_reuse::Difference>) -> Fields {
-    for difference in &mut because {
-        if difference.field.starts_with("spec.tolerations") {
-            difference.step = UpdateStep::Replace;
-        }
-    }
-    let highest = because.iter().map(|difference| difference.step).max();
-    let step = highest.unwrap_or(UpdateStep::None).max(UpdateStep::Relabel);
-    let decisive: Vec<_> = because.iter().filter(|each| each.step == step).collect();
+/// The step, and the fields that need it, for people.
+fn fields(update: &Update) -> Fields {
+    let Update { step, because } = update;
+    let decisive: Vec<_> = because.iter().filter(|each| each.step == *step).collect();
     let mut fields: Vec<String> =
         decisive.iter().take(MAX_FIELDS).map(|difference| sentence(difference)).collect();
     if decisive.len() > MAX_FIELDS {
         fields.push(format!("and {} more", decisive.len() - MAX_FIELDS));
     }
     let new_container = because.iter().any(|each| each.step == UpdateStep::Container);
-    Fields { step, because: fields, new_container }
+    Fields { step: *step, because: fields, new_container }
 }
 
 fn sentence(difference: &stayput_reuse::Difference) -> String {

@@ -69,9 +69,9 @@ fn pod(name: &str, revision: &str) -> Facts {
 
 /// What `logs-1`, of revision logs-old, lacks.
 fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> {
-    let revision = |template: Value| {
+    let revision = |name: &str, template: Value| {
         let revision: ControllerRevision = serde_json::from_value(json!({
-            "metadata": {"name": "r"}, "revision": 1, "data": {"spec": {"template": template}},
+            "metadata": {"name": name}, "revision": 1, "data": {"spec": {"template": template}},
         }))
         .expect("a revision");
         Ok(Some(crate::workload::Revision::of(&revision)))
@@ -79,8 +79,9 @@ fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> 
     let mut owners = Owners::default();
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set))));
     let key = |name: &str| ("u".to_owned(), name.to_owned());
-    owners.templates.put(key("logs-old"), old.map_or(Ok(None), revision));
-    owners.templates.put(key("logs-new"), revision(new));
+    let old = old.map_or(Ok(None), |old| revision("logs-old", old));
+    owners.templates.put(key("logs-old"), old);
+    owners.templates.put(key("logs-new"), revision("logs-new", new));
     owners.update(&pod("logs-1", "logs-old"), 9199)
 }
 

@@ -3,7 +3,7 @@
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
-use stayput_restart::{Outcome, Step};
+use stayput_restart::{NodeReport, Outcome, Step, UpdateStep};
 
 /// What a node does, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +48,7 @@ impl State {
             () if view.is_kept_stopped(pod) => Self::KeptStopped,
             () if is_blocked => Self::Blocked,
             () if !pod.ready => Self::NotReady,
-            () if report.is_some_and(|report| report.step.is_some()) => Self::Pending,
+            () if is_restarted(report) => Self::Pending,
             () => Self::Ready,
         }
     }
@@ -106,4 +106,10 @@ impl State {
             Self::Done | Self::Ready => Tone::Good,
         }
     }
+}
+
+/// Whether it needs a restart: not one whose pod only gets labels, and not one that leaves.
+fn is_restarted(report: Option<&NodeReport>) -> bool {
+    let step = report.and_then(|report| report.step);
+    step.is_some_and(|step| (UpdateStep::Restart..UpdateStep::Move).contains(&step))
 }
