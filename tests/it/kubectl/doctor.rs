@@ -255,5 +255,12 @@ async fn the_operators_object_is_read() {
         json!({"metadata": {"annotations": {"eck.k8s.elastic.co/pause-orchestration": "true"}}});
     api.patch("logs", &PatchParams::default(), &Patch::Merge(paused)).await.unwrap();
     let page = fixture.succeeds(&format!("doctor {reconciler}")).await;
+    assert!(page.contains("ECK does not say that it is paused"), "{page}");
+    // What ECK answers from 3.5 on.
+    let answer = json!({"status": {"conditions": [
+        {"type": "OrchestrationPaused", "status": "True"},
+    ]}});
+    api.patch("logs", &PatchParams::default(), &Patch::Merge(answer)).await.unwrap();
+    let page = fixture.succeeds(&format!("doctor {reconciler}")).await;
     assert_eq!(page, "cluster     default/logs\nresult      nothing is wrong\n");
 }

@@ -4,12 +4,16 @@
 //! and github.com/opensearch-project/opensearch-k8s-operator (pkg/reconcilers/rollingRestart.go).
 
 use kube::ResourceExt;
+use kube::core::DynamicObject;
 
 use super::{Facts, Finding};
 use crate::cluster::UpdateMode;
 
-/// ECK edits no StatefulSet and restarts nothing, and goes on to renew certificates.
+/// ECK edits no StatefulSet and restarts nothing, and goes on to renew certificates. ECK before 3.5
+/// does not know it.
 const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
+/// The condition by which ECK says that it does so.
+const PAUSED: &str = "OrchestrationPaused";
 /// ECK does nothing at all.
 const MANAGED: &str = "eck.k8s.elastic.co/managed";
 
@@ -62,9 +66,6 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
         Ok(found) => found.as_ref()?,
     };
     let is = |key: &str, value: &str| found.annotations().get(key).is_some_and(|it| it == value);
-    if is(PAUSE, "true") {
-        return None;
-    }
     if is(MANAGED, "false") {
         let message = format!(
             "{MANAGED} is false: ECK does nothing at all, and does not renew certificates either; from \
@@ -73,8 +74,26 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
         let remedy = annotate(&format!("{PAUSE}=true {MANAGED}-"));
         return Some(Finding::error("operator_unmanaged", object, message, remedy).into_warning());
     }
-    let message = "ECK restarts nodes by itself when their template changes, and sets the allocation back \
-                   that a restart has limited";
-    let remedy = annotate(&format!("{PAUSE}=true"));
+    if !is(PAUSE, "true") {
+        let message = "ECK restarts nodes by itself when their template changes, and sets the allocation \
+                       back that a restart has limited";
+        let remedy = annotate(&format!("{PAUSE}=true"));
+        return Some(Finding::error("operator", object, message, remedy).into_warning());
+    }
+    if is_paused(found) {
+        return None;
+    }
+    let message = format!(
+        "{PAUSE} is true, but ECK does not say that it is paused (condition {PAUSED}): ECK before 3.5 does \
+         not know it and restarts nodes by itself. Upgrade ECK; or let it do nothing at all for as long as \
+         a restart takes, in which it does not renew certificates either"
+    );
+    let remedy = annotate(&format!("{MANAGED}=false"));
     Some(Finding::error("operator", object, message, remedy).into_warning())
+}
+
+/// Whether ECK says so itself.
+fn is_paused(found: &DynamicObject) -> bool {
+    let mut conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == PAUSED && one["status"] == "True")
 }

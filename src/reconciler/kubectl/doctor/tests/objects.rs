@@ -374,14 +374,31 @@ fn credentials_as_eck_keeps_them_are_taken_as_they_are() {
     assert_eq!(findings(&facts), []);
 }
 
+/// What ECK knows as paused, from 3.5 on.
+const PAUSED: &str = "eck.k8s.elastic.co/pause-orchestration";
+
 fn operated(facts: &mut Facts, kind: &str, annotations: Value) {
+    operated_with(facts, kind, annotations, json!([]));
+}
+
+fn operated_with(facts: &mut Facts, kind: &str, annotations: Value, conditions: Value) {
     let group =
         if kind == "Elasticsearch" { "elasticsearch.k8s.elastic.co" } else { "opensearch.org" };
     let object = json!({
         "apiVersion": format!("{group}/v1"), "kind": kind,
         "metadata": {"name": "logs", "annotations": annotations},
+        "status": {"conditions": conditions},
     });
     facts.operated.insert((kind.to_owned(), "logs".to_owned()), Ok(Some(from(object))));
+}
+
+/// ECK with the annotation that pauses it, and this status of the condition.
+fn asked_to_pause(facts: &mut Facts, status: &str) {
+    let conditions = json!([
+        {"type": "ReconciliationComplete", "status": "True"},
+        {"type": "OrchestrationPaused", "status": status},
+    ]);
+    operated_with(facts, "Elasticsearch", json!({PAUSED: "true"}), conditions);
 }
 
 #[test]
@@ -409,6 +426,36 @@ fn operators_restart_nodes_by_themselves() {
             ["does not renew certificates", "eck.k8s.elastic.co/managed-"],
         ),
         (
+            "ECK that does not know the annotation that pauses it",
+            |facts| operated(facts, "Elasticsearch", json!({PAUSED: "true"})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            [
+                "ECK does not say that it is paused",
+                "annotate --overwrite elasticsearch logs eck.k8s.elastic.co/managed=false",
+            ],
+        ),
+        (
+            "ECK that does not do yet what the annotation says",
+            |facts| asked_to_pause(facts, "False"),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            ["OrchestrationPaused", "eck.k8s.elastic.co/managed=false"],
+        ),
+        (
+            "ECK that does nothing at all, and was to be paused",
+            |facts| {
+                let both = json!({PAUSED: "true", "eck.k8s.elastic.co/managed": "false"});
+                operated(facts, "Elasticsearch", both);
+            },
+            Warning,
+            "operator_unmanaged",
+            "Elasticsearch/logs",
+            ["does not renew certificates", "eck.k8s.elastic.co/managed-"],
+        ),
+        (
             "the OpenSearch operator",
             |facts| operated(facts, "OpenSearchCluster", json!({})),
             Note,
@@ -419,8 +466,7 @@ fn operators_restart_nodes_by_themselves() {
         (
             "updates beside an operator",
             |facts| {
-                let paused = json!({"eck.k8s.elastic.co/pause-orchestration": "true"});
-                operated(facts, "Elasticsearch", paused);
+                asked_to_pause(facts, "True");
                 facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
             },
             Error,
@@ -430,10 +476,6 @@ fn operators_restart_nodes_by_themselves() {
         ),
     ]);
     let mut facts = healthy();
-    operated(
-        &mut facts,
-        "Elasticsearch",
-        json!({"eck.k8s.elastic.co/pause-orchestration": "true"}),
-    );
+    asked_to_pause(&mut facts, "True");
     assert_eq!(findings(&facts), [], "it is paused");
 }
