@@ -37,7 +37,7 @@ fn every_field_is_known_and_goes_the_way_that_the_apiserver_leaves() {
         let content = Content::default();
         let of = |template| Declaration { template, content: &content };
         let abilities = Abilities { resize: true };
-        let update = compare(Some(of(&wanted)), of(&actual), "engine", abilities);
+        let update = compare(of(&wanted), of(&actual), "engine", abilities);
 
         let name = format!("pod-{number}");
         let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}});
