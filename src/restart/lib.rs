@@ -36,13 +36,15 @@ mod rules;
 mod snapshot;
 mod time;
 
+use std::collections::BTreeSet;
+
 use blocker::Blocker;
 use context::Context;
 
 pub use code::Code;
 pub use configs::KnownConfigs;
 pub use disabled::Disabled;
-pub use flow::{awaited_starts, start_is_due, starts_in_ledger};
+pub use flow::{awaited_starts, outside_windows, start_is_due, starts_in_ledger};
 pub use forecast::{
     Basis, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, forecast,
 };
@@ -81,6 +83,25 @@ pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
 pub fn plan(snapshot: &Snapshot, policy: &Policy) -> Plan {
     let context = Context::new(snapshot, policy);
     flow::decide(&context).into_plan()
+}
+
+/// How many nodes are still to be restarted for a changed config or template, at once or when what
+/// comes first is over. Nodes that leave are not among them, nor are templates that wait for a
+/// person: the step is not allowed, or was given up. Unknown if it is not known of a pod whether its
+/// template has changed.
+pub fn changes_to_come(snapshot: &Snapshot, policy: &Policy) -> Known<u32> {
+    let pods = || snapshot.pods.iter().filter(|pod| pod.leaving.is_none());
+    let mut pending: BTreeSet<&str> =
+        pods().filter(|pod| pod.drifts()).map(|pod| pod.uid.as_str()).collect();
+    if !policy.update.is_empty() {
+        if let Some(unknown) = pods().find_map(|pod| pod.update.as_ref().err()) {
+            return Err(unknown.clone());
+        }
+        let context = Context::new(snapshot, policy);
+        let updates = flow::updates_to_come(&context).filter(|pod| pod.leaving.is_none());
+        pending.extend(updates.map(|pod| pod.uid.as_str()));
+    }
+    Ok(u32::try_from(pending.len()).unwrap_or(u32::MAX))
 }
 
 /// For how long after a restart's end the engine is still observed, in milliseconds: a request of

@@ -68,7 +68,7 @@ fn the_chart_makes_what_kustomize_makes() {
         let base = ["template", "any", chart, "--namespace", "stayput", "--include-crds"];
         objects(&succeeds(&helm, &[&base[..], values].concat()))
     };
-    succeeds(&helm, &["lint", "--strict", chart]);
+    succeeds(&helm, &["lint", "--strict", "--namespace", "stayput", chart]);
     let declared = objects(&fs::read_to_string(deploy().join("declared.yaml")).expect("a file"));
     let all = ["--set", "declared=true", "--set", "replace=true"];
     let more: Objects = declared.into_iter().chain(kustomized(&kube, &["replace"])).collect();
@@ -92,10 +92,12 @@ fn the_chart_makes_what_kustomize_makes() {
     assert!(!kinds.contains(&"ClusterRoleBinding"), "{kinds:?}");
     let name = ["RoleBinding", "search", "stayput-reconciler-declared"].map(str::to_owned);
     assert_eq!(found[&name]["roleRef"]["kind"], "ClusterRole");
-    // Another namespace is followed everywhere.
-    let elsewhere = succeeds(&helm, &["template", "any", chart, "--namespace", "other"]);
-    assert!(!elsewhere.contains("namespace: stayput\n"), "{elsewhere}");
-    assert!(elsewhere.contains("system:serviceaccount:other:stayput-reconciler"), "{elsewhere}");
+    // Managers and `kubectl stayput` know one namespace.
+    for elsewhere in [&["--namespace", "other"][..], &[]] {
+        let refused = run(&helm, &[&["template", "any", chart][..], elsewhere].concat());
+        let printed = refused.expect_err("another namespace");
+        assert!(printed.contains("in the namespace stayput alone"), "{printed}");
+    }
     for wrong in ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always"] {
         let refused = run(&helm, &["template", "any", chart, "--set", wrong]);
         let printed = refused.expect_err(wrong);

@@ -49,7 +49,12 @@ pub(super) fn begin(
         let why = format!("{absent} stays and is not in the cluster: it has to join first");
         return Err(NotYet::Waits(why));
     }
-    has_a_place(sets, seen, leaving).map_err(NotYet::Refused)
+    // What a person has to change is said before its time comes.
+    has_a_place(sets, seen, leaving).map_err(NotYet::Refused)?;
+    match &facts.outside_windows {
+        Some(why) => Err(NotYet::Waits(why.clone())),
+        None => Ok(()),
+    }
 }
 
 /// Of every role whose nodes have shards one node stays. A node with the role `data` has all tiers,

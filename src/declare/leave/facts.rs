@@ -70,6 +70,8 @@ pub struct Facts {
     pub pods: BTreeSet<String>,
     /// `spec.paused`.
     pub paused: bool,
+    /// Why no node is stopped now: no maintenance window is open.
+    pub outside_windows: Option<String>,
     /// Why no node begins to leave: changes of the nodes come first.
     pub changes: Option<String>,
     /// Nodes that a restart has under way, that must be started, or that are kept stopped.

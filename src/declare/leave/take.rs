@@ -21,6 +21,9 @@ pub(super) fn take(
     if facts.paused {
         return Err("paused (spec.paused): it is empty, and stays for now".to_owned());
     }
+    if let Some(why) = &facts.outside_windows {
+        return Err(format!("it is empty; {why}"));
+    }
     if facts.busy.contains(node) {
         return Err("a restart has it under way, or it is kept stopped: that has to end".to_owned());
     }

@@ -1,7 +1,7 @@
 //! The metrics of the controller.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -10,6 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use super::lease::Lease;
 
 /// The media type of [`Metrics::scrape`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +50,7 @@ pub(super) struct Metrics {
     phases: Family<Phase, Histogram, fn() -> Histogram>,
     gauges: Mutex<BTreeMap<String, Gauges>>,
     undecodable: Mutex<Vec<String>>,
+    lease: OnceLock<Lease>,
 }
 
 /// The gauges of one SearchCluster.
@@ -121,7 +124,14 @@ impl Metrics {
             phases: Family::new_with_constructor(|| Histogram::new(PHASE_SECONDS)),
             gauges: Mutex::default(),
             undecodable: Mutex::default(),
+            lease: OnceLock::new(),
         }
+    }
+
+    /// The Lease that says whether this replica is the leader.
+    pub(super) fn set_lease(&self, lease: Lease) {
+        // There is one in a process.
+        let _ = self.lease.set(lease);
     }
 
     /// Counts a request. `kind` is a constant of our own code, never data: it is a label.
@@ -184,6 +194,9 @@ impl Metrics {
             "Writes refused because another client wrote first",
             self.conflicts.clone(),
         );
+        let leader = Gauge::<i64>::default();
+        leader.set(self.lease.get().is_some_and(Lease::is_held).into());
+        registry.register("leader", "1 while this replica is the leader", leader);
         registry.register("reconciles", "Reconciles of SearchClusters", self.reconciles.clone());
         registry.register(
             "reconcile_errors",
@@ -331,6 +344,17 @@ mod tests {
         assert!(!metrics.scrape().contains("search/logs-0"));
     }
 
+    #[test]
+    fn a_replica_that_does_not_hold_the_lease_is_not_the_leader() {
+        let metrics = Metrics::new();
+        assert!(metrics.scrape().contains("stayput_leader 0\n"), "it has not begun");
+        metrics.set_lease(Lease::lost_for_test());
+        assert!(metrics.scrape().contains("stayput_leader 0\n"), "another one may have it");
+        let alone = Metrics::new();
+        alone.set_lease(Lease::not_needed());
+        assert!(alone.scrape().contains("stayput_leader 1\n"), "there is no other one");
+    }
+
     /// Alerts and dashboards are checked against this file.
     #[test]
     fn every_metric_is_written_down() {
@@ -342,6 +366,7 @@ mod tests {
         metrics.count_nodes("container", 2);
         metrics.observe_phase("stop", "rolling", 12.0);
         metrics.set_undecodable(vec!["search/old".into()]);
+        metrics.set_lease(Lease::not_needed());
         let gauges = Gauges {
             blocked: Some("quorum".into()),
             pending_restart: 3,

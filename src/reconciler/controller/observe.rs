@@ -287,9 +287,10 @@ impl Observer {
         has_begun.then(|| self.leaving.get(node).cloned().unwrap_or_else(unknown))
     }
 
-    /// The config was changed just now: the next observation reads it.
-    pub(super) fn reread_sources(&mut self) {
+    /// Config or templates were changed just now: the next observation reads them.
+    pub(super) fn reread_what_is_made(&mut self) {
         self.sources.forget();
+        self.owners.forget_all();
     }
 
     /// Forgets what was read for another spec.

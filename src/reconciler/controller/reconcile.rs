@@ -239,7 +239,8 @@ async fn write_ledger(
     let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
     snapshot.cluster.has_status = true;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
-    let report = cx.declared.report(spec.report_refusal(report, snapshot.now), snapshot.now);
+    let report = spec.report_refusal(report, snapshot.now);
+    let report = cx.declared.report(report, &snapshot, policy);
     let report = cx.certificates.seen.report(report, snapshot.now);
 
     // Apiserver: compare-and-set on the ledger that the plan was made from.
@@ -392,7 +393,8 @@ async fn report_and_requeue(
     {
         report = failing(report, failure, snapshot.now);
     }
-    let report = cx.declared.report(spec.report_refusal(report, snapshot.now), snapshot.now);
+    let report = spec.report_refusal(report, snapshot.now);
+    let report = cx.declared.report(report, &snapshot, &spec.checked.policy);
     let report = cx.certificates.seen.report(report, snapshot.now);
     let ends = &cx.certificates.seen.ends;
     cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));

@@ -65,13 +65,15 @@ pub async fn run(
     let election = settings.election.as_ref();
     let mut candidate =
         election.map(|election| Candidate::new(client.clone(), election, &settings.name));
+    let lease = candidate.as_ref().map_or(Lease::not_needed(), Candidate::lease);
+    metrics.set_lease(lease.clone());
     let api = Apiserver::new(client, Arc::clone(&metrics));
     let (definition, follow) = Definition::read(api.clone()).await;
     let _definition = AbortOnDrop(tokio::spawn(follow));
     let shared = Shared {
         api,
         definition,
-        lease: candidate.as_ref().map_or(Lease::not_needed(), Candidate::lease),
+        lease,
         metrics,
         settings: Arc::clone(&settings),
         health: Arc::clone(&health),

@@ -3,7 +3,9 @@
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::snapshot::namespace_and_name;
-use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, annotation};
+use crate::{
+    Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, Time, annotation,
+};
 use stayput_api::Desired;
 
 /// Whether the time of so many phases has passed since the member took its slot. A phase that ends
@@ -133,15 +135,16 @@ fn open_gate(cluster: &str, kind: &str, gate: &str, id: &str) -> String {
 /// Passes while a maintenance window is open, or if there are none.
 pub(super) fn is_window_open(context: &Context<'_>) -> Check {
     match context.snapshot.cluster.closed_until {
-        Some(opens) => refuse(
-            Code::OutsideWindow,
-            format!(
-                "outside of the maintenance windows (spec.restart.windows): the next one opens at \
-                 {opens}"
-            ),
-        ),
+        Some(opens) => refuse(Code::OutsideWindow, outside_windows(opens)),
         None => Ok(()),
     }
+}
+
+/// Why no node is stopped before `opens`, the time when the next maintenance window opens.
+pub fn outside_windows(opens: Time) -> String {
+    format!(
+        "outside of the maintenance windows (spec.restart.windows): the next one opens at {opens}"
+    )
 }
 
 /// Whether the SearchCluster is deleted together with its pods: then debts need not be paid.

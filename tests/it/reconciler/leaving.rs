@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Pod, Secret};
@@ -129,6 +129,13 @@ impl Declared {
             let cluster = serde_json::from_value(cluster).expect("a SearchCluster");
             clusters.create(&PostParams::default(), &cluster).await.expect("it is created");
         }
+    }
+
+    /// Gives it these maintenance windows; null takes them away.
+    async fn windows(&self, windows: Value) {
+        let clusters: Api<SearchCluster> = api(&self.client);
+        let patch = Patch::Merge(json!({"spec": {"restart": {"windows": windows}}}));
+        clusters.patch("logs", &PatchParams::default(), &patch).await.expect("it is taken");
     }
 
     async fn cluster(&self) -> SearchCluster {
@@ -277,6 +284,35 @@ async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_i
         })
         .await;
     }
+    reconciler.end().await;
+}
+
+#[tokio::test]
+async fn a_node_leaves_when_a_maintenance_window_is_open() {
+    let declared = Declared::made(4).await;
+    declared.declare(4).await;
+    // It opens in half a day, whenever this runs.
+    let opens = humantime::format_rfc3339(SystemTime::now() + Duration::from_secs(12 * 60 * 60));
+    let opens = opens.to_string();
+    let window = json!({"start": &opens[11..16], "duration": "1h"});
+    declared.windows(json!([window])).await;
+    let reconciler = Reconciler::start(declared.server.client());
+    declared.until_at_rest(4).await;
+
+    declared.declare(3).await;
+    let says = eventually("it waits", async || {
+        let message = declared.cluster().await.status?.report.message?;
+        message.contains("maintenance windows").then_some(message)
+    })
+    .await;
+    assert!(says.contains("logs-all-3 leaves"), "{says}");
+    assert!(says.contains(&format!("opens at {}", &opens[..16])), "{says}");
+    assert_eq!(declared.excluded("persistent"), Value::Null);
+    assert_eq!(declared.replicas().await, Some(4));
+
+    declared.windows(Value::Null).await;
+    declared.until_three().await;
+    assert_eq!(declared.excluded("persistent"), Value::Null);
     reconciler.end().await;
 }
 

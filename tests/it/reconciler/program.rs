@@ -125,6 +125,7 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
         "stayput_debts{cluster=\"default/logs\"} 0",
         "stayput_requests_total{to=\"manager\",kind=\"stop\",outcome=\"ok\"} 3",
         "stayput_conflicts_total 0",
+        "stayput_leader 1",
     ] {
         first.until_metric(line).await;
     }
@@ -134,6 +135,7 @@ async fn of_two_programs_one_works_and_the_other_takes_over() {
     assert_eq!(first.get("/nothing").await.map(|(status, _)| status), Some(404));
     let (_, metrics) = second.get("/metrics").await.expect("an answer");
     assert!(!metrics.contains("to=\"manager\""), "{metrics}");
+    assert!(metrics.contains("\nstayput_leader 0\n"), "{metrics}");
     assert_eq!(first.end().await, Some(0));
     held_by("second").await;
     let entry = fixture.restart("r2", "rolling").await;

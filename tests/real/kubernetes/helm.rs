@@ -92,6 +92,7 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
     };
     assert!(may("get", "secrets") && !may("create", "statefulsets.apps"));
 
+    a_newer_definition_is_applied(admin)?;
     let more = ["--set", "declared=true", "--set", "replicas=1"];
     helm.run("upgrade", &[&[chart][..], &never, &more].concat());
     eventually("the rights count", || may("patch", "statefulsets.apps").then_some(()));
@@ -103,6 +104,29 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
     // Helm keeps definitions: with them all SearchClusters would be gone.
     admin.run(&["get", "customresourcedefinition/searchclusters.stayput.dev"]);
     println!("Helm installed, upgraded and removed it in {} ms", began.elapsed().as_millis());
+    Ok(())
+}
+
+/// The line of `docs/upgrade.md`, word for word, with a definition that has changed since Helm made it.
+fn a_newer_definition_is_applied(admin: &Kubectl) -> Result<(), String> {
+    const WAS: &str = "description: Phase of the cluster as a whole.";
+    const IS: &str = "description: Phase of the cluster as a whole, in a newer version.";
+    let people = Shell::new(admin, &part("STAYPUT_KUBE")?);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| fs::read_to_string(root.join(path)).expect("a file");
+    let definition = read("deploy/base/crd.yaml");
+    assert!(definition.contains(WAS), "{definition}");
+    people.write("deploy/base/crd.yaml", &definition.replace(WAS, IS));
+    let document = read("docs/upgrade.md");
+    let mut lines = document.lines().map(str::trim);
+    let line = lines.find(|line| line.starts_with("kubectl apply --server-side"));
+    let line = line.expect("the line of the CRD");
+    people.run(line);
+    let get = ["get", "customresourcedefinition/searchclusters.stayput.dev", "--output=yaml"];
+    assert!(admin.run(&get).contains(IS), "it is the newer one");
+    // And back.
+    people.write("deploy/base/crd.yaml", &definition);
+    people.run(line);
     Ok(())
 }
 

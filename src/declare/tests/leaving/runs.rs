@@ -101,6 +101,37 @@ proptest! {
         prop_assert!(after.listed.iter().any(|node| is_master(node)));
     }
 
+    /// Windows open and close at any time: while none is open no node begins to leave and none is
+    /// taken away, and in the end it is as without windows.
+    #[test]
+    fn outside_of_the_windows_nothing_begins_and_no_node_goes(
+        before in worlds(),
+        open in prop::collection::vec(any::<bool>(), 1..30),
+    ) {
+        let mut world = before;
+        for is_open in open {
+            world.outside_windows = (!is_open).then(|| "no window is open".to_owned());
+            match decide(&world).action {
+                Some(action) => {
+                    if !is_open {
+                        let goes = matches!(action, Action::Scale { .. } | Action::ExcludeVoter(_));
+                        prop_assert!(!goes, "{action:?}");
+                        if let Action::Write(debts) = &action {
+                            let has_begun = &world.debts.nodes;
+                            prop_assert!(debts.nodes.is_subset(has_begun), "{debts:?}");
+                        }
+                    }
+                    world.act(action);
+                }
+                None => move_shard(&mut world),
+            }
+        }
+        world.outside_windows = None;
+        let after = run(world, |_, _| {});
+        prop_assert!(after.sets.iter().all(|set| set.is_declared && set.replicas == set.wanted));
+        prop_assert_eq!(&after.debts, &Leaving::default());
+    }
+
     /// After any number of actions the counts are as they were: every node that is still there
     /// stays, and nothing of ours is left.
     #[test]

@@ -75,6 +75,7 @@ impl Case {
             "owed transient" => world.debts.transient = before(text),
             "owed vote" => world.debts.voter = Some(text.to_owned()),
             "paused" => world.paused = text == "true",
+            "outside windows" => world.outside_windows = Some(text.to_owned()),
             "changes" => world.changes = Some(text.to_owned()),
             "busy" => world.busy = names(text),
             "under way" => world.under_way = text == "true",

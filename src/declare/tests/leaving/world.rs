@@ -22,6 +22,7 @@ pub(super) struct World {
     pub(super) without_primary: Option<String>,
     pub(super) debts: Leaving,
     pub(super) paused: bool,
+    pub(super) outside_windows: Option<String>,
     pub(super) changes: Option<String>,
     pub(super) busy: BTreeSet<String>,
     pub(super) under_way: bool,
@@ -52,6 +53,7 @@ impl World {
         Facts {
             pods: self.pods.clone(),
             paused: self.paused,
+            outside_windows: self.outside_windows.clone(),
             changes: self.changes.clone(),
             busy: self.busy.clone(),
             under_way: self.under_way,

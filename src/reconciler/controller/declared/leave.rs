@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::read::Found;
 use crate::cluster::SearchCluster;
@@ -15,23 +16,26 @@ use crate::controller::observe::{Observer, now};
 use crate::controller::reconcile::is_same_generation;
 use crate::controller::status_report::ledger_of;
 use stayput_declare::{self as declare, Action, Facts, Leaving, Turn};
-use stayput_restart::{self as restart, Event, Ledger, Reason, RemovedExclusion};
+use stayput_restart::{self as restart, Event, Known, Ledger, Reason, RemovedExclusion};
+
+/// While no maintenance window is open.
+const WINDOW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a turn has come to.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     /// The decision.
     pub(super) turn: Turn,
-    /// Another turn may follow at once.
-    pub(super) is_again: bool,
+    /// When the next turn follows, if not as after any other verdict.
+    pub(super) due_in: Option<Duration>,
 }
 
 /// Why no node begins to leave yet: what comes first.
 pub(super) struct First<'a> {
     /// What the declared objects wait for.
     pub(super) waiting: Option<&'a str>,
-    /// How many nodes have a restart before them; none if that is not known yet.
-    pub(super) pending: Option<u32>,
+    /// How many nodes have a restart before them, or why that is not known yet.
+    pub(super) pending: &'a Known<u32>,
 }
 
 /// Takes one step for the nodes that leave; `cluster` is replaced by what is read or written of it.
@@ -53,7 +57,7 @@ pub(super) async fn step(
     let is_same = is_same_generation(&live, cluster);
     *cluster = spec.apply(cx.cluster.remember(live));
     if !is_same {
-        return Ok(Step { is_again: true, ..Step::default() });
+        return Ok(Step { due_in: Some(Duration::ZERO), ..Step::default() });
     }
     let ledger = ledger_of(cluster);
     let debts = &ledger.debts.leaving;
@@ -70,7 +74,10 @@ pub(super) async fn step(
     let facts = facts(cx, cluster, &ledger, first);
     let turn = declare::leave(&sets, &facts, seen.as_ref().map_err(String::as_str), debts);
     cx.observer.leaving.clone_from(&turn.nodes);
-    let Some(action) = &turn.action else { return Ok(Step { turn, is_again: false }) };
+    let Some(action) = &turn.action else {
+        let waits_for_window = facts.outside_windows.is_some() && first.waiting.is_none();
+        return Ok(Step { turn, due_in: waits_for_window.then_some(WINDOW_INTERVAL) });
+    };
 
     // Apiserver or engine: do it.
     tracing::info!("nodes that leave: {action:?}");
@@ -94,7 +101,7 @@ pub(super) async fn step(
             ask(&cx.observer, &cx.lease, action).await?;
         }
     }
-    Ok(Step { turn, is_again: true })
+    Ok(Step { turn, due_in: Some(Duration::ZERO) })
 }
 
 /// Whether something on the engine has to be undone.
@@ -119,6 +126,7 @@ fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'
     Facts {
         pods: pods.iter().map(|pod| pod.name.clone()).collect(),
         paused: cluster.spec.paused,
+        outside_windows: cluster.closed_until(now()).map(restart::outside_windows),
         changes: changes(ledger, first),
         busy: ledger.busy_pods().filter_map(node).collect(),
         under_way: ledger.under_way().next().is_some(),
@@ -144,9 +152,10 @@ fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
         return Some("the queued restart comes first: nodes leave when it has ended".to_owned());
     }
     match first.pending {
-        Some(0) => None,
-        Some(pending) => Some(format!("changes come first: {pending} nodes are to be restarted")),
-        None => Some("changes come first: it is being read whether there are any".to_owned()),
+        Ok(0) => None,
+        Ok(1) => Some("changes come first: 1 node is to be restarted".to_owned()),
+        Ok(pending) => Some(format!("changes come first: {pending} nodes are to be restarted")),
+        Err(unknown) => Some(format!("changes come first: {}", unknown.message)),
     }
 }
 
@@ -218,6 +227,26 @@ async fn ask(observer: &Observer, lease: &Lease, action: &Action) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stayput_restart::{Request, Unknown};
+
+    #[test]
+    fn nodes_leave_after_restarts_and_changes() {
+        let says = |waiting, pending: &Known<u32>| {
+            changes(&Ledger::default(), &First { waiting, pending })
+        };
+        assert_eq!(says(None, &Ok(0)), None);
+        let others = says(Some("masters join one at a time"), &Ok(0));
+        assert_eq!(others.as_deref(), Some("others come first: masters join one at a time"));
+        let one = says(None, &Ok(1));
+        assert_eq!(one.as_deref(), Some("changes come first: 1 node is to be restarted"));
+        let two = says(None, &Ok(2));
+        assert_eq!(two.as_deref(), Some("changes come first: 2 nodes are to be restarted"));
+        let unknown = says(None, &Err(Unknown { message: "logs-1: not read".into() }));
+        assert_eq!(unknown.as_deref(), Some("changes come first: logs-1: not read"));
+        let ledger = Ledger { queued: Some(Request::default()), ..Ledger::default() };
+        let queued = changes(&ledger, &First { waiting: None, pending: &Ok(0) });
+        assert!(queued.is_some_and(|why| why.contains("queued restart")));
+    }
 
     /// There is no engine here: a request to it would fail for another reason.
     #[tokio::test]

@@ -24,7 +24,7 @@ use apply::Applied;
 use leave::First;
 use read::Found;
 use stayput_declare as declare;
-use stayput_restart::{Report, Time};
+use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
 pub(super) use verdict::Verdict;
 
 /// While something is under way.
@@ -47,8 +47,8 @@ pub(super) struct Declared {
     /// Since when Secrets are not needed, by uid.
     unneeded: BTreeMap<String, u64>,
     collected: Option<Instant>,
-    /// How many nodes have a restart before them; none if it was not observed since the last change.
-    pending: Option<u32>,
+    /// How many nodes have a restart before them, or why that is not known.
+    pending: Known<u32>,
     verdict: Verdict,
     failures: u32,
     /// For which generation, and when it is due again.
@@ -63,7 +63,7 @@ impl Declared {
             applied: Applied::default(),
             unneeded: BTreeMap::new(),
             collected: None,
-            pending: None,
+            pending: not_observed(),
             verdict: Verdict::Done,
             failures: 0,
             next: None,
@@ -81,10 +81,22 @@ impl Declared {
     }
 
     /// The report, with what keeps the declaration from being carried out.
-    pub(super) fn report(&mut self, report: Report, now: Time) -> Report {
-        self.pending = Some(report.counts.pending_restart);
-        self.verdict.report(report, now)
+    pub(super) fn report(
+        &mut self,
+        report: Report,
+        snapshot: &Snapshot,
+        policy: &Policy,
+    ) -> Report {
+        if self.next.is_some() {
+            self.pending = changes_to_come(snapshot, policy);
+        }
+        self.verdict.report(report, snapshot.now)
     }
+}
+
+/// Nothing was observed since the last change.
+fn not_observed() -> Known<u32> {
+    Err(Unknown { message: "it is being read whether there are any".to_owned() })
 }
 
 /// Makes what is declared, and takes a step for nodes that leave, if it is due. The SearchCluster as
@@ -100,41 +112,40 @@ pub(super) async fn carry_out(
     if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
         return cluster;
     }
-    let (verdict, is_again) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
+    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
         Ok(done) => done,
         Err(failure) if failure.is_conflict() => {
             tracing::info!("another client wrote first, reading again: {failure}");
             cx.refresh_cluster().await;
-            (Verdict::Waiting("another client wrote first".to_owned()), false)
+            (Verdict::Waiting("another client wrote first".to_owned()), None)
         }
-        Err(failure) => (Verdict::Failed(failure), false),
+        Err(failure) => (Verdict::Failed(failure), None),
     };
     let declared = &mut cx.declared;
     let has_failed = matches!(verdict, Verdict::Failed(_));
     declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
-    let pause = match verdict {
+    let pause = due_in.unwrap_or_else(|| match verdict {
         Verdict::Failed(_) => backoff::pause(declared.failures),
-        _ if is_again => Duration::ZERO,
         Verdict::Done => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
         Verdict::Kept(_)
         | Verdict::Refused(_)
         | Verdict::Foreign(_)
         | Verdict::ForeignClaims(_) => REFUSED_INTERVAL,
-    };
+    });
     verdict.log(&declared.verdict);
     declared.verdict = verdict;
     declared.next = Some((generation, Instant::now() + pause));
     cluster
 }
 
-/// How far it has got, and whether another attempt is to follow at once.
+/// How far it has got, and when another attempt is to follow, if that does not depend on it.
 async fn attempt(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
     is_made: bool,
-) -> Result<(Verdict, bool), Failure> {
+) -> Result<(Verdict, Option<Duration>), Failure> {
     // Apiserver: what is there.
     let mut found = read::found(&cx.api, cluster).await?;
     let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
@@ -150,15 +161,16 @@ async fn attempt(
         | Verdict::Foreign(_)
         | Verdict::ForeignClaims(_)
         | Verdict::Failed(_) => {
-            return Ok((verdict, false));
+            return Ok((verdict, None));
         }
     };
 
     // Engine, apiserver: nodes that leave.
-    let first = First { waiting, pending: cx.declared.pending };
-    let leave::Step { turn, is_again } =
+    let pending = cx.declared.pending.clone();
+    let first = First { waiting, pending: &pending };
+    let leave::Step { turn, due_in } =
         Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
-    Ok((verdict.with(turn), is_again))
+    Ok((verdict.with(turn), due_in))
 }
 
 /// Makes what is declared.
@@ -193,8 +205,8 @@ async fn make(
     let made = cx.declared.applied.make(&cx.api, declaration, &plan.objects).await;
     if !matches!(made, Ok(false)) {
         // What was made before a failure counts, too.
-        cx.observer.reread_sources();
-        cx.declared.pending = None;
+        cx.observer.reread_what_is_made();
+        cx.declared.pending = not_observed();
     }
     if let Err(verdict) = made {
         return Ok(verdict);

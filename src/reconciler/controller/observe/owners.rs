@@ -132,6 +132,11 @@ impl Owners {
         self.updates.then_some(versions)
     }
 
+    /// Reads every set again at the next observation.
+    pub(in super::super) fn forget_all(&mut self) {
+        self.known.clear();
+    }
+
     /// Reads this set again at the next observation.
     pub(in super::super) fn forget(&mut self, name: &str) {
         self.known.remove(name);

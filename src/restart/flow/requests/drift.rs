@@ -188,9 +188,9 @@ fn how(
 }
 
 /// Whether the engine runs on another config than its sources have. False if a source is absent,
-/// the engine does not run, or the manager belongs to another pod.
+/// the engine does not run, the manager belongs to another pod, or the node leaves.
 fn is_pending(pod: &Pod) -> bool {
-    pod.drifts() && Index::manager_of(pod).is_ok()
+    pod.drifts() && Index::manager_of(pod).is_ok() && pod.leaving.is_none()
 }
 
 /// An id for the current sources of all pods. A change with the same id is requested only once,

@@ -9,7 +9,8 @@ use crate::flow::member::update::{
 };
 use crate::flow::observed::is_window_open;
 use crate::{
-    Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep, annotation,
+    Code, Ledger, Outcome, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep,
+    annotation,
 };
 use stayput_reuse::Note;
 
@@ -46,8 +47,23 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     if wanted.is_empty() || cluster.paused {
         return changes;
     }
+    let id = update_id(context);
+    wanted.retain(|(pod, update)| {
+        let Some((last, outcome)) = tried(ledger, &id, pod) else { return true };
+        let message = format!(
+            "its new pod template was carried out as {last}, which {}: change the template, or ask \
+             for a restart to try it again ({})",
+            ended(outcome),
+            update.fields()
+        );
+        changes.wait(&pod.uid, Code::UpdateTried, message);
+        false
+    });
+    if wanted.is_empty() {
+        return changes;
+    }
     match is_window_open(context) {
-        Ok(()) => changes.merge(request(context, ledger, wanted)),
+        Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
         // A request of ours would wait in the way of those of people.
         Err(blocker) => {
             for (pod, _) in wanted {
@@ -58,10 +74,29 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     changes
 }
 
-/// Whether neither a restart nor a debt concerns this pod.
+/// Of which pods the template is carried out by a restart that was not requested yet, because
+/// something comes first or it is not the time. What waits for a person's word is not among them.
+pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
+    let ledger = &context.snapshot.ledger;
+    let id = update_id(context);
+    context.snapshot.pods.iter().filter(move |pod| {
+        planned_update(context.policy, Strategy::Rolling, pod).is_some()
+            && why_left_out(context, ledger, pod).is_none()
+            && tried(ledger, &id, pod).is_none()
+    })
+}
+
+/// The last request for these templates and how it ended; none if it is made again for this pod,
+/// which it has left out although it is done.
+fn tried<'l>(ledger: &'l Ledger, id: &str, pod: &Pod) -> Option<(&'l str, Option<Outcome>)> {
+    last_try(ledger, id).filter(|(_, outcome)| !was_left_out(pod, id, *outcome))
+}
+
+/// Whether neither a restart nor a debt concerns this pod, and its node does not leave.
 fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
-    !owed && !ledger.under_way().any(|member| member.pod_uid == pod.uid)
+    let is_under_way = || ledger.under_way().any(|member| member.pod_uid == pod.uid);
+    pod.leaving.is_none() && !owed && !is_under_way()
 }
 
 /// The patch of a pod whose engine goes on, and its event. Images of containers beside it go with the
@@ -88,29 +123,14 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
     changes
 }
 
-/// Requests a restart of these pods, unless one for the same templates was requested last. If that
-/// is done, it is requested again for the pods that it left out.
-fn request(context: &Context<'_>, ledger: &Ledger, mut wanted: Vec<(&Pod, &PodUpdate)>) -> Changes {
+/// Requests a restart of these pods.
+fn request(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    id: String,
+    wanted: &[(&Pod, &PodUpdate)],
+) -> Changes {
     let mut changes = Changes::default();
-    let id = update_id(context);
-    if let Some((last, outcome)) = last_try(ledger, &id) {
-        wanted.retain(|(pod, update)| {
-            let is_left_out = was_left_out(pod, &id, outcome);
-            if !is_left_out {
-                let message = format!(
-                    "its new pod template was carried out as {last}, which {}: change the template, \
-                     or ask for a restart to try it again ({})",
-                    ended(outcome),
-                    update.fields()
-                );
-                changes.wait(&pod.uid, Code::UpdateTried, message);
-            }
-            is_left_out
-        });
-    }
-    if wanted.is_empty() {
-        return changes;
-    }
     let id = next_try(ledger, id);
     let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
     nodes.sort();

@@ -102,7 +102,7 @@ fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
 /// Fields that the definition there does not have: Kubernetes drops them without a word.
 fn definition(facts: &Facts) -> Option<Finding> {
     let object = "CustomResourceDefinition/searchclusters.stayput.dev";
-    let apply = "kubectl apply --server-side -f deploy/base/crd.yaml";
+    let apply = "kubectl apply --server-side --force-conflicts -f deploy/base/crd.yaml";
     let theirs = match &facts.definition {
         Err(unknown) => {
             return Some(
