@@ -18,6 +18,7 @@ mod kinds;
 mod manifest;
 mod options;
 mod pod;
+mod probe;
 mod record;
 mod yaml;
 
@@ -28,6 +29,7 @@ pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
 pub use options::{Options, Source};
 pub use pod::Reached;
+pub use probe::{Authority, Login};
 
 use serde_json::Value;
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::probe::{Authority, Login};
+
 /// What may be chosen; everything has a default, or is found in the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
@@ -15,6 +17,10 @@ pub struct Options {
     pub cluster: Option<String>,
     /// What answers when the engine is ready, as `stayput run --ready` takes it.
     pub ready: Option<String>,
+    /// What the manager logs in with when it asks the engine whether it is ready.
+    pub ready_auth: Option<Login>,
+    /// The CA of the engine that it asks.
+    pub ready_ca: Option<Authority>,
     /// Where the engine's config files come from.
     pub config: Option<Source>,
     /// Whether an archive of the engine's classes is made in each pod before its first start.

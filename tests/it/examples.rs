@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Command};
 use stayput_declare::{Kind, Observed};
 use stayput_manager::settings::{self, Environment, RunArgs, Settings};
+use stayput_manager::supervisor::Probe;
 use stayput_reconciler::cluster::SearchCluster;
 use yaml_rust2::{Yaml, YamlLoader};
 
@@ -142,15 +143,17 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
 fn every_run_that_inject_writes_is_taken_as_it_stands() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
     let injected = |name: &str| {
-        let text = fs::read_to_string(folder.join(format!("{name}.injected"))).unwrap();
+        let text = fs::read_to_string(folder.join(name)).unwrap();
         YamlLoader::load_from_str(&text).unwrap()
     };
     for (name, expected) in [
-        ("hand-written.yaml", 1),
-        ("opensearch-chart.yaml", 1),
-        ("elasticsearch-chart.yaml", 1),
-        ("list.json", 1),
-        ("eck.yaml", 2),
+        ("hand-written.yaml.injected", 1),
+        ("opensearch-chart.yaml.injected", 1),
+        ("elasticsearch-chart.yaml.injected", 1),
+        ("elasticsearch-chart.yaml.secured", 1),
+        ("list.json.injected", 1),
+        ("eck.yaml.injected", 2),
+        ("eck-7.yaml.injected", 1),
     ] {
         let documents = injected(name);
         let found = containers(&documents);
@@ -160,14 +163,37 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
             assert_eq!(settings.warnings, Vec::<String>::new(), "{name}");
         }
     }
-    let spec = &injected("opensearch-cluster.yaml")[0]["spec"];
-    let line = spec["general"]["command"].as_str().unwrap();
-    let line = line.strip_prefix("exec /stayput/stayput ").unwrap().split_whitespace();
-    let command = RunArgs::augment_args(Command::new("run"));
-    let matches = command.try_get_matches_from(line).unwrap();
-    for pool in spec["nodePools"].as_vec().unwrap() {
-        let settings = settings::read(&matches, &Environment::new(variables(pool)), false).unwrap();
-        assert_eq!(settings.warnings, Vec::<String>::new());
+    for name in ["opensearch-cluster.yaml.injected", "opensearch-cluster-3.yaml.secured"] {
+        let spec = &injected(name)[0]["spec"];
+        let line = spec["general"]["command"].as_str().unwrap();
+        let line = line.strip_prefix("exec /stayput/stayput ").unwrap().split_whitespace();
+        let command = RunArgs::augment_args(Command::new("run"));
+        let matches = command.try_get_matches_from(line).unwrap();
+        for pool in spec["nodePools"].as_vec().unwrap() {
+            let read = settings::read(&matches, &Environment::new(variables(pool)), false);
+            assert_eq!(read.unwrap().warnings, Vec::<String>::new());
+        }
+    }
+}
+
+/// The files that the manager opens to ask a secured engine are where the Secrets are mounted.
+#[test]
+fn the_manager_finds_the_secrets_that_inject_mounts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
+    for name in ["elasticsearch-chart.yaml.secured", "eck-7.yaml.injected"] {
+        let documents = YamlLoader::load_from_str(&yaml(&folder.join(name))).unwrap();
+        let container = containers(&documents)[0];
+        let Some(Probe::Http { address, tls, ca, auth, .. }) = read(container).unwrap().ready
+        else {
+            panic!("{name}: no call of the engine");
+        };
+        assert_eq!((address.as_str(), tls), ("127.0.0.1:9200", true), "{name}");
+        let mounts = container["volumeMounts"].as_vec().unwrap();
+        let is_mounted =
+            |path: &Path| mounts.iter().any(|mount| mount["mountPath"].as_str() == path.to_str());
+        assert!(is_mounted(&auth.unwrap()), "{name}: the directory of the Secret");
+        let ca = ca.unwrap();
+        assert!(is_mounted(ca.parent().unwrap()) && ca.ends_with("ca.crt"), "{name}");
     }
 }
 

@@ -5,6 +5,10 @@
 //! probe asks the engine, and only in containers that have none (`WithReadinessProbe` in
 //! pkg/controller/common/container/defaulter.go in github.com/elastic/cloud-on-k8s): they get one that
 //! asks the manager, so that a drain takes the pod out of its Services.
+//!
+//! The manager asks the engine's readiness port, which needs no user and opens when the node has joined its
+//! cluster. Where there is none it asks the engine's health, with the Secrets that the operator makes:
+//! their names follow from that of the object.
 
 use serde_json::{Value, json};
 
@@ -12,34 +16,100 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Environment, PROGRAM};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
+use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
 /// Where the operator mounts the config.
 const CONFIG: &str = "/mnt/elastic-internal/elasticsearch-config";
 /// `readiness.port`, which the operator sets from Elasticsearch 8.2 on.
 const READY: &str = "tcp://127.0.0.1:8080";
+/// The port of HTTP that the operator expects.
+const PORT: u16 = 9200;
 
 pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let mut plan = Plan::default();
+    let secured = Secured::of(object);
     for set in object["spec"]["nodeSets"].as_array().into_iter().flatten() {
         let name = set["name"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodeSets"]).then(Step::named(name));
         let at = at.join(&Path::keys(&["podTemplate", "spec"]));
-        node_set(&at, &set["podTemplate"]["spec"], cluster, options, &mut plan);
-    }
-    let version = object["spec"]["version"].as_str().unwrap_or_default();
-    if options.ready.is_none() && !has_readiness_port(version) {
-        plan.found.push(Found::error(
-            "spec.version",
-            format!("Elasticsearch {version} has no readiness port"),
-            "Say what answers when a node is ready: --ready tcp://127.0.0.1:9200",
-        ));
+        node_set(&at, &set["podTemplate"]["spec"], cluster, options, &secured, &mut plan);
     }
     plan
 }
 
-fn node_set(at: &Path, spec: &Value, cluster: &str, options: &Options, plan: &mut Plan) {
+/// What the operator makes for an object.
+#[derive(Debug)]
+struct Secured {
+    has_readiness_port: bool,
+    has_tls: bool,
+    /// The user elastic; none if the object has none.
+    login: Option<Login>,
+    /// None if the certificate is not the operator's: it may have no CA.
+    authority: Option<Authority>,
+}
+
+impl Secured {
+    fn of(object: &Value) -> Self {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let (spec, tls) = (&object["spec"], &object["spec"]["http"]["tls"]);
+        let has_own =
+            tls["certificate"]["secretName"].as_str().is_some_and(|name| !name.is_empty());
+        let is_off = tls["selfSignedCertificate"]["disabled"] == true;
+        let has_elastic = spec["auth"]["disableElasticUser"] != true;
+        let login = || Login::of(format!("{name}-es-elastic-user"), "elastic");
+        Self {
+            has_readiness_port: has_readiness_port(spec["version"].as_str().unwrap_or_default()),
+            has_tls: has_own || !is_off,
+            login: has_elastic.then(login),
+            authority: (!has_own && !is_off)
+                .then(|| Authority::of(format!("{name}-es-http-certs-public"))),
+        }
+    }
+
+    /// How the manager asks in a container.
+    fn ready(&self, asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
+        let container = asked.container;
+        let chosen = pod::chosen_url(container, options);
+        let asks_engine = !self.has_readiness_port || pod::has_secrets(container, options);
+        let url = match chosen {
+            Some(url) => url.to_owned(),
+            None if asks_engine => pod::health(self.has_tls, PORT),
+            None => READY.to_owned(),
+        };
+        let mut ready = Ready::new(url, options);
+        if ready.is_http() && ready.is_loopback() && !pod::sets_login(container) {
+            ready.login = ready.login.or_else(|| self.login.clone());
+        }
+        if ready.url.starts_with("https://") && !pod::sets_authority(container) {
+            ready.authority = ready.authority.or_else(|| self.authority.clone());
+        }
+        let has_login = ready.login.is_some() || pod::sets_login(container);
+        if chosen.is_none() && asks_engine && !has_login {
+            let error = Found::error(
+                "spec.auth.disableElasticUser",
+                "without the user elastic it is not known with what to log in to ask whether a node is ready",
+                "Give another user, for whom the privilege monitor is enough: --ready-auth secret/NAME",
+            );
+            // It is the same for all node sets.
+            if !found.contains(&error) {
+                found.push(error);
+            }
+        }
+        found.extend(ready.problem(asked));
+        ready
+    }
+}
+
+fn node_set(
+    at: &Path,
+    spec: &Value,
+    cluster: &str,
+    options: &Options,
+    secured: &Secured,
+    plan: &mut Plan,
+) {
     let missing = json!({ "name": CONTAINER });
     let found = pod::find_container(spec, Some(CONTAINER));
     let container = found.unwrap_or(&missing);
@@ -65,10 +135,18 @@ fn node_set(at: &Path, spec: &Value, cluster: &str, options: &Options, plan: &mu
     }
     changes.push(put(&place, Step::key("command"), command(container, options)));
     changes.push(put(&place, Step::key("readinessProbe"), pod::readiness()));
+    let field = format!("{place}.readinessProbe");
+    let asked = Asked {
+        container,
+        field: &field,
+        reached: Reached { port: PORT, has_tls: Some(secured.has_tls) },
+        host_network: spec["hostNetwork"] == true,
+    };
+    let ready = secured.ready(asked, options, &mut plan.found);
     let variables = pod::environment(&Environment {
         config: Some(CONFIG),
         stage: None,
-        ready: Some(options.ready.as_deref().unwrap_or(READY)),
+        ready: &ready,
         grace: None,
         open_metrics: options.open_metrics,
     });
@@ -77,9 +155,9 @@ fn node_set(at: &Path, spec: &Value, cluster: &str, options: &Options, plan: &mu
     };
     changes.extend(add(&place, "env", "name", container, variables));
     changes.extend(add(&place, "ports", "name", container, pod::ports()));
-    let mounts = pod::volume_mounts(false);
+    let mounts = pod::volume_mounts(false, &ready);
     changes.extend(add(&place, "volumeMounts", "mountPath", container, mounts));
-    changes.extend(add(at, "volumes", "name", spec, pod::volumes(cluster, None)));
+    changes.extend(add(at, "volumes", "name", spec, pod::volumes(cluster, None, &ready)));
     if !container["args"].is_null() {
         changes.push(Change::Remove { at: place, child: Step::key("args") });
     }

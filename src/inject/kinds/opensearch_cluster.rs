@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Environment, PROGRAM};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
 
 /// What the operator starts by itself.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -48,21 +48,25 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     plan.changes.push(put(&general, Step::key("command"), command));
     let there = &object["spec"]["general"]["additionalVolumes"];
     let volumes = general.then(Step::key("additionalVolumes"));
-    plan.changes.extend(pod::added(&volumes, "name", there, additional_volumes(cluster)));
+    plan.changes.extend(pod::added(&volumes, "name", there, additional_volumes(cluster, options)));
     let asks_the_manager =
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
-    let port = object["spec"]["general"]["httpPort"].as_i64().unwrap_or(9200);
+    let port = object["spec"]["general"]["httpPort"].as_u64();
+    let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
         let init = pod::init_container(&options.image(), &Value::Null);
         let inits = at.then(Step::key("initContainers"));
         plan.changes.push(put(&inits, Step::named("stayput"), init));
-        let ready = format!("tcp://127.0.0.1:{port}");
+        let field = format!("{at}.env");
+        let reached = Reached { port, ..pod::reached(pool) };
+        let asked = Asked { container: pool, field: &field, reached, host_network: false };
+        let ready = pod::ready(asked, options, &mut plan.found);
         let variables = pod::environment(&Environment {
             config: None,
             stage: None,
-            ready: Some(options.ready.as_deref().unwrap_or(&ready)),
+            ready: &ready,
             grace: None,
             open_metrics: options.open_metrics,
         });
@@ -129,8 +133,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-fn additional_volumes(cluster: &str) -> Vec<Value> {
-    let mut volumes = pod::volumes(cluster, None);
+fn additional_volumes(cluster: &str, options: &Options) -> Vec<Value> {
+    let mut volumes = pod::volumes(cluster, None, &Ready::new(String::new(), options));
     for volume in &mut volumes {
         let path = format!("/{}", volume["name"].as_str().unwrap_or_default());
         volume["path"] = json!(path);

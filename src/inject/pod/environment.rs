@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::ready::Ready;
+
 /// What differs from pod to pod.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Environment<'a> {
@@ -9,7 +11,7 @@ pub(crate) struct Environment<'a> {
     pub(crate) config: Option<&'a str>,
     /// Where it is copied to; nothing where somebody else brings it there.
     pub(crate) stage: Option<&'a str>,
-    pub(crate) ready: Option<&'a str>,
+    pub(crate) ready: &'a Ready,
     /// What the kubelet waits, in seconds.
     pub(crate) grace: Option<i64>,
     /// Whether metrics need no credentials.
@@ -41,7 +43,7 @@ pub(crate) fn environment(of: &Environment<'_>) -> Vec<Value> {
         // asked for yet.
         all.push(value("STAYPUT_PIN_CONFIG", "true"));
     }
-    all.extend(of.ready.map(|ready| value("STAYPUT_READY", ready)));
+    all.extend(of.ready.variables());
     // Shorter than the kubelet's, so that the thread dump comes before its KILL.
     let grace = of.grace.map(|grace| format!("{}s", grace - 10));
     all.extend(grace.map(|grace| value("STAYPUT_TERMINATION_GRACE", &grace)));

@@ -18,6 +18,9 @@ pub(crate) use environment::{Environment, environment};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
+pub(crate) use ready::{
+    Asked, Ready, chosen_url, has_secrets, health, ready, sets_authority, sets_login,
+};
 
 use crate::edit::{Change, Path, Step};
 use crate::engine::Engine;
@@ -51,12 +54,19 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     });
     found.extend(command::shell(&at, &command));
     let config = config::find(pod, &at, container, engine, &mut found);
-    let ready = ready::url(pod.options, &at, container, &mut found);
+    let field = format!("{at}.readinessProbe");
+    let asked = Asked {
+        container,
+        field: &field,
+        reached: reached(container),
+        host_network: pod.spec["hostNetwork"] == true,
+    };
+    let ready = ready(asked, pod.options, &mut found);
     let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
     let variables = environment(&Environment {
         config: config.as_ref().map(|_| "/stayput-config"),
         stage: config.as_ref().map(|config| config.stage),
-        ready: Some(&ready),
+        ready: &ready,
         grace: Some(grace),
         open_metrics: pod.options.open_metrics,
     });
@@ -80,9 +90,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         put(&at, Step::key("readinessProbe"), readiness()),
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
-    let wanted = volume_mounts(config.is_some());
+    let wanted = volume_mounts(config.is_some(), &ready);
     all.extend(added(&mounts, "mountPath", &container["volumeMounts"], wanted));
-    let wanted = volumes(pod.cluster, config.as_ref());
+    let wanted = volumes(pod.cluster, config.as_ref(), &ready);
     all.extend(added(&pod.at.then(Step::key("volumes")), "name", &pod.spec["volumes"], wanted));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
@@ -156,18 +166,19 @@ fn probe(path: &str, period: u32, failures: u32) -> Value {
     })
 }
 
-pub(crate) fn volume_mounts(with_config: bool) -> Vec<Value> {
+pub(crate) fn volume_mounts(with_config: bool, ready: &Ready) -> Vec<Value> {
     let mount =
         |name: &str| json!({ "name": name, "mountPath": format!("/{name}"), "readOnly": true });
     let mut all: Vec<Value> = with_config.then(|| mount("stayput-config")).into_iter().collect();
     all.push(mount("stayput"));
     all.push(json!({ "name": "stayput-state", "mountPath": "/stayput-state" }));
     all.extend([mount("stayput-tls"), mount("stayput-jwks")]);
+    all.extend(ready.mounts().into_iter().map(|at| mount(at.trim_start_matches('/'))));
     all
 }
 
 /// The state belongs to the pod: it is never in a volume that is kept longer.
-pub(crate) fn volumes(cluster: &str, config: Option<&Config>) -> Vec<Value> {
+pub(crate) fn volumes(cluster: &str, config: Option<&Config>, ready: &Ready) -> Vec<Value> {
     let config = config.map(|config| {
         let mut volume = config.volume.clone();
         volume["name"] = json!("stayput-config");
@@ -182,5 +193,6 @@ pub(crate) fn volumes(cluster: &str, config: Option<&Config>) -> Vec<Value> {
             json!({ "name": "stayput-tls", "secret": { "secretName": tls } }),
             json!({ "name": "stayput-jwks", "configMap": { "name": "cluster-jwks" } }),
         ])
+        .chain(ready.volumes())
         .collect()
 }

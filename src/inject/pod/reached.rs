@@ -4,12 +4,14 @@ use serde_json::Value;
 
 /// The port of an engine that says nothing else.
 const PORT: u16 = 9200;
-/// Variables that switch TLS off: of OpenSearch's entrypoint, and Elasticsearch's settings.
-const WITHOUT_TLS: [(&str, &str); 3] = [
+/// Variables that switch users and TLS off: of OpenSearch's entrypoint, and settings of the engines.
+const WITHOUT_SECURITY: [(&str, &str); 3] = [
     ("DISABLE_SECURITY_PLUGIN", "true"),
+    ("plugins.security.disabled", "true"),
     ("xpack.security.enabled", "false"),
-    ("xpack.security.http.ssl.enabled", "false"),
 ];
+/// Settings of the engines that switch TLS on or off.
+const TLS: [&str; 2] = ["xpack.security.http.ssl.enabled", "plugins.security.ssl.http.enabled"];
 
 /// How an engine is reached, as far as its container says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +24,41 @@ pub struct Reached {
 
 /// How it is reached. A probe of the engine says so; one of the manager is on another port.
 pub(crate) fn reached(container: &Value) -> Reached {
-    let probe = &container["readinessProbe"]["httpGet"];
-    let is_of_engine = probe.is_object() && probe["port"] != "stayput";
-    let probe = if is_of_engine { probe } else { &Value::Null };
-    let is_plain = is_of_engine && probe["scheme"].as_str().unwrap_or("HTTP") == "HTTP";
+    let probe = probe_of_engine(container).unwrap_or(&Value::Null);
     let asked = variable(container, "STAYPUT_READY").unwrap_or_default();
+    let is_set = |value: &str| TLS.iter().any(|name| variable(container, name) == Some(value));
     let has_tls = match () {
-        () if is_plain || asked.starts_with("http://") => Some(false),
-        () if WITHOUT_TLS.iter().any(|(name, value)| variable(container, name) == Some(value)) => {
-            Some(false)
-        }
-        () if is_of_engine || asked.starts_with("https://") => Some(true),
+        () if is_plain(container) || asked.starts_with("http://") => Some(false),
+        () if has_no_security(container) || is_set("false") => Some(false),
+        () if probe.is_object() || asked.starts_with("https://") || is_set("true") => Some(true),
         () => None,
     };
     Reached { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
+}
+
+/// Whether it is known that nobody has to log in.
+pub(super) fn lets_everybody_in(container: &Value) -> bool {
+    let probe = probe_of_engine(container).unwrap_or(&Value::Null);
+    let mut headers = probe["httpHeaders"].as_array().into_iter().flatten();
+    let is_login = |header: &Value| {
+        header["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("authorization"))
+    };
+    has_no_security(container) || (is_plain(container) && !headers.any(is_login))
+}
+
+fn has_no_security(container: &Value) -> bool {
+    WITHOUT_SECURITY.iter().any(|(name, value)| variable(container, name) == Some(value))
+}
+
+/// Whether the kubelet asks the engine without TLS.
+fn is_plain(container: &Value) -> bool {
+    let probe = probe_of_engine(container);
+    probe.is_some_and(|probe| probe["scheme"].as_str().unwrap_or("HTTP") == "HTTP")
+}
+
+fn probe_of_engine(container: &Value) -> Option<&Value> {
+    let probe = &container["readinessProbe"]["httpGet"];
+    (probe.is_object() && probe["port"] != "stayput").then_some(probe)
 }
 
 fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {

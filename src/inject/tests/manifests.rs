@@ -4,16 +4,17 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{Options, inject, uninject};
+use crate::{Authority, Login, Options, inject, uninject};
 
 /// The facts are those of the charts of Elastic and of the OpenSearch project, of ECK and of the
 /// OpenSearch operator; the texts are ours.
-const MANIFESTS: [&str; 7] = [
+const MANIFESTS: [&str; 8] = [
     "hand-written.yaml",
     "opensearch-chart.yaml",
     "elasticsearch-chart.yaml",
     "list.json",
     "eck.yaml",
+    "eck-7.yaml",
     "opensearch-cluster.yaml",
     "opensearch-cluster-3.yaml",
 ];
@@ -28,7 +29,11 @@ pub(super) fn manifest(name: &str) -> String {
 
 /// What comes out: the notes as comments, then the manifests.
 fn page(text: &str) -> (String, String) {
-    let outcome = inject(text, &Options::default()).unwrap_or_else(|found| panic!("{found:#?}"));
+    page_with(text, &Options::default())
+}
+
+fn page_with(text: &str, options: &Options) -> (String, String) {
+    let outcome = inject(text, options).unwrap_or_else(|found| panic!("{found:#?}"));
     let notes: Vec<String> = outcome.notes.iter().map(|note| format!("# {note}\n")).collect();
     (notes.concat() + &outcome.text, outcome.text)
 }
@@ -36,14 +41,42 @@ fn page(text: &str) -> (String, String) {
 #[test]
 fn manifests_come_out_as_written_down() {
     for name in MANIFESTS {
-        let (page, _) = page(&manifest(name));
-        let expected = path(&format!("{name}.injected"));
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            fs::write(&expected, &page).unwrap();
-        }
-        let expected = fs::read_to_string(expected).unwrap_or_default();
-        assert_eq!(page, expected, "{name}: UPDATE_DOCS=1 writes it anew");
+        assert_written(&page(&manifest(name)).0, &format!("{name}.injected"));
     }
+}
+
+/// With the Secrets of the chart and of the operator, as `--ready-auth` and `--ready-ca` name them.
+#[test]
+fn secured_engines_come_out_as_written_down() {
+    for (name, login, authority) in [
+        (
+            "elasticsearch-chart.yaml",
+            "secret/elasticsearch-master-credentials",
+            "secret/elasticsearch-master-certs",
+        ),
+        ("opensearch-cluster-3.yaml", "secret/logs-admin-password", "secret/logs-ca"),
+    ] {
+        let options = Options {
+            ready_auth: Some(Login::parse(login).unwrap()),
+            ready_ca: Some(Authority::parse(authority).unwrap()),
+            ..Options::default()
+        };
+        let text = manifest(name);
+        let (page, injected) = page_with(&text, &options);
+        assert_written(&page, &format!("{name}.secured"));
+        assert_eq!(uninject(&injected).unwrap().text, text, "{name}");
+        assert_eq!(page_with(&injected, &options).1, injected, "{name}");
+        assert_eq!(inject(&injected, &Options::default()), inject(&text, &Options::default()));
+    }
+}
+
+fn assert_written(page: &str, name: &str) {
+    let expected = path(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&expected, page).unwrap();
+    }
+    let expected = fs::read_to_string(expected).unwrap_or_default();
+    assert_eq!(page, expected, "{name}: UPDATE_DOCS=1 writes it anew");
 }
 
 #[test]

@@ -6,4 +6,5 @@ mod images;
 mod laws;
 mod manifests;
 mod patch;
+mod ready;
 mod warm;

@@ -96,7 +96,8 @@ pub struct RunArgs {
     /// CA of the engine's certificate, for an https probe (PEM); without it any certificate will do
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(super) ready_ca: Option<OsString>,
-    /// What the probe logs in with: USER:PASSWORD, or an Authorization header such as ApiKey KEY
+    /// What the probe logs in with: a file with USER:PASSWORD or an Authorization header such as ApiKey
+    /// KEY, or the directory of a mounted Secret with username and password, apiKey, or elastic
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(super) ready_auth: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]

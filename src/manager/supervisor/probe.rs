@@ -2,6 +2,7 @@
 //! 200–299 is ready. A redirect is not: whoever sends one is not the engine.
 
 mod error;
+mod login;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -54,7 +55,7 @@ pub enum Probe {
         /// The CA that the engine's certificate must be signed by. Without one, any certificate is
         /// accepted.
         ca: Option<PathBuf>,
-        /// What to log in with.
+        /// What to log in with: a file, or the directory of a mounted Secret.
         auth: Option<PathBuf>,
     },
 }

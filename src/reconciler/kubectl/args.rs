@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::runbook;
 use stayput_api::Span;
-use stayput_inject::{Options, Source};
+use stayput_inject::{Authority, Login, Options, Source};
 use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
@@ -189,10 +189,19 @@ pub(super) struct InjectArgs {
     /// object's name]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// What answers when the engine is ready, as for `stayput run --ready` [default: its health over
-    /// http where that is known, else its open port]
+    /// What answers when the engine is ready, as for `stayput run --ready` [default: its health where it
+    /// is known how to ask for it, else its open port]
     #[arg(long, value_name = "URL")]
     ready: Option<String>,
+    /// What the manager logs in with to ask for the engine's health: secret/NAME with username and
+    /// password, apiKey, or elastic; or secret/NAME/KEY with USER:PASSWORD [default: for ECK its user
+    /// elastic]
+    #[arg(long, value_name = "SECRET", value_parser = Login::parse)]
+    ready_auth: Option<Login>,
+    /// CA of the engine's certificates, for that: secret/NAME or configmap/NAME with ca.crt, or with
+    /// /KEY behind it [default: for ECK its own]
+    #[arg(long, value_name = "SOURCE", value_parser = Authority::parse)]
+    ready_ca: Option<Authority>,
     /// Where the engine's config files come from, secret/NAME or configmap/NAME [default: what is
     /// mounted at the engine's yml]
     #[arg(long, value_name = "SOURCE", value_parser = Source::parse)]
@@ -214,6 +223,8 @@ impl InjectArgs {
             container: self.container.clone(),
             cluster: self.cluster.clone(),
             ready: self.ready.clone(),
+            ready_auth: self.ready_auth.clone(),
+            ready_ca: self.ready_ca.clone(),
             config: self.config.clone(),
             warm: self.warm,
             open_metrics: self.open_metrics,

@@ -56,6 +56,37 @@ fn an_archive_of_classes_comes_and_goes_with_its_option() {
 }
 
 #[test]
+fn the_secrets_of_a_secured_engine_come_and_go_with_their_options() {
+    let text = manifest("elasticsearch-chart.yaml");
+    let options =
+        ["--ready-auth", "secret/logs-reader", "--ready-ca", "secret/logs-certs/root.pem"];
+    let secured = run(&[&["inject"], &options[..]].concat(), &text);
+    assert_eq!(secured.code, 0, "{}", secured.stderr);
+    assert!(secured.stdout.contains("value: /stayput-ready-ca/root.pem"), "{}", secured.stdout);
+    assert!(!secured.stderr.contains("readinessProbe"), "{}", secured.stderr);
+    assert_eq!(run(&["inject"], &secured.stdout).stdout, run(&["inject"], &text).stdout);
+    assert_eq!(run(&["uninject"], &secured.stdout).stdout, text);
+    let check = run(&[&["inject", "--check"], &options[..]].concat(), &text);
+    for added in ["mountPath=/stayput-ready-auth", "name=STAYPUT_READY_CA", "name=stayput-ready-ca"]
+    {
+        assert!(check.stdout.contains(added), "{added}: {}", check.stdout);
+    }
+    for (option, value, reason) in [
+        ("--ready-auth", "logs-reader", "write secret/NAME"),
+        ("--ready-auth", "configmap/logs-reader", "a password belongs into a Secret"),
+        ("--ready-ca", "secret/", "write secret/NAME or configmap/NAME"),
+    ] {
+        let refused = run(&["inject", option, value], &text);
+        assert_eq!((refused.code, refused.stdout.as_str()), (64, ""));
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+    let port = ["inject", "--ready", "tcp://127.0.0.1:9200", "--ready-auth", "secret/logs-reader"];
+    let refused = run(&port, &text);
+    assert_eq!((refused.code, refused.stdout.as_str()), (1, ""));
+    assert!(refused.stderr.contains("asks for no user"), "{}", refused.stderr);
+}
+
+#[test]
 fn several_files_become_one_stream() {
     let file = |name: &str| manifests().join(name).to_str().unwrap().to_owned();
     let (eck, list) = (file("eck.yaml"), file("list.json"));

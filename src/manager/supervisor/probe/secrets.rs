@@ -10,14 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
 use stayput_net::pem::{self, PemError};
 use thiserror::Error;
 use tokio::time::timeout;
 
+use super::login::authorization;
 use crate::worker::{WorkPanicked, Worker};
 
 /// How long reading may take: with the probe itself, less than the API waits.
@@ -40,6 +39,12 @@ pub(super) enum SecretsError {
         path.display()
     )]
     NoCredentials { path: PathBuf },
+    #[error(
+        "--ready-auth {} is a directory, but not like a Secret of the engine: it needs the files username \
+         and password, or apiKey, or elastic (the password of that user), each with one line",
+        path.display()
+    )]
+    NoSecret { path: PathBuf },
     #[error("the files of --ready-ca and --ready-auth did not answer: repair their volume")]
     Hang,
     #[error(transparent)]
@@ -134,56 +139,11 @@ fn roots(path: &Path) -> Result<RootCertStore, SecretsError> {
     Ok(roots)
 }
 
-fn authorization(path: &Path) -> Result<HeaderValue, SecretsError> {
-    let content = content("--ready-auth", path)?;
-    header(&content).ok_or_else(|| SecretsError::NoCredentials { path: path.to_owned() })
-}
-
-/// The header for `USER:PASSWORD`, or for what already is its value: `ApiKey KEY`, `Bearer TOKEN`.
-fn header(content: &[u8]) -> Option<HeaderValue> {
-    // Editors and `echo` add a newline. A password may end with a space.
-    let line = content.strip_suffix(b"\n").unwrap_or(content);
-    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()?;
-    let is_header = line.split_once(' ').is_some_and(|(scheme, value)| {
-        ["apikey", "bearer", "basic"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
-            && !value.trim().is_empty()
-    });
-    let value = match line.split_once(':') {
-        _ if line.contains(char::is_control) => return None,
-        _ if is_header => line.to_owned(),
-        Some((user, _)) if !user.is_empty() => format!("Basic {}", STANDARD.encode(line)),
-        Some(_) | None => return None,
-    };
-    let mut value = HeaderValue::try_from(value).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-fn content(option: &'static str, path: &Path) -> Result<Vec<u8>, SecretsError> {
+pub(super) fn content(option: &'static str, path: &Path) -> Result<Vec<u8>, SecretsError> {
     let mut content = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
         Err(source) => Err(SecretsError::Unreadable { option, path: path.to_owned(), source }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_and_password_or_a_whole_header() {
-        let text = |content: &[u8]| header(content).map(|value| value.to_str().unwrap().to_owned());
-        let basic = Some("Basic ZWxhc3RpYzphOmIgw7w=".to_owned());
-        assert_eq!(text("elastic:a:b ü".as_bytes()), basic);
-        assert_eq!(text("elastic:a:b ü\r\n".as_bytes()), basic);
-        assert_eq!(text(b"ApiKey aWQ6a2V5\n").as_deref(), Some("ApiKey aWQ6a2V5"));
-        assert_eq!(text(b"bearer a.b.c").as_deref(), Some("bearer a.b.c"));
-        for bad in [&b""[..], b"\n", b"secret", b":secret", b"a:b\nc:d", b"ApiKey ", b"a:\xff"] {
-            assert_eq!(text(bad), None, "{bad:?}");
-        }
-        let debug = format!("{:?}", header(b"elastic:secret"));
-        assert!(!debug.contains("ZWxhc3RpYz"), "{debug}");
     }
 }

@@ -126,6 +126,17 @@ async fn old_and_new_engines_with_users_are_ready() {
 }
 
 #[tokio::test]
+async fn the_secret_of_eck_lets_in_as_a_directory_also_after_its_password_changed() {
+    let engine = Engine::tls(&[&TLS13], OK).await;
+    engine.write("elastic", "old");
+    let prober = engine.prober("https", Some("ca.crt"), Some("."));
+    let reason = "does not accept what is in --ready-auth";
+    assert_fails(prober.check().await, prober.check().await, reason);
+    engine.write("elastic", "hush");
+    assert_eq!(prober.check().await, Ok(()));
+}
+
+#[tokio::test]
 async fn a_secured_engine_tells_what_is_missing() {
     let engine = Engine::tls(&[&TLS13], OK).await;
     let stranger = engine.prober("https", None, None);
