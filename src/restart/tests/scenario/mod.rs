@@ -133,6 +133,7 @@ scenarios! {
     deleted_late_allocation
     deleted_with_its_pods
     deadline_after_absence
+    coordinated_writes_refused
     drain
     drain_ahead
     drift
