@@ -263,6 +263,14 @@ pub struct Compensation {
 }
 
 impl Restart {
+    /// Whether it only goes forward, and a phase has passed since its nodes could be started; or, while
+    /// they are still being stopped, since it took the place of another one.
+    pub(crate) fn is_late_forward(&self, now: Time, phase_timeout: u64) -> bool {
+        let since = self.frozen.or(self.began);
+        self.direction == Direction::Forward
+            && since.is_some_and(|at| now.since(at) >= phase_timeout)
+    }
+
     /// Why it cannot be cancelled any more; none if it can. Nodes that it has stopped can only be
     /// started on the new config.
     pub fn why_not_cancellable(&self) -> Option<&'static str> {

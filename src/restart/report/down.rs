@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
-use crate::{Ledger, Manager, Pod, Snapshot, Time};
+use crate::{Ledger, Manager, Pod, Policy, Restart, Snapshot, Time};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -31,21 +31,27 @@ pub(super) struct Down {
 pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 
 /// The nodes that are down, without those that are being restarted, that are to be kept stopped, or
-/// whose pod is being deleted.
-pub(super) fn nodes(snapshot: &Snapshot) -> DownNodes<'_> {
+/// whose pod is being deleted. One that a restart which only goes forward starts again and again is
+/// down after a phase.
+pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a> {
     let index = Index::new(snapshot);
     let under_way = member_pods::under_way(snapshot);
     let kept = &snapshot.ledger.kept_stopped;
     let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
+    let retrying = snapshot.ledger.restart.as_ref().filter(|restart| {
+        restart.frozen.is_some() && restart.is_late_forward(snapshot.now, policy.phase_timeout)
+    });
     let is_expected = |pod: &&Pod| {
         let uid = pod.uid.as_str();
         let is_kept = snapshot.cluster.keeps_stopped(pod) || kept.contains(uid);
-        !(pod.terminating || is_kept || under_way.contains(uid))
+        let is_normal = under_way.contains(uid) && retrying.is_none();
+        !(pod.terminating || is_kept || is_normal)
     };
     let expected = snapshot.pods.iter().filter(is_expected);
     expected
         .filter_map(|pod| {
-            let (code, message) = why(&index, &Commands { snapshot, pod })?;
+            let retrying = retrying.filter(|_| under_way.contains(pod.uid.as_str()));
+            let (code, message) = why(&index, &Commands { snapshot, pod, retrying })?;
             let needs_a_person = needs_a_person(snapshot, pod);
             let down = Down { node: pod.node.clone(), code, message, needs_a_person };
             Some((pod.uid.as_str(), down))
@@ -108,16 +114,17 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
     let because = manager.reason.clone().unwrap_or_else(|| ended(manager));
     match manager.state {
         State::Failed => {
-            let (log, restart) = (commands.last_log(Some(manager)), commands.restart());
-            Some(("failed", format!("{because}; its log: {log}; to start it: {restart}")))
+            let log = commands.last_log(Some(manager));
+            let how = commands.how_started(Commands::restart);
+            Some(("failed", format!("{because}; its log: {log}; {how}")))
         }
         State::Backoff => {
             let log = commands.last_log(Some(manager));
             Some(("backoff", format!("{because}; its log: {log}")))
         }
         State::Stopped if manager.desired == Desired::Stopped => {
-            let start = commands.start();
-            Some(("stopped", format!("{because}; to start it: {start}")))
+            let how = commands.how_started(Commands::start);
+            Some(("stopped", format!("{because}; {how}")))
         }
         State::Stopped => Some(("stopped", because)),
         State::Stuck => Some(("stuck", because)),
@@ -142,6 +149,8 @@ fn ended(manager: &Manager) -> String {
 struct Commands<'a> {
     snapshot: &'a Snapshot,
     pod: &'a Pod,
+    /// The restart that starts it again and again.
+    retrying: Option<&'a Restart>,
 }
 
 impl Commands<'_> {
@@ -178,6 +187,17 @@ impl Commands<'_> {
     fn restart(&self) -> String {
         let (namespace, cluster) = self.cluster();
         format!("`kubectl stayput -n {namespace} restart {cluster} --node {}`", self.pod.node)
+    }
+
+    /// What a person can do; nothing if a restart starts it.
+    fn how_started(&self, command: impl Fn(&Self) -> String) -> String {
+        match self.retrying {
+            Some(restart) => {
+                let id = &restart.request.id;
+                format!("restart {id} only goes forward, and starts it again and again")
+            }
+            None => format!("to start it: {}", command(self)),
+        }
     }
 
     fn start(&self) -> String {

@@ -173,7 +173,7 @@ pub struct Condition {
 /// Makes the report. One snapshot cannot tell when a condition changed, so every condition changes
 /// now; [`Report::since`] corrects that.
 pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
-    let down = down::nodes(snapshot);
+    let down = down::nodes(snapshot, policy);
     let counts = count(snapshot, &down);
     let blocker = summary::blocker(snapshot, policy, plan);
     let estimate = estimate(snapshot, blocker);

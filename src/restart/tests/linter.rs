@@ -416,3 +416,26 @@ fn advice_that_costs_something_first_is_found() {
     made.waiting[0].message = "disable it with spec.restart.disabledPredicates: [x]".into();
     finds("advises first what costs something", &snapshot, &made);
 }
+
+#[test]
+fn allocation_that_stays_limited_for_a_node_that_does_not_come_back_is_found() {
+    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
+    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    for line in [
+        "change config logs-* v2",
+        "engine of logs-2 starts in 60s",
+        "request coordinated r1 allow outage",
+        "run until logs-0 is starting",
+        "run until logs-0 is running",
+        "run 1s",
+        "engine of logs-2 refuses v2",
+        "engine of logs-2 dies",
+        "run 13m",
+    ] {
+        play_line(&mut driver, line);
+    }
+    let is_restore = |action: &Action| matches!(action, Action::RestoreAllocation { .. });
+    let (snapshot, mut made) = play_to(&mut driver, |made, _| has(made, is_restore));
+    made.actions.retain(|action| !is_restore(action));
+    finds("L5: allocation is limited for", &snapshot, &made);
+}

@@ -4,6 +4,7 @@
 
 pub(super) mod begin_all;
 mod complete;
+mod loosen;
 pub(super) mod start_all;
 pub(super) mod stop_all;
 mod stranded;

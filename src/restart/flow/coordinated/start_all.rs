@@ -2,6 +2,7 @@
 
 use super::active;
 use super::complete::complete;
+use super::loosen::loosen_late;
 use super::stranded::{Obstacle, is_stranded, stranded_blocker};
 use super::supersede::why_not_superseded;
 use super::turn_back::turn_back;
@@ -18,7 +19,7 @@ use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::RestartChange;
 use crate::rules::preflight;
-use crate::{Action, Code, Direction, Ledger, Manager, Member, Pod, Restart};
+use crate::{Action, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart};
 use stayput_api::State;
 
 /// The least time before a failed start is repeated once the restart only goes forward, in
@@ -58,6 +59,8 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
         changes.change(RestartChange::SetDirection(Direction::Forward));
     } else if all_back {
         changes.merge(complete(context, ledger, restart));
+    } else {
+        changes.merge(loosen_late(context, ledger, restart));
     }
     changes
 }
@@ -142,13 +145,40 @@ fn start_member(
     if let Some(reason) = start_failure(manager, member) {
         return Err(Turn::Abort(reason));
     }
-    if is_late && may_turn_back {
-        return Err(Turn::Abort(format!("not back in time: {}", describe_state(manager))));
+    prove(context, restart, member, manager, is_late)
+}
+
+/// Passes once the member that was started is back, proven.
+fn prove(
+    context: &Context<'_>,
+    restart: &Restart,
+    member: &Member,
+    manager: &Manager,
+    is_late: bool,
+) -> Result<(), Turn> {
+    let joined = has_joined(context, member);
+    if is_late && restart.direction == Direction::Open {
+        let state = describe_state(manager);
+        let unknown =
+            joined.err().map_or(String::new(), |blocker| format!("; {}", blocker.message));
+        return Err(Turn::Abort(format!("not back in time: {state}{unknown}")));
     }
-    match has_joined(context, member) {
+    match joined {
         Ok(true) if manager.is_ready() => Ok(()),
+        // It runs on the config of all, so nothing is split.
+        Ok(true) if is_late => Err(Turn::finish(Ending {
+            outcome: Outcome::Aborted,
+            reason: format!("it has joined and was not ready in time: {}", describe_state(manager)),
+        })),
         Ok(true) => Err(wait(Code::NotReady, "it has joined and is not ready yet")),
-        Ok(false) | Err(_) => Err(wait(Code::Joining, "started; the cluster does not list it yet")),
+        Ok(false) => Err(wait(Code::Joining, "started; the cluster does not list it yet")),
+        // Without a majority no node answers until enough of them are back.
+        Err(blocker) if blocker.code == Code::EngineUnreachable && !is_late => {
+            let message =
+                format!("started; what the cluster lists is unknown: {}", blocker.message);
+            Err(wait(Code::Joining, message))
+        }
+        Err(blocker) => Err(Turn::Wait(blocker)),
     }
 }
 

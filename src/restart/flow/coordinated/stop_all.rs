@@ -1,6 +1,7 @@
 //! The first half: the config is mounted everywhere, allocation is limited, the indices are
 //! flushed, all nodes are stopped, and the checksums are frozen.
 
+use super::loosen::loosen_late;
 use super::supersede::may_be_stopped_again;
 use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
@@ -15,7 +16,7 @@ use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{
     changes_of, give_back, mounted::until_mounted, replaced, stop::resume_on,
 };
-use crate::flow::observed::{is_over_time, not_paused};
+use crate::flow::observed::{expected_now, is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
@@ -57,7 +58,10 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
             }
         }
     }
-    if !ready || !changes.ledger.is_empty() || context.has_changed(ledger) {
+    let loosened = loosen_late(context, ledger, restart);
+    let is_loosening = loosened != Changes::default();
+    changes.merge(loosened);
+    if !ready || is_loosening || !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
     changes.merge(match stopped {
@@ -140,7 +144,7 @@ fn stop_member(
         return Err(Turn::Abort(ending.reason.clone()));
     }
     if over {
-        return Err(late("the new config was not mounted everywhere".into()));
+        return Err(late(why_not_stopped(context, ledger, restart)));
     }
     not_paused(context)?;
     if forward {
@@ -151,6 +155,38 @@ fn stop_member(
     }
     until_mounted(context, member, pod, manager, false)?;
     Ok(Stop::Due)
+}
+
+/// What the stops wait for: all nodes are stopped together, so it is the same for each.
+fn why_not_stopped(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> String {
+    let waits = active(restart).find_map(|(_, member)| {
+        let why = not_prepared(context, member)?;
+        Some(format!("{} could not be stopped: {why}", member.node))
+    });
+    let prepares = || {
+        let not_yet = (!restart.once.flush).then(|| prepare_once(context, ledger, restart).err());
+        let waits = not_yet.flatten().into_iter().flat_map(|changes| changes.waits);
+        waits.map(|wait| wait.message.into_owned()).next()
+    };
+    waits.or_else(prepares).unwrap_or_else(|| "the stop was not answered".into())
+}
+
+/// Why this member is not ready for its stop, if it is not.
+fn not_prepared(context: &Context<'_>, member: &Member) -> Option<String> {
+    let Some(pod) = context.index.pod(&member.pod_uid) else {
+        return Some("its pod is gone".into());
+    };
+    let checked = context.index.manager(&member.pod_uid).and_then(|manager| {
+        if manager.sequence < member.stop_sequence {
+            preflight(pod)?;
+        }
+        Ok(expected_now(pod, manager)? == manager.mounted)
+    });
+    match checked {
+        Err(blocker) => Some(blocker.message),
+        Ok(false) => Some("the new config was not mounted".into()),
+        Ok(true) => None,
+    }
 }
 
 /// The engine came back by itself on a config that has been replaced since. Without another stop it

@@ -73,7 +73,9 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
         owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
             && member.step == Step::Restarting
     };
-    for member in restart.members.iter().filter(held) {
+    // What never comes back must not keep the copies of the others from coming back.
+    let is_late = facts.is_late_forward(restart);
+    for member in restart.members.iter().filter(held).filter(|_| !is_late) {
         if facts.may_be_stopped(member) && !facts.has_joined(member) {
             wrong.push(format!("S7: allocation is restored before {} has joined", member.node));
         }

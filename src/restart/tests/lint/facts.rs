@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::updates;
 use crate::{
-    Engine, KeptStopped, Manager, Member, Node, Outcome, Pod, Policy, Predicate, Restart, Share,
-    Snapshot, Sources, StartDebt, Step, annotation,
+    Direction, Engine, KeptStopped, Manager, Member, Node, Outcome, Pod, Policy, Predicate,
+    Restart, Share, Snapshot, Sources, StartDebt, Step, annotation,
 };
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
@@ -134,6 +134,14 @@ impl<'a> Facts<'a> {
             pod.crash_looping || manager.is_ok_and(|manager| manager.last_exit.is_some())
         };
         has_ended(pod) && of_set.all(is_down)
+    }
+
+    /// Whether a coordinated restart only goes forward, and a phase has passed since its nodes could be
+    /// started; or, while they are being stopped, since it took the place of another one.
+    pub(super) fn is_late_forward(&self, restart: &Restart) -> bool {
+        let since = restart.frozen.or(restart.began);
+        restart.direction == Direction::Forward
+            && since.is_some_and(|at| self.snapshot.now.since(at) >= self.policy.phase_timeout)
     }
 
     /// Whether its engine runs and is in the cluster, whatever the kubelet says of the pod.

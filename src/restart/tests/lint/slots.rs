@@ -9,7 +9,11 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     if matches!(plan.actions.first(), Some(Action::WriteLedger(_))) {
         return;
     }
-    let Some(restart) = facts.restart().filter(|restart| restart.ending.is_none()) else { return };
+    let Some(restart) = facts.restart() else { return };
+    forward(facts, plan, restart, wrong);
+    if restart.ending.is_some() {
+        return;
+    }
     if restart.request.strategy == Strategy::Coordinated {
         return coordinated(facts, restart, wrong);
     }
@@ -43,6 +47,21 @@ fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
         })
     {
         wrong.push("S9: all keep their slots while paused".into());
+    }
+}
+
+/// A coordinated restart that only goes forward has no end while a node is not back: allocation is
+/// limited for a phase, and then set back.
+fn forward(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
+    if !facts.is_late_forward(restart)
+        || plan.actions.iter().any(|one| matches!(one, Action::RestoreAllocation { .. }))
+    {
+        return;
+    }
+    let held = restart.members.iter().find(|one| one.is_under_way() && is_tight_for(facts, one));
+    if let Some(member) = held {
+        wrong
+            .push(format!("L5: allocation is limited for {} for longer than a phase", member.node));
     }
 }
 

@@ -367,6 +367,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         let machine = &mut driver.world.pod(&name).machine;
         machine.unreachable = false;
         machine.habits.refuses.clear();
+        machine.habits.never_ready.clear();
         machine.habits.fails = is_broken;
         machine.hangs(now, false);
         let stuck = std::mem::take(&mut machine.habits.immortal)
@@ -383,6 +384,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         driver.world.annotate(&name, crate::annotation::STOPPED, None);
     }
     driver.world.engine.unreachable = false;
+    driver.world.engine.refuses_writes = false;
     let object = driver.world.object.touch();
     object.paused = false;
     object.annotations.retain(|key, _| !crate::annotation::is_gate(key));

@@ -6,6 +6,7 @@ mod deaths_in_a_slot;
 mod deletions;
 mod faults;
 mod forecasts;
+mod lasting;
 mod people;
 mod snapshots;
 

@@ -130,6 +130,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["votes", "do", "not", "move"] => driver.world.engine.votes.is_stuck = true,
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
+        ["engine", "refuses", "writes"] => driver.world.engine.refuses_writes = true,
+        ["engine", "takes", "writes"] => driver.world.engine.refuses_writes = false,
         ["engine", "reachable"] => driver.world.engine.unreachable = false,
         ["engine", "is", "another", "cluster"] => driver.world.engine.uuid = "uuid-of-b".into(),
         ["another", "client", "sets", "allocation", to] => {
@@ -196,6 +198,14 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             for pod in matching(driver, pods) {
                 driver.world.pod(&pod).machine.habits.refuses.insert(checksum.into());
             }
+        }
+        ["engine", "of", pods, "is", "never", "ready", "on", checksum] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).machine.habits.never_ready.insert(checksum.into());
+            }
+        }
+        ["another", "searchcluster", "limits", "allocation"] => {
+            driver.world.engine.is_limited_by_another();
         }
         ["engine", "of", pod, "starts", "in", span] => {
             driver.world.pod(pod).machine.habits.start = span_of(span);

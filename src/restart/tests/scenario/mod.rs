@@ -113,10 +113,17 @@ scenarios! {
     controller_crash
     config_reverted
     config_reverted_for_all
+    coordinated_allocation_of_another
     coordinated_cancelled_pod_on_another
     coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
+    coordinated_config_not_mounted
+    coordinated_engine_away
+    coordinated_engine_away_after_start
     coordinated_frozen_checksums
+    coordinated_never_ready
+    coordinated_one_fails
+    coordinated_one_never_ready
     coordinated_paused_before_stop
     coordinated_pod_not_listed
     coordinated_pod_replaced
@@ -126,6 +133,7 @@ scenarios! {
     deleted_late_allocation
     deleted_with_its_pods
     deadline_after_absence
+    coordinated_writes_refused
     drain
     drain_ahead
     drift

@@ -45,6 +45,8 @@ pub(crate) struct Searching {
     records: BTreeMap<String, Announced>,
     /// Its API is unreachable.
     pub(crate) unreachable: bool,
+    /// It answers, and refuses every request that changes the cluster.
+    pub(crate) refuses_writes: bool,
 }
 
 /// The id of a node; it survives restarts.
@@ -69,6 +71,7 @@ impl Searching {
             keeps_records: false,
             records: BTreeMap::new(),
             unreachable: false,
+            refuses_writes: false,
         }
     }
 
@@ -143,7 +146,7 @@ impl Searching {
 
     /// Whether it can answer a request that changes the cluster.
     fn takes_writes(&self) -> bool {
-        self.master.is_some() && !self.unreachable
+        self.master.is_some() && !self.unreachable && !self.refuses_writes
     }
 
     pub(crate) fn tighten(&mut self, value: &str, marker: Marker) -> bool {
@@ -157,6 +160,14 @@ impl Searching {
         }
         self.allocation.marker = Some(marker);
         true
+    }
+
+    /// Another SearchCluster of the same engine begins a restart.
+    pub(crate) fn is_limited_by_another(&mut self) {
+        let before = self.allocation.setting.clone();
+        let (cluster, restart) = ("search/other".to_owned(), "r0".to_owned());
+        self.allocation.setting.persistent = Some("primaries".to_owned());
+        self.allocation.marker = Some(Marker { cluster, restart, before });
     }
 
     pub(crate) fn restore(&mut self, before: &AllocationBefore) -> bool {

@@ -20,6 +20,8 @@ pub(crate) struct Habits {
     pub(crate) refuses: BTreeSet<String>,
     /// It ends soon after its start, on every config.
     pub(crate) fails: bool,
+    /// Checksums of configs on which it joins its cluster and never gets ready.
+    pub(crate) never_ready: BTreeSet<String>,
     /// It does not react to signals, not even to SIGKILL.
     pub(crate) immortal: bool,
 }
@@ -99,6 +101,7 @@ impl Machine {
                 start: 20_000,
                 refuses: BTreeSet::new(),
                 fails: false,
+                never_ready: BTreeSet::new(),
                 immortal: false,
             },
             mounted: Some(config.to_owned()),
@@ -228,7 +231,8 @@ impl Machine {
         if self.frozen {
             return None;
         }
-        let up = process.filter(|process| !process.was_reported_up).map(|process| process.up_at);
+        let gets_up = |process: &&Process| !process.was_reported_up && self.gets_ready();
+        let up = process.filter(gets_up).map(|process| process.up_at);
         let timers = self.life.timers().map(|(_, due)| due).min();
         [dies, up, timers].into_iter().flatten().min()
     }
@@ -250,7 +254,8 @@ impl Machine {
             drop(process);
             return Some(Event::EngineExited { status, oom: false });
         }
-        if let Some(process) = &mut self.process
+        let gets_ready = self.gets_ready();
+        if let Some(process) = self.process.as_mut().filter(|_| gets_ready)
             && !process.was_reported_up
             && process.up_at <= now
         {
@@ -387,6 +392,11 @@ impl Machine {
         let process = self.process.as_ref()?;
         let alive = process.dies_at.is_none_or(|at| at > now);
         (alive && process.up_at <= now).then_some(process.run.as_str())
+    }
+
+    /// Whether its process is found to be ready once it is up.
+    pub(crate) fn gets_ready(&self) -> bool {
+        self.checksum().is_none_or(|config| !self.habits.never_ready.contains(config))
     }
 
     /// When the process is up, in the simulated time.

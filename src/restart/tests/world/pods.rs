@@ -274,6 +274,7 @@ impl SimPod {
                 && self.unready_since(now).is_none()
                 && self.machine.up(now).is_some()
                 && !self.machine.is_silent()
+                && self.machine.gets_ready()
                 && !self.terminating
                 && !self.sidecar_crashes,
             terminating: self.terminating,
