@@ -18,6 +18,7 @@ mod progress;
 mod properties;
 mod recovering;
 mod releases;
+mod resumed;
 mod saved;
 mod scenario;
 mod schema;

@@ -131,6 +131,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "reachable"] => driver.world.engine.unreachable = false,
+        ["engine", "refuses", "writes"] => driver.world.engine.read_only = true,
+        ["engine", "takes", "writes"] => driver.world.engine.read_only = false,
         ["engine", "is", "another", "cluster"] => driver.world.engine.uuid = "uuid-of-b".into(),
         ["another", "client", "sets", "allocation", to] => {
             driver.world.engine.allocation.setting.transient = Some(to.into());

@@ -45,6 +45,8 @@ pub(crate) struct Searching {
     records: BTreeMap<String, Announced>,
     /// Its API is unreachable.
     pub(crate) unreachable: bool,
+    /// It refuses what would change the cluster (`cluster.blocks.read_only`), and can be read.
+    pub(crate) read_only: bool,
 }
 
 /// The id of a node; it survives restarts.
@@ -69,6 +71,7 @@ impl Searching {
             keeps_records: false,
             records: BTreeMap::new(),
             unreachable: false,
+            read_only: false,
         }
     }
 
@@ -141,9 +144,9 @@ impl Searching {
         self.joined.contains_key(node)
     }
 
-    /// Whether it can answer a request that changes the cluster.
+    /// Whether it accepts a request that changes the cluster.
     fn takes_writes(&self) -> bool {
-        self.master.is_some() && !self.unreachable
+        self.master.is_some() && !self.unreachable && !self.read_only
     }
 
     pub(crate) fn tighten(&mut self, value: &str, marker: Marker) -> bool {
