@@ -9,6 +9,7 @@ mod forecasts;
 mod formats;
 mod given_up_updates;
 mod ignored_changes;
+mod known_starts;
 mod laws;
 mod ledger_changes;
 pub(crate) mod lint;
