@@ -1,26 +1,38 @@
 //! The starts that can be sent while the apiserver or the engine does not answer: all that they say is
 //! in the ledger that was written last, so a later leader sends the same ones.
 
-use super::answers::was_refused;
+use super::answers::{is_opposite, is_overtaken, was_refused};
 use super::debts;
+use super::member::abort::{compensation_for, start_of_compensation};
 use super::member::start::start_of;
 use super::member::update::step_of;
 use crate::{Action, Ledger, Manager, Member, Step, Strategy, UpdateStep};
-use stayput_api::State;
+use stayput_api::{RequestKind, State};
 
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
-/// `manager` reads a manager's status by the uid of its pod; none if it is not known.
-pub fn starts_in_ledger(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> Vec<Action> {
+/// `rollback`: whether nodes are brought back on their last good config. `manager` reads a manager's status by
+/// the uid of its pod; none if it is not known.
+pub fn starts_in_ledger(
+    ledger: &Ledger,
+    rollback: bool,
+    manager: impl Fn(&str) -> Option<Manager>,
+) -> Vec<Action> {
     let planned = startable(ledger).filter_map(|member| {
         let manager = manager(&member.pod_uid)?;
         planned_start(member, &manager)
+    });
+    let strategy = ledger.restart.as_ref().map(|restart| restart.request.strategy);
+    let rollback = rollback || strategy == Some(Strategy::Coordinated);
+    let back = ledger.members().filter_map(|member| {
+        let manager = manager(&member.pod_uid)?;
+        start_back(member, &manager, rollback)
     });
     let owed = ledger.debts.start.iter().filter_map(|debt| {
         let manager = manager(&debt.pod_uid)?;
         let is_due = manager.state == State::Stopped && manager.sequence < debt.sequence;
         is_due.then(|| debts::start_of(debt))
     });
-    planned.chain(owed).collect()
+    planned.chain(back).chain(owed).collect()
 }
 
 /// Uids of the pods whose managers have decided on a stop of this ledger, and whose start comes next: it
@@ -56,6 +68,30 @@ fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
         && manager.state == State::Stopped
         && manager.mounted == member.expected;
     is_due.then(|| start_of(member))
+}
+
+/// The start of a member that is brought back, if it would be decided on in the same way now: another config
+/// or a stop before it is written to the ledger first. Its engine is down, and the last request that its
+/// manager has decided on was ours.
+fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Action> {
+    let back = member.compensation.as_ref().filter(|_| member.step == Step::Aborting)?;
+    let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
+    let may_start = is_down && step_of(member) <= UpdateStep::Restart;
+    let is_due = may_start
+        && match back.stop_sequence {
+            Some(stop) => {
+                let is_ours = !is_opposite(manager, stop, RequestKind::Stop);
+                manager.sequence == stop && is_ours && !was_refused(manager, stop)
+            }
+            None => {
+                let ours = [member.stop_sequence, member.start_sequence];
+                let now = compensation_for(member, Some(manager), rollback, false);
+                ours.contains(&manager.sequence)
+                    && !is_overtaken(manager, member)
+                    && (now.stop_sequence, now.config) == (None, back.config)
+            }
+        };
+    is_due.then(|| start_of_compensation(member, back))
 }
 
 /// Whether the stop of this member was the last request that its manager has decided on. A pod that

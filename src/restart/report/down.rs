@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
-use crate::{Ledger, Manager, Pod, Policy, Restart, Snapshot, Time};
+use crate::{Ledger, Manager, Member, Pod, Policy, Restart, Snapshot, Step, Time};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -36,6 +36,7 @@ pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a> {
     let index = Index::new(snapshot);
     let under_way = member_pods::under_way(snapshot);
+    let members = member_pods::by_pod(snapshot);
     let kept = &snapshot.ledger.kept_stopped;
     let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
     let retrying = snapshot.ledger.restart.as_ref().filter(|restart| {
@@ -52,7 +53,7 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a
         .filter_map(|pod| {
             let retrying = retrying.filter(|_| under_way.contains(pod.uid.as_str()));
             let (code, message) = why(&index, &Commands { snapshot, pod, retrying })?;
-            let needs_a_person = needs_a_person(snapshot, pod);
+            let needs_a_person = needs_a_person(snapshot, &members, pod);
             let down = Down { node: pod.node.clone(), code, message, needs_a_person };
             Some((pod.uid.as_str(), down))
         })
@@ -64,11 +65,18 @@ pub(super) fn wait_for_a_person(down: &DownNodes<'_>) -> bool {
     down.values().any(|one| one.needs_a_person)
 }
 
-/// Whether nobody starts its engine: neither its manager, nor a restart that is under way or queued, nor
-/// a start that is owed.
-fn needs_a_person(snapshot: &Snapshot, pod: &Pod) -> bool {
-    let Ledger { restart, queued, debts, .. } = &snapshot.ledger;
+/// Whether nobody starts its engine: neither its manager, nor a restart that it has a part in, under way or
+/// queued, nor a start that is owed.
+fn needs_a_person(snapshot: &Snapshot, members: &BTreeMap<&str, &Member>, pod: &Pod) -> bool {
+    let Ledger { queued, debts, .. } = &snapshot.ledger;
     let is_owed = debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    let has_its_turn =
+        members.get(pod.uid.as_str()).is_some_and(|member| member.step != Step::Finished);
+    // Its role and zone are not known while it is down.
+    let is_meant = queued.as_ref().is_some_and(|request| {
+        let nodes = &request.target.nodes;
+        nodes.is_empty() || nodes.contains(&pod.node)
+    });
     let Ok(manager) = Index::manager_of(pod) else { return false };
     let is_held = match manager.state {
         State::Failed | State::Stuck => true,
@@ -77,7 +85,7 @@ fn needs_a_person(snapshot: &Snapshot, pod: &Pod) -> bool {
             false
         }
     };
-    is_held && !is_owed && restart.is_none() && queued.is_none()
+    is_held && !is_owed && !has_its_turn && !is_meant
 }
 
 /// The first of them in a sentence each; none if no node is down.

@@ -28,7 +28,8 @@ pub(super) async fn send_starts(cx: &mut Context, cluster: &SearchCluster, spec:
         .into_iter()
         .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))
         .collect();
-    let starts = starts_in_ledger(&ledger, |uid| managers.get(uid).cloned());
+    let rollback = spec.checked.policy.rollback;
+    let starts = starts_in_ledger(&ledger, rollback, |uid| managers.get(uid).cloned());
     if starts.is_empty() {
         return;
     }

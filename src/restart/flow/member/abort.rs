@@ -246,12 +246,17 @@ fn start_back(
     {
         return turn;
     }
-    Turn::act(Action::Start {
+    Turn::act(start_of_compensation(member, back))
+}
+
+/// The start that brings a member back.
+pub(in crate::flow) fn start_of_compensation(member: &Member, back: &Compensation) -> Action {
+    Action::Start {
         uid: member.pod_uid.clone(),
         sequence: back.start_sequence,
         checksum: None,
         config: back.config,
-    })
+    }
 }
 
 /// The start of a compensation was refused: the engine is in another state than expected, or has no

@@ -56,14 +56,18 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
     }
 }
 
-/// A turn that still waits when the time of a phase is over: the member is brought back instead.
+/// A turn that still waits, or is still asked for, when the time of a phase is over: the member is brought
+/// back instead. What cannot be undone then either is a debt.
 fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
-    if let Turn::Wait(blocker) = &turn
-        && is_over_time(context, member, 1)
-    {
-        return Turn::Abort(format!("its slot could not be given back: {}", blocker.message));
+    let why = match &turn {
+        Turn::Wait(blocker) | Turn::Act(_, Some(blocker)) => blocker.message.as_str(),
+        Turn::Act(_, None) => "its manager does not take our start",
+        Turn::Change(..) | Turn::GiveBack(_) | Turn::Abort(_) | Turn::Finish(..) => return turn,
+    };
+    match is_over_time(context, member, 1) {
+        true => Turn::Abort(format!("its slot could not be given back: {why}")),
+        false => turn,
     }
-    turn
 }
 
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.

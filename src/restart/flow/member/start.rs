@@ -41,6 +41,10 @@ pub(super) fn start(
     if runs_as_expected(manager, member) {
         // We or the apiserver were away, and the manager has started its engine by itself.
         if is_over_time(context, member, 1) {
+            if had_its_time(context, member, manager) {
+                let state = describe_state(manager);
+                return Turn::Abort(format!("its manager does not take our start: {state}"));
+            }
             // Nobody has looked at it meanwhile: its time to come back begins now.
             let mut seen = member.clone();
             seen.since = context.snapshot.now;
@@ -73,6 +77,19 @@ pub(super) fn start(
         Err(turn) => turn,
         Ok(()) => send_start(member),
     }
+}
+
+/// Whether an engine that its manager has started by itself has been looked at for the time of a phase: one
+/// that serves for so long, and one that does not since its last process ended.
+fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bool {
+    if let Some(since) = manager.ready_since {
+        return context.snapshot.now.since(since) >= context.policy.phase_timeout;
+    }
+    let ended = manager.last_exit.as_ref().and_then(|exit| exit.ended);
+    ended.is_none_or(|at| {
+        let ours = i128::from(at.0) - i128::from(manager.clock_ahead) * 1000;
+        ours < i128::from(member.since.0)
+    })
 }
 
 /// Our start of a member, on what it is expected to be started with.

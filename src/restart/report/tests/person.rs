@@ -2,7 +2,9 @@
 
 use super::standard::standard;
 use super::{condition, manager, shown, three, under_way, waits};
-use crate::{AllocationBefore, AllocationDebt, Code, Request, Snapshot, StartDebt, Step, Unknown};
+use crate::{
+    AllocationBefore, AllocationDebt, Code, Request, Snapshot, StartDebt, Step, Target, Unknown,
+};
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// A cluster whose `logs-1` is in this state, as requested.
@@ -62,6 +64,28 @@ fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
         update: None,
     });
     assert_eq!(standard(&shown(&owed, &[]))[1], ("True", "Debts"));
+}
+
+#[test]
+fn a_person_is_waited_for_if_the_restart_is_for_other_nodes() {
+    let failed = || with_one_in(State::Failed, Desired::Running);
+    let mut others = failed();
+    others.ledger.restart = under_way().ledger.restart;
+    others.ledger.restart.as_mut().unwrap().members.remove(1);
+    assert_eq!(standard(&shown(&others, &[])), A_PERSON);
+    // Its part in it is over.
+    let mut over = failed();
+    over.ledger.restart = under_way().ledger.restart;
+    over.ledger.restart.as_mut().unwrap().members[1].step = Step::Finished;
+    assert_eq!(standard(&shown(&over, &[])), A_PERSON);
+    let queued_for = |node: &str| {
+        let mut snapshot = failed();
+        let target = Target { nodes: vec![node.to_owned()], ..Target::default() };
+        snapshot.ledger.queued = Some(Request { target, ..Request::default() });
+        shown(&snapshot, &[])
+    };
+    assert_eq!(standard(&queued_for("logs-0")), A_PERSON);
+    assert_eq!(standard(&queued_for("logs-1")), BY_ITSELF);
 }
 
 #[test]

@@ -143,6 +143,7 @@ scenarios! {
     engine_hangs_in_its_slot
     engine_will_not_start
     finalizer_leaves
+    gives_back_in_vain
     gate
     gate_after
     gate_after_superseded

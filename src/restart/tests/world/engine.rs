@@ -144,7 +144,7 @@ impl Searching {
         self.joined.contains_key(node)
     }
 
-    /// Whether it can answer a request that changes the cluster.
+    /// Whether it accepts a request that changes the cluster.
     fn takes_writes(&self) -> bool {
         self.master.is_some() && !self.unreachable && !self.refuses_writes
     }

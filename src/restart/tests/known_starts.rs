@@ -1,0 +1,232 @@
+//! Which starts are sent while the apiserver does not answer: one ledger and one status of a manager a row.
+
+use super::scenario::moment;
+use crate::{
+    Action, Compensation, LastRequest, Ledger, Manager, Member, MemberUpdate, PodUpdate, StartDebt,
+    Step, Strategy, UpdateStep, starts_in_ledger,
+};
+use stayput_api::{
+    ConfigChoice::{self, LastGood, Mounted},
+    Desired, RequestKind, State,
+};
+
+/// A member under way whose manager has stopped its engine: stop 2, start 4.
+fn stopped() -> (Ledger, Manager) {
+    let (snapshot, _) = moment(&[
+        "one node",
+        "policy allowOutage",
+        "change config logs-0 v2",
+        "request rolling r1",
+        "run until logs-0 is stopped",
+    ]);
+    let manager = snapshot.pods[0].manager.clone().expect("it answers");
+    assert_eq!((manager.sequence, manager.state), (2, State::Stopped));
+    (snapshot.ledger, manager)
+}
+
+fn member(ledger: &mut Ledger) -> &mut Member {
+    &mut ledger.restart.as_mut().expect("it is under way").members[0]
+}
+
+fn back(ledger: &mut Ledger, stop: Option<u64>, start: u64, config: ConfigChoice) {
+    let member = member(ledger);
+    member.step = Step::Aborting;
+    member.compensation = Some(Compensation { stop_sequence: stop, start_sequence: start, config });
+}
+
+fn decided(manager: &mut Manager, sequence: u64, kind: RequestKind, accepted: bool) {
+    manager.sequence = sequence;
+    let by = "stayput-reconciler".to_owned();
+    manager.last_request = Some(LastRequest { sequence, kind, accepted, by });
+}
+
+/// Our start was accepted, and the engine has ended.
+fn failed(manager: &mut Manager) {
+    decided(manager, 4, RequestKind::Start, true);
+    (manager.state, manager.desired) = (State::Failed, Desired::Running);
+}
+
+fn updated(ledger: &mut Ledger) {
+    let update = PodUpdate {
+        from: "logs-1".into(),
+        to: "logs-2".into(),
+        step: UpdateStep::Container,
+        because: vec![],
+        new_container: true,
+        patch: Default::default(),
+    };
+    member(ledger).update = Some(Box::new(MemberUpdate {
+        update,
+        container_id: None,
+        claims: Default::default(),
+        heap: None,
+        given_up_id: None,
+        late_since: None,
+    }));
+}
+
+fn owes(ledger: &mut Ledger, sequence: u64) {
+    let member = ledger.restart.take().expect("it is under way").members.remove(0);
+    ledger.debts.start.push(StartDebt {
+        pod_uid: member.pod_uid,
+        node: member.node,
+        stop_sequence: None,
+        sequence,
+        config: LastGood,
+        absent_since: None,
+        update: None,
+    });
+}
+
+fn coordinated(ledger: &mut Ledger, is_frozen: bool) {
+    let restart = ledger.restart.as_mut().expect("it is under way");
+    restart.request.strategy = Strategy::Coordinated;
+    restart.frozen = is_frozen.then_some(crate::Time(1));
+}
+
+type Case = fn(&mut Ledger, &mut Manager);
+/// Sequence and config of the start, if one is sent.
+type Sent = Option<(u64, ConfigChoice)>;
+
+const CASES: &[(&str, Case, Sent)] = &[
+    ("its stop is done", |_, _| {}, Some((4, Mounted))),
+    ("its stop is not done", |_, is| is.state = State::Stopping, None),
+    ("another config is mounted", |_, is| is.mounted = Some("v3".into()), None),
+    ("its stop was refused", |_, is| decided(is, 2, RequestKind::Stop, false), None),
+    ("its start was decided on", |_, is| decided(is, 4, RequestKind::Start, true), None),
+    ("it waits for its turn", |of, _| member(of).step = Step::Scheduled, None),
+    ("it gives its slot back", |of, _| member(of).step = Step::GivingBack, None),
+    ("its pod is changed first", |of, _| updated(of), None),
+    ("others are not stopped yet", |of, _| coordinated(of, false), None),
+    ("all are stopped", |of, _| coordinated(of, true), Some((4, Mounted))),
+    ("owed", |of, _| owes(of, 9), Some((9, LastGood))),
+    ("owed, and a later request was decided on", |of, _| owes(of, 2), None),
+    (
+        "owed, and it runs",
+        |of, is| {
+            owes(of, 9);
+            is.state = State::Running;
+        },
+        None,
+    ),
+    (
+        "stopped on the way back",
+        |of, is| {
+            back(of, Some(5), 6, LastGood);
+            decided(is, 5, RequestKind::Stop, true);
+        },
+        Some((6, LastGood)),
+    ),
+    (
+        "being stopped on the way back",
+        |of, is| {
+            back(of, Some(5), 6, LastGood);
+            decided(is, 5, RequestKind::Stop, true);
+            is.state = State::Stopping;
+        },
+        None,
+    ),
+    (
+        "somebody has started it on the way back",
+        |of, is| {
+            back(of, Some(5), 6, LastGood);
+            decided(is, 5, RequestKind::Start, true);
+        },
+        None,
+    ),
+    (
+        "not stopped yet on the way back",
+        |of, is| {
+            back(of, Some(5), 6, LastGood);
+            failed(is);
+        },
+        None,
+    ),
+    (
+        "failed, and the way back is written",
+        |of, is| {
+            back(of, None, 5, LastGood);
+            failed(is);
+        },
+        Some((5, LastGood)),
+    ),
+    ("not started in time", |of, _| back(of, None, 5, LastGood), Some((5, LastGood))),
+    (
+        "coordinated, turned back",
+        |of, _| {
+            coordinated(of, false);
+            back(of, None, 5, LastGood);
+        },
+        Some((5, LastGood)),
+    ),
+    ("written for an engine that ran", |of, _| back(of, None, 5, Mounted), None),
+    (
+        "no config was good before",
+        |of, is| {
+            back(of, None, 5, Mounted);
+            is.last_good = None;
+        },
+        Some((5, Mounted)),
+    ),
+    (
+        "the last good config is not there any more",
+        |of, is| {
+            back(of, None, 5, LastGood);
+            is.last_good = None;
+        },
+        None,
+    ),
+    (
+        "somebody else was first on the way back",
+        |of, is| {
+            back(of, None, 5, LastGood);
+            decided(is, 8, RequestKind::Stop, true);
+        },
+        None,
+    ),
+    (
+        "a person has stopped it before our stop",
+        |of, is| {
+            back(of, None, 5, LastGood);
+            decided(is, 1, RequestKind::Stop, true);
+        },
+        None,
+    ),
+    (
+        "its pod is set back first",
+        |of, _| {
+            updated(of);
+            back(of, None, 5, LastGood);
+        },
+        None,
+    ),
+];
+
+fn sent(ledger: &Ledger, rollback: bool, manager: &Manager) -> Sent {
+    let starts = starts_in_ledger(ledger, rollback, |_| Some(manager.clone()));
+    let starts: Vec<_> = starts
+        .iter()
+        .map(|action| match action {
+            Action::Start { sequence, config, .. } => (*sequence, *config),
+            other => panic!("no start: {other:?}"),
+        })
+        .collect();
+    assert!(starts.len() < 2, "{starts:?}");
+    starts.first().copied()
+}
+
+#[test]
+fn only_what_the_next_plan_would_send_without_a_write() {
+    let (ledger, mut manager) = stopped();
+    manager.last_good = Some("v1".into());
+    for (name, change, expected) in CASES {
+        let (mut ledger, mut manager) = (ledger.clone(), manager.clone());
+        change(&mut ledger, &mut manager);
+        assert_eq!(sent(&ledger, true, &manager), *expected, "{name}");
+        assert!(starts_in_ledger(&ledger, true, |_| None).is_empty(), "{name}: nobody answers");
+    }
+    let (mut without, mut manager) = (ledger, manager);
+    back(&mut without, None, 5, Mounted);
+    failed(&mut manager);
+    assert_eq!(sent(&without, false, &manager), Some((5, Mounted)));
+}
