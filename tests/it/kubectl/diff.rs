@@ -168,11 +168,11 @@ async fn what_secrets_and_config_maps_ask_for_is_known_from_the_status() {
     assert_eq!(
         fixture.succeeds("diff").await,
         "\
-POD      STEP        KEPT                                FIELD                           FROM   TO
+POD      STEP        KEPT                                  FIELD                           FROM   TO
 logs-0   restart     container, pod, address and volumes   the config                      -      -
-         (relabel)                                       metadata.labels.team            -      a
-logs-1   relabel     the engine's process                metadata.labels.team            -      a
-logs-2   container   pod, address and volumes            ConfigMap logs, key A, in env   -      -
+         (relabel)                                         metadata.labels.team            -      a
+logs-1   relabel     the engine's process                  metadata.labels.team            -      a
+logs-2   container   pod, address and volumes              ConfigMap logs, key A, in env   -      -
 "
     );
 }
