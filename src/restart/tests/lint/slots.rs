@@ -83,7 +83,9 @@ fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> 
         return None;
     }
     let disabled = |predicate| facts.is_disabled(predicate);
-    if !facts.policy.allow_outage
+    // What is not known is no reason to give a slot back.
+    if engine.shards.is_ok()
+        && !facts.policy.allow_outage
         && !restart.request.allow_outage
         && !disabled(Predicate::StartedReplica)
         && let Some(shard) =

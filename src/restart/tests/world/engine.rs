@@ -145,7 +145,7 @@ impl Searching {
     }
 
     /// Whether it accepts a request that changes the cluster.
-    fn takes_writes(&self) -> bool {
+    pub(crate) fn takes_writes(&self) -> bool {
         self.master.is_some() && !self.unreachable && !self.refuses_writes
     }
 
