@@ -1,5 +1,4 @@
-//! "While the engine runs on" of `docs/upgrade.md`, word for word: another version of the manager in a pod
-//! of `inject`.
+//! `docs/upgrade.md`, word for word: the CRD, and another version of the manager in a pod of `inject`.
 
 use std::fs::File;
 use std::process::Command;
@@ -11,19 +10,22 @@ use super::nodes::observe_all;
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::image::Image;
 
-/// The document's section with blocks.
-const SECTION: &str = "The managers";
+/// The document's sections with blocks.
+const CRD: &str = "In this order";
+const MANAGERS: &str = "The managers";
 
 /// Needs an injected `logs-0`.
 pub(super) fn upgrade_the_manager(fixture: &Fixture) {
-    let document = Document::read(fixture, "upgrade.md", &[SECTION]);
+    let document = Document::read(fixture, "upgrade.md", &[CRD, MANAGERS]);
+    let printed = document.section(CRD);
+    assert!(printed.contains("serverside-applied"), "{printed}");
     load(fixture);
     // A config proves itself in a minute. Until then it is refused; then the program is the same.
     let upgrade = "kubectl --namespace search exec logs-0 -- /stayput/stayput upgrade";
     fixture.people.run(&format!("until {upgrade}; do sleep 2; done"));
     let node = || observe_all(fixture, STAYPUT).remove("logs-0").expect("it is there");
     let before = node();
-    let printed = document.section(SECTION);
+    let printed = document.section(MANAGERS);
     assert!(printed.contains("version 0.2.0 has taken over from version 0.1.0"), "{printed}");
     let after = node();
     assert_eq!(after.status["manager"]["version"], "0.2.0", "{:#}", after.status);
