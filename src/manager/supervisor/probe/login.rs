@@ -60,7 +60,8 @@ fn header(content: &[u8]) -> Option<HeaderValue> {
 
 /// The only line of a file. Editors and `echo` add a newline; a password may end with a space.
 fn line(content: &[u8]) -> Option<&str> {
-    let line = std::str::from_utf8(content).ok()?.trim_end_matches(['\r', '\n']);
+    let line = content.strip_suffix(b"\n").unwrap_or(content);
+    let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)).ok()?;
     (!line.contains(char::is_control)).then_some(line)
 }
 
@@ -90,7 +91,9 @@ mod tests {
         assert_eq!(text("elastic:a:b ü\r\n".as_bytes()), basic);
         assert_eq!(text(b"ApiKey aWQ6a2V5\n").as_deref(), Some("ApiKey aWQ6a2V5"));
         assert_eq!(text(b"bearer a.b.c").as_deref(), Some("bearer a.b.c"));
-        for bad in [&b""[..], b"\n", b"secret", b":secret", b"a:b\nc:d", b"ApiKey ", b"a:\xff"] {
+        for bad in
+            [&b""[..], b"\n", b"secret", b":secret", b"a:b\nc:d", b"a:b\n\n", b"ApiKey ", b"a:\xff"]
+        {
             assert_eq!(text(bad), None, "{bad:?}");
         }
         let debug = format!("{:?}", header(b"elastic:secret"));
