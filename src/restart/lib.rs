@@ -98,8 +98,7 @@ pub fn changes_to_come(snapshot: &Snapshot, policy: &Policy) -> Known<u32> {
             return Err(unknown.clone());
         }
         let context = Context::new(snapshot, policy);
-        let updates = flow::updates_to_come(&context).filter(|pod| pod.leaving.is_none());
-        pending.extend(updates.map(|pod| pod.uid.as_str()));
+        pending.extend(flow::updates_to_come(&context).map(|pod| pod.uid.as_str()));
     }
     Ok(u32::try_from(pending.len()).unwrap_or(u32::MAX))
 }

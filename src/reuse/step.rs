@@ -27,6 +27,11 @@ pub enum UpdateStep {
 }
 
 impl UpdateStep {
+    /// Whether it is carried out by a restart of the node.
+    pub fn is_of_a_restart(self) -> bool {
+        (Self::Restart..Self::Move).contains(&self)
+    }
+
     /// The name that people and programs read.
     pub fn name(self) -> &'static str {
         match self {

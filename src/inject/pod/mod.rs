@@ -173,7 +173,7 @@ pub(crate) fn volume_mounts(with_config: bool, ready: &Ready) -> Vec<Value> {
     all.push(mount("stayput"));
     all.push(json!({ "name": "stayput-state", "mountPath": "/stayput-state" }));
     all.extend([mount("stayput-tls"), mount("stayput-jwks")]);
-    all.extend(ready.mounts().into_iter().map(|at| mount(at.trim_start_matches('/'))));
+    all.extend(ready.mounts().into_iter().map(mount));
     all
 }
 

@@ -25,8 +25,8 @@ pub struct Reached {
 /// How it is reached. A probe of the engine says so; one of the manager is on another port.
 pub(crate) fn reached(container: &Value) -> Reached {
     let probe = probe_of_engine(container).unwrap_or(&Value::Null);
-    let asked = variable(container, "STAYPUT_READY").unwrap_or_default();
-    let is_set = |value: &str| TLS.iter().any(|name| variable(container, name) == Some(value));
+    let asked = value_of(container, "STAYPUT_READY").unwrap_or_default();
+    let is_set = |value: &str| TLS.iter().any(|name| value_of(container, name) == Some(value));
     let has_tls = match () {
         () if is_plain(container) || asked.starts_with("http://") => Some(false),
         () if has_no_security(container) || is_set("false") => Some(false),
@@ -47,7 +47,7 @@ pub(super) fn lets_everybody_in(container: &Value) -> bool {
 }
 
 fn has_no_security(container: &Value) -> bool {
-    WITHOUT_SECURITY.iter().any(|(name, value)| variable(container, name) == Some(value))
+    WITHOUT_SECURITY.iter().any(|(name, value)| value_of(container, name) == Some(value))
 }
 
 /// Whether the kubelet asks the engine without TLS.
@@ -61,9 +61,13 @@ fn probe_of_engine(container: &Value) -> Option<&Value> {
     (probe.is_object() && probe["port"] != "stayput").then_some(probe)
 }
 
-fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
-    let mut all = container["env"].as_array()?.iter();
-    all.find(|variable| variable["name"] == name)?["value"].as_str()
+/// The container's variable with this name.
+pub(super) fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
+    container["env"].as_array()?.iter().find(|variable| variable["name"] == name)
+}
+
+fn value_of<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
+    variable(container, name)?["value"].as_str()
 }
 
 fn port(container: &Value, port: &Value) -> Option<u16> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::reached::{Reached, lets_everybody_in};
+use super::reached::{Reached, lets_everybody_in, variable};
 use crate::finding::Found;
 use crate::options::Options;
 use crate::probe::{Authority, Login};
@@ -12,9 +12,9 @@ use crate::probe::{Authority, Login};
 const URL: &str = "STAYPUT_READY";
 const LOGIN: &str = "STAYPUT_READY_AUTH";
 const AUTHORITY: &str = "STAYPUT_READY_CA";
-/// Where the Secrets are mounted, and the names of their volumes behind the `/`.
-const LOGIN_AT: &str = "/stayput-ready-auth";
-const AUTHORITY_AT: &str = "/stayput-ready-ca";
+/// The volumes of the Secrets. Each is mounted at its name.
+const LOGIN_VOLUME: &str = "stayput-ready-auth";
+const AUTHORITY_VOLUME: &str = "stayput-ready-ca";
 
 /// What is asked, and with which Secrets.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,10 +79,6 @@ pub(crate) fn sets_authority(container: &Value) -> bool {
 pub(crate) fn health(has_tls: bool, port: u16) -> String {
     let scheme = if has_tls { "https" } else { "http" };
     format!("{scheme}://127.0.0.1:{port}/_cluster/health")
-}
-
-fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
-    container["env"].as_array()?.iter().find(|variable| variable["name"] == name)
 }
 
 fn only_the_port(asked: Asked<'_>) -> Found {
@@ -173,25 +169,26 @@ impl Ready {
     /// The variables of `stayput run`.
     pub(super) fn variables(&self) -> Vec<Value> {
         let value = |name: &str, value: String| json!({ "name": name, "value": value });
-        let login = self.login.as_ref().map(|login| value(LOGIN, login.path(LOGIN_AT)));
+        let at = |volume: &str| format!("/{volume}");
+        let login = self.login.as_ref().map(|one| value(LOGIN, one.path(&at(LOGIN_VOLUME))));
         let authority = self.authority.as_ref();
-        let authority = authority.map(|one| value(AUTHORITY, one.path(AUTHORITY_AT)));
+        let authority = authority.map(|one| value(AUTHORITY, one.path(&at(AUTHORITY_VOLUME))));
         [value(URL, self.url.clone())].into_iter().chain(login).chain(authority).collect()
     }
 
-    /// Where the Secrets are mounted.
+    /// The names of the volumes.
     pub(super) fn mounts(&self) -> Vec<&'static str> {
-        let login = self.login.as_ref().map(|_| LOGIN_AT);
-        login.into_iter().chain(self.authority.as_ref().map(|_| AUTHORITY_AT)).collect()
+        let login = self.login.as_ref().map(|_| LOGIN_VOLUME);
+        login.into_iter().chain(self.authority.as_ref().map(|_| AUTHORITY_VOLUME)).collect()
     }
 
     pub(super) fn volumes(&self) -> Vec<Value> {
-        let named = |at: &str, mut volume: Value| {
-            volume["name"] = json!(at.trim_start_matches('/'));
+        let named = |name: &str, mut volume: Value| {
+            volume["name"] = json!(name);
             volume
         };
-        let login = self.login.as_ref().map(|login| named(LOGIN_AT, login.volume()));
-        let authority = self.authority.as_ref().map(|one| named(AUTHORITY_AT, one.volume()));
+        let login = self.login.as_ref().map(|login| named(LOGIN_VOLUME, login.volume()));
+        let authority = self.authority.as_ref().map(|one| named(AUTHORITY_VOLUME, one.volume()));
         login.into_iter().chain(authority).collect()
     }
 }

@@ -89,8 +89,7 @@ fn with_content(mut update: Update, report: Option<&NodeReport>) -> Update {
     else {
         return update;
     };
-    let is_of_content = (UpdateStep::Restart..UpdateStep::Move).contains(&step);
-    if !is_of_content || step <= update.step {
+    if !step.is_of_a_restart() || step <= update.step {
         return update;
     }
     let is_of_template =

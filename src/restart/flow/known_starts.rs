@@ -3,7 +3,7 @@
 
 use super::answers::{is_opposite, is_overtaken, was_refused};
 use super::debts;
-use super::member::abort::{compensation_for, start_of_compensation};
+use super::member::abort::{compensation_for, rolls_back, start_of_compensation};
 use super::member::start::start_of;
 use super::member::update::step_of;
 use crate::{Action, Ledger, Manager, Member, Step, Strategy, UpdateStep};
@@ -21,8 +21,7 @@ pub fn starts_in_ledger(
         let manager = manager(&member.pod_uid)?;
         planned_start(member, &manager)
     });
-    let strategy = ledger.restart.as_ref().map(|restart| restart.request.strategy);
-    let rollback = rollback || strategy == Some(Strategy::Coordinated);
+    let rollback = rolls_back(rollback, ledger);
     let back = ledger.members().filter_map(|member| {
         let manager = manager(&member.pod_uid)?;
         start_back(member, &manager, rollback)

@@ -79,27 +79,29 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} shard cop{} {what}", if count == 1 { "y" } else { "ies" })
 }
 
-/// What the engine is doing, by its health. Of the copies that are made, the first one is named: where
-/// to look if that never ends.
+/// The copies that are being made, and the first of them: where to look if that never ends.
+fn initializing(engine: &Engine, health: &Health) -> Option<String> {
+    let count = health.initializing;
+    let mut text = (count > 0).then(|| counted(count, "initializing"))?;
+    if let Ok(shards) = &engine.shards
+        && let Some((copy, node)) = shards.first_initializing()
+    {
+        let the_first = if count == 1 { "it" } else { "the first" };
+        text += &format!(", {the_first} is shard {} of {} on {node}", copy.shard, copy.index);
+    }
+    Some(text)
+}
+
+/// What the engine is doing, by its health.
 fn movements(engine: &Engine, health: &Health) -> Vec<String> {
     let counts = [
-        (health.initializing, "initializing"),
         (health.relocating, "relocating"),
         (health.delayed, "delayed"),
         (health.in_flight_fetch, "not found yet"),
     ];
-    let mut found: Vec<String> = counts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| counted(count, what))
-        .collect();
-    if health.initializing > 0
-        && let Ok(shards) = &engine.shards
-        && let Some((copy, node)) = shards.first_initializing()
-    {
-        let the_first = if health.initializing == 1 { "it" } else { "the first" };
-        found[0] += &format!(", {the_first} is shard {} of {} on {node}", copy.shard, copy.index);
-    }
+    let others = counts.into_iter().filter(|(count, _)| *count > 0);
+    let others = others.map(|(count, what)| counted(count, what));
+    let mut found: Vec<String> = initializing(engine, health).into_iter().chain(others).collect();
     if health.timed_out {
         found.push("its queue of tasks is not empty".to_owned());
     }

@@ -1,6 +1,7 @@
 //! Changes of nodes that come before nodes leave: also those that wait for their time, and none that
 //! waits for a person.
 
+use super::given_up_updates::given_up;
 use super::scenario::moment;
 use crate::{Action, Policy, Snapshot, Unknown, annotation, changes_to_come, plan};
 
@@ -41,17 +42,7 @@ fn a_template_that_is_not_carried_out_is_not_to_come() {
 
 #[test]
 fn a_template_that_was_given_up_is_not_to_come_and_says_so_outside_of_the_windows() {
-    let (mut snapshot, policy) = moment(&[
-        "three nodes",
-        "policy phaseTimeout 5m",
-        ALL,
-        "no room for new pods",
-        "template logs-* affinity=b",
-        "run until restart begins",
-        "run until restart is over",
-        "room for logs-2",
-        "run 2m",
-    ]);
+    let (mut snapshot, policy) = given_up();
     let waits = snapshot.pods.iter().filter(|pod| matches!(pod.update, Ok(Some(_)))).count();
     assert_eq!(waits, 2, "{:#?}", snapshot.pods);
     assert_eq!(changes_to_come(&snapshot, &policy), Ok(0));

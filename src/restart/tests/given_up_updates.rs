@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// The new pod of logs-2 was not scheduled in time, and is up now; the other two were left as they are.
-fn given_up() -> (Snapshot, Policy) {
+pub(super) fn given_up() -> (Snapshot, Policy) {
     moment(&[
         "three nodes",
         "policy phaseTimeout 5m",

@@ -14,9 +14,12 @@ use crate::flow::answers::{
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::allocation::tighten;
 use crate::flow::member::{
-    changes_of, give_back, mounted::until_mounted, replaced, stop::resume_on,
+    changes_of, give_back,
+    mounted::{until_mounted, why_not_mounted},
+    replaced,
+    stop::resume_on,
 };
-use crate::flow::observed::{expected_now, is_over_time, not_paused};
+use crate::flow::observed::{is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
@@ -176,17 +179,16 @@ fn not_prepared(context: &Context<'_>, member: &Member) -> Option<String> {
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Some("its pod is gone".into());
     };
-    let checked = context.index.manager(&member.pod_uid).and_then(|manager| {
-        if manager.sequence < member.stop_sequence {
-            preflight(pod)?;
-        }
-        Ok(expected_now(pod, manager)? == manager.mounted)
-    });
-    match checked {
-        Err(blocker) => Some(blocker.message),
-        Ok(false) => Some("the new config was not mounted".into()),
-        Ok(true) => None,
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker) => return Some(blocker.message),
+    };
+    if manager.sequence < member.stop_sequence
+        && let Err(blocker) = preflight(pod)
+    {
+        return Some(blocker.message);
     }
+    why_not_mounted(pod, manager)
 }
 
 /// The engine came back by itself on a config that has been replaced since. Without another stop it

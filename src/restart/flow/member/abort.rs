@@ -213,7 +213,7 @@ fn better(
     manager: &Manager,
 ) -> Compensation {
     let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
-    compensation_for(member, Some(manager), rolls_back(context, ledger), is_due)
+    compensation_for(member, Some(manager), rolls_back(context.policy.rollback, ledger), is_due)
 }
 
 /// Whether the engine must be stopped because its pod is to be changed back, which was not known
@@ -281,11 +281,10 @@ fn after_refusal(
 }
 
 /// Whether members are brought back to the last good config: a coordinated restart turns back as a
-/// whole, whatever the policy sets for single nodes.
-fn rolls_back(context: &Context<'_>, ledger: &Ledger) -> bool {
+/// whole, whatever the policy sets for single nodes (`rollback`).
+pub(in crate::flow) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
     let restart = ledger.restart.as_ref();
-    context.policy.rollback
-        || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
+    rollback || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
 }
 
 /// Another compensation, with sequences above those of the first.

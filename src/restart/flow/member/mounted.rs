@@ -13,6 +13,16 @@ use stayput_api::checksum::short;
 /// have read an old version of the Secret.
 const NUDGE_AGAIN: u64 = 10_000;
 
+/// Why a node could not be stopped, if the sources' config was not mounted in it.
+pub(in crate::flow) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
+    match expected_now(pod, manager) {
+        Err(blocker) => Some(blocker.message),
+        Ok(expected) => {
+            (expected != manager.mounted).then(|| "the new config was not mounted".into())
+        }
+    }
+}
+
 /// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
 /// request with the old checksum may have been sent already; then its sequence is replaced as well.
 pub(in crate::flow) fn until_mounted(

@@ -2,12 +2,12 @@
 //! rules again, then the stop.
 
 use super::last_check::{may_stop, why_not};
-use super::mounted::until_mounted;
+use super::mounted::{until_mounted, why_not_mounted};
 use super::update;
 use crate::context::Context;
 use crate::flow::drain::begin_drain;
 use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
-use crate::flow::observed::{expected_now, is_over_time};
+use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
 use crate::rules::preflight;
@@ -147,12 +147,8 @@ fn why_not_stopped(
     if let Err(blocker) = preflight(pod) {
         return blocker.message;
     }
-    match expected_now(pod, manager) {
-        Err(blocker) => return blocker.message,
-        Ok(expected) if expected != manager.mounted => {
-            return "the new config was not mounted".into();
-        }
-        Ok(_) => {}
+    if let Some(why) = why_not_mounted(pod, manager) {
+        return why;
     }
     match may_stop(context, ledger, restart, pod) {
         Err(blocker) => blocker.message,

@@ -75,12 +75,14 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
 }
 
 /// Of which pods the template is carried out by a restart that was not requested yet, because
-/// something comes first or it is not the time. What waits for a person's word is not among them.
+/// something comes first or it is not the time. What waits for a person's word is not among them, nor is
+/// a node that leaves.
 pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
     let ledger = &context.snapshot.ledger;
     let id = update_id(context);
     context.snapshot.pods.iter().filter(move |pod| {
-        planned_update(context.policy, Strategy::Rolling, pod).is_some()
+        pod.leaving.is_none()
+            && planned_update(context.policy, Strategy::Rolling, pod).is_some()
             && why_left_out(context, ledger, pod).is_none()
             && tried(ledger, &id, pod).is_none()
     })

@@ -110,6 +110,5 @@ impl State {
 
 /// Whether it needs a restart: not one whose pod only gets labels, and not one that leaves.
 fn is_restarted(report: Option<&NodeReport>) -> bool {
-    let step = report.and_then(|report| report.step);
-    step.is_some_and(|step| (UpdateStep::Restart..UpdateStep::Move).contains(&step))
+    report.and_then(|report| report.step).is_some_and(UpdateStep::is_of_a_restart)
 }

@@ -25,8 +25,8 @@ pub(crate) fn planned_update<'a>(
     pod: &'a Pod,
 ) -> Option<&'a PodUpdate> {
     let update = pod.update.as_ref().ok()?.as_ref()?;
-    let is_of_a_restart = (UpdateStep::Restart..UpdateStep::Move).contains(&update.step);
-    let is_allowed = is_of_a_restart && why_not_allowed(policy, pod, update).is_none();
+    let is_allowed =
+        update.step.is_of_a_restart() && why_not_allowed(policy, pod, update).is_none();
     (is_allowed && strategy != Strategy::Coordinated).then_some(update)
 }
 
