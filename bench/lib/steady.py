@@ -8,6 +8,8 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 DOCUMENTS = 500
+# The index begins anew after so many bulks: searches of a growing one take longer and longer.
+BULKS_OF_AN_INDEX = 100
 WORDS = [f"word{number}" for number in range(1000)]
 
 
@@ -17,7 +19,6 @@ class Steady:
     def __init__(self, port, pid):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.pid, self.written = pid, 0
-        self.ask("PUT", "/load", {"settings": {"number_of_shards": 1, "number_of_replicas": 0}})
 
     def measure(self, warm_up, rounds):
         """Documents a second; documents for each second of the engine's processor time, without that of
@@ -35,6 +36,9 @@ class Steady:
     def run(self, rounds):
         bulks, searches = [], []
         for _ in range(rounds):
+            if self.written % (BULKS_OF_AN_INDEX * DOCUMENTS) == 0:
+                self.ask("DELETE", "/load?ignore_unavailable=true", "")
+                self.ask("PUT", "/load", {"settings": {"number_of_shards": 1, "number_of_replicas": 0}})
             bulks.append(self.timed("POST", "/load/_bulk", self.bulk()))
             word = WORDS[self.written // DOCUMENTS % len(WORDS)]
             query = {"query": {"match": {"text": word}}, "aggs": {"n": {"avg": {"field": "number"}}}}

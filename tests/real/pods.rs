@@ -19,6 +19,7 @@ mod opensearch_set;
 mod own_config;
 mod phases;
 mod releases;
+mod secured;
 mod seen;
 mod stateful_set;
 mod templates;

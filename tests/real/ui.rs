@@ -4,6 +4,7 @@
 //! `UPDATE_DOCS=1` writes the pictures in `docs/ui`.
 
 mod accessible;
+mod axe;
 mod browser;
 mod stage;
 
@@ -87,7 +88,7 @@ fn a_restart_is_seen_as_it_happens() {
     let said = tab.value("document.getElementById('news').textContent");
     assert_eq!(said, "Restarting, rolling 4/12 done");
     accessible::check(&mut tab);
-    tab.dark();
+    tab.scheme("dark");
     picture(&mut tab, "restart-dark");
     tab.size(360, 740);
     assert_eq!(tab.value("document.documentElement.scrollWidth <= innerWidth"), true);

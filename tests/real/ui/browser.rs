@@ -127,9 +127,10 @@ impl Tab<'_> {
         self.call("Emulation.setScriptExecutionDisabled", &json!({"value": true}));
     }
 
-    pub(super) fn dark(&mut self) {
-        let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
-        self.call("Emulation.setEmulatedMedia", &dark);
+    /// Light or dark, as the person prefers it.
+    pub(super) fn scheme(&mut self, scheme: &str) {
+        let wanted = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", &wanted);
     }
 
     pub(super) fn size(&mut self, width: u32, height: u32) {

@@ -21,6 +21,15 @@ pub(in crate::kubectl::ui) fn cluster(page: &Page, name: &str, version: u64) -> 
             }
         }
     };
+    // On a narrow screen a table is wider than its section: the keyboard has to reach what scrolls.
+    let with_table = |id: &str, title: &str| {
+        html! {
+            section aria-labelledby={ (id) "-title" } {
+                h2 id={ (id) "-title" } { (title) }
+                div id=(id) tabindex="0" role="group" aria-labelledby={ (id) "-title" } { (part(id)) }
+            }
+        }
+    };
     let events = format!("/clusters/{name}/events?since={version}");
     let body = html! {
         body data-events=(events) {
@@ -40,12 +49,12 @@ pub(in crate::kubectl::ui) fn cluster(page: &Page, name: &str, version: u64) -> 
                     div #legend { (part("legend")) }
                     div #picture { (part(super::PICTURE)) }
                 }
-                (section("nodes", "What nodes wait for"))
+                (with_table("nodes", "What nodes wait for"))
                 div.columns {
                     (section("lines", "As it happens"))
                     (section("debts", "Debts"))
-                    (section("conditions", "Conditions"))
-                    (section("history", "History"))
+                    (with_table("conditions", "Conditions"))
+                    (with_table("history", "History"))
                 }
             }
         }
