@@ -2,6 +2,7 @@
 //! through a Service: what stays of each pod, row by row.
 
 mod given_up;
+mod killed;
 mod read_at_start;
 mod rows;
 mod set_back;
@@ -48,11 +49,7 @@ fn documents_are_written_throughout_and_none_is_lost() {
     let ended = outcomes(ladder.fixture());
     assert_eq!(ended, "done done done rolledBack done aborted done done done done done");
 
-    let count = clients.end();
-    println!("{:?}, {:?}, failing for {:?}", count.writes, count.searches, count.failing);
-    let lost = |number: &u32| ladder.pods[0].ask(&document(*number)).is_none();
-    let lost: Vec<u32> = count.kept.into_iter().filter(lost).collect();
-    assert!(lost.is_empty(), "{lost:?}");
+    ladder.assert_none_lost(clients);
 }
 
 /// The set, its template as it was edited last, and its pods.
@@ -74,6 +71,15 @@ impl Ladder {
 
     fn fixture(&self) -> &Fixture {
         &self.set.fixture
+    }
+
+    /// Ends the clients, and asks for each document whose write was answered.
+    fn assert_none_lost(&self, clients: Clients) {
+        let count = clients.end();
+        println!("{:?}, {:?}, failing for {:?}", count.writes, count.searches, count.failing);
+        let lost = |number: &u32| self.pods[0].ask(&document(*number)).is_none();
+        let lost: Vec<u32> = count.kept.into_iter().filter(lost).collect();
+        assert!(lost.is_empty(), "{lost:?}");
     }
 
     fn container(&mut self) -> &mut Value {
