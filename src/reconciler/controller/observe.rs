@@ -197,7 +197,7 @@ impl Observer {
                 pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
-                pod.update = self.content.added_to(of_template, facts, container);
+                pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);

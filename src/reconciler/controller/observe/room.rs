@@ -80,7 +80,7 @@ impl Rooms {
         for (facts, revision) in due {
             let why_not = match bound.get(&facts.uid) {
                 Some(Err(error)) => Err(unread(facts, error)),
-                Some(Ok(true)) => judge(facts, owners, &places),
+                Some(Ok(true)) => judge(facts, revision, owners, &places),
                 Some(Ok(false)) | None => Ok(None),
             };
             let found = Found {
@@ -155,7 +155,13 @@ async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
     (name, read.await)
 }
 
-fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<Option<String>> {
+fn judge(
+    pod: &Facts,
+    revision: &str,
+    owners: &Owners,
+    places: &BTreeMap<&str, Place>,
+) -> Known<Option<String>> {
+    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
     let Some(name) = node_of(pod) else { return Ok(None) };
     let (node, there) = match places.get(name) {
         Some(Ok((node, there))) => (node, there),
@@ -163,7 +169,11 @@ fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<
         None => return Ok(None),
     };
     let template = owners.wanted_template(pod).map(|template| template["spec"].clone());
-    let wanted = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
+    let of_template = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
+    // Of the same template comes a pod that requests the same.
+    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid));
+    let itself = itself.and_then(|pod| pod.spec.clone()).filter(|_| is_same_template);
+    let wanted = of_template.or(itself);
     let Some(wanted) = wanted else {
         let message = format!("{}: what its new template requests was not read", pod.name);
         return Err(unknown(message));

@@ -104,12 +104,12 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     }
 }
 
-/// The ending of a member whose pod we had made anew. If that still lacks what it was made anew for,
-/// making it anew once more does not help.
+/// The ending of a member whose pod we had made anew. If that is made from another template than it was
+/// made anew for, making it anew once more does not help. What it reads may have changed again since.
 fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
     let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
-    match lacks.filter(|lacks| Some(&lacks.to) == wanted) {
+    match lacks.filter(|lacks| Some(&lacks.to) == wanted && lacks.from != lacks.to) {
         None => Ending::done(),
         Some(lacks) => Ending {
             outcome: Outcome::Aborted,

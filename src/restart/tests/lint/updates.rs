@@ -191,7 +191,7 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
             wrong.push(format!("S3: {node} is done and mounts other volume claims"));
         }
         let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
-        if lacks.is_some_and(|lacks| lacks.to == *to) {
+        if lacks.is_some_and(|lacks| lacks.to == *to && lacks.from != *to) {
             wrong.push(format!("S3: {node} is done and its new pod lacks {to}"));
         }
         return;
