@@ -72,11 +72,14 @@ pub(in crate::flow) fn fix(
     let mut update = update.clone();
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
+    // If they cannot be read, it is not known whether the pod fits either.
+    let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
+        claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
         late_since: None,
     })))
