@@ -82,6 +82,7 @@ pub(super) fn pod(number: usize) -> Pod {
         ignores_change: false,
         undeletable: None,
         room: Ok(None),
+        claim_uids: Ok([].into()),
         config_from: vec![],
         sources: Sources::Checksum(checksum(1)),
         manager: Ok(Manager {

@@ -11,7 +11,7 @@ mod set;
 use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
-pub(crate) use config::FindConfig;
+pub(crate) use config::{FindConfig, unwatched};
 pub(crate) use probes::{ProbeTarget, deadly_probe, probe_targets};
 pub(crate) use rollout::replaces;
 pub(crate) use serving::serving_secret;

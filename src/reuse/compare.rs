@@ -182,7 +182,7 @@ pub(crate) fn content_differences(
             Arrival::NewContainer => UpdateStep::Container,
             Arrival::NewPod => UpdateStep::Replace,
         };
-        let changed = wanted.changed_keys(actual, &used.source, used.key.as_deref());
+        let changed = wanted.changed_keys(actual, used);
         found.extend(changed.into_iter().map(|change| Difference {
             field: format!("{}, key {}, in {}", used.source, change.key, used.field),
             from: change.from.map(|digest| shortened(&digest)),

@@ -51,9 +51,7 @@ impl Content {
     #[must_use]
     pub fn used(&self, uses: &BTreeSet<Use>) -> Self {
         let is_used = |source: &Source, key: &str| {
-            uses.iter().any(|used| {
-                used.source == *source && used.key.as_deref().is_none_or(|only| only == key)
-            })
+            uses.iter().any(|used| used.source == *source && used.covers(key))
         };
         let mut kept = self.clone();
         kept.objects.retain(|source, keys| {
@@ -67,20 +65,16 @@ impl Content {
         self.ignored.get(source).is_some_and(|ignore| ignore.covers(key))
     }
 
-    /// The keys of `source` whose content is another one than in `actual`; empty if it is not known
-    /// in both. With `only`, no other keys are looked at.
-    pub(crate) fn changed_keys(
-        &self,
-        actual: &Self,
-        source: &Source,
-        only: Option<&str>,
-    ) -> Vec<KeyChange> {
+    /// The keys of a used object whose content is another one than in `actual`; empty if it is not known
+    /// in both. No other keys are looked at than those that are used.
+    pub(crate) fn changed_keys(&self, actual: &Self, used: &Use) -> Vec<KeyChange> {
+        let source = &used.source;
         let (Some(new), Some(old)) = (self.objects.get(source), actual.objects.get(source)) else {
             return vec![];
         };
         let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         keys.into_iter()
-            .filter(|key| only.is_none_or(|only| only == key.as_str()))
+            .filter(|key| used.covers(key))
             .filter(|key| !self.ignores(source, key) && old.get(*key) != new.get(*key))
             .map(|key| KeyChange {
                 key: key.clone(),

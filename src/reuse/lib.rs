@@ -4,6 +4,7 @@
 //! * [`compare`]: the template and content that a pod was made from against those that are wanted.
 //! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.
 //! * [`mounted_config`]: which of them the config of its engine is made from.
+//! * [`unwatched`]: which of them its engine reads, and nobody watches.
 //! * [`manager_option`]: an option of the manager, as a container gives it.
 //! * [`needs_coordinated`]: whether two configs of the engine may serve beside each other.
 #![warn(missing_docs)]
@@ -27,6 +28,7 @@ mod source;
 mod step;
 mod template;
 mod tolerations;
+mod unwatched;
 mod uses;
 mod volumes;
 
@@ -36,12 +38,13 @@ pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use ignore::{IGNORE, Ignore};
 pub use manager_options::{NotWritten, values as manager_option};
 pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
-pub use note::{Age, Compared, Note, Started, compare_content};
+pub use note::{Age, Compared, InitNote, Note, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};
 pub use source::{Source, SourceKind};
 pub use step::UpdateStep;
+pub use unwatched::{Unwatched, unwatched};
 pub use uses::{Arrival, Use, uses};
 
 #[cfg(test)]

@@ -119,14 +119,18 @@ pub fn mounted_config(
     let live = values(container, "live")?;
     let mut parts = Vec::new();
     for directory in &directories {
-        // As the manager reads it: in a path, a `=` comes after a slash.
-        let (name, path) = match directory.split_once('=') {
-            Some((name, path)) if !name.contains('/') => (name, path),
-            Some(_) | None => ("", directory.as_str()),
-        };
+        let (name, path) = named_directory(directory);
         parts.extend(of_directory(template, container, name, path)?);
     }
     Ok(MountedConfig { parts, live })
+}
+
+/// Name and path of a config directory, as the manager reads it: in a path, a `=` comes after a slash.
+pub(crate) fn named_directory(directory: &str) -> (&str, &str) {
+    match directory.split_once('=') {
+        Some((name, path)) if !name.contains('/') => (name, path),
+        Some(_) | None => ("", directory),
+    }
 }
 
 fn of_directory(
@@ -183,16 +187,16 @@ fn other_source(volume: &Value) -> Option<String> {
     others.next().map(|(kind, _)| kind.clone())
 }
 
-fn is_part_of_volume(mount: &Value) -> bool {
+pub(crate) fn is_part_of_volume(mount: &Value) -> bool {
     let is_set = |field: &str| mount[field].as_str().is_some_and(|part| !part.is_empty());
     is_set("subPath") || is_set("subPathExpr")
 }
 
-fn mount_path(mount: &Value) -> &str {
+pub(crate) fn mount_path(mount: &Value) -> &str {
     mount["mountPath"].as_str().unwrap_or_default()
 }
 
 /// The names in a path: `/config/` and `/config` are the same.
-fn components(path: &str) -> Vec<&str> {
+pub(crate) fn components(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
 }

@@ -27,11 +27,23 @@ pub struct Use {
     pub source: Source,
     /// The one key that is used; all of them if there is none.
     pub key: Option<String>,
+    /// Keys that are left out: the engine's container reads them, too.
+    pub except: BTreeSet<String>,
     /// How a change arrives.
     pub arrival: Arrival,
     /// The field of the template that uses it.
     pub field: String,
 }
+
+impl Use {
+    /// Whether it is about this key.
+    pub(crate) fn covers(&self, key: &str) -> bool {
+        self.key.as_deref().is_none_or(|only| only == key) && !self.except.contains(key)
+    }
+}
+
+/// Where admission mounts what a pod shows to the apiserver. Its clients read it again by themselves.
+pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// All uses that the engine depends on. What other containers read is theirs: nothing of it is
 /// counted. What an init container reads counts if the engine's container does not read it, too.
@@ -54,7 +66,13 @@ pub fn uses(template: &Value, engine_container: &str) -> BTreeSet<Use> {
             .any(|own| own.source == each.source && (own.key.is_none() || own.key == each.key))
     };
     before.retain(|each| !also_read(each));
-    found.extend(before.into_iter().map(|each| Use { arrival: Arrival::NewPod, ..each }));
+    let once = before.into_iter().map(|each| {
+        let own = found.iter().filter(|own| own.source == each.source);
+        let except = own.filter_map(|own| own.key.clone()).collect();
+        Use { arrival: Arrival::NewPod, except, ..each }
+    });
+    let once: Vec<Use> = once.collect();
+    found.extend(once);
     found
 }
 
@@ -65,6 +83,7 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
         found.extend(source.map(|source| Use {
             source,
             key: key.map(str::to_owned),
+            except: BTreeSet::new(),
             arrival,
             field: field.to_string(),
         }));
@@ -85,7 +104,8 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
         let config_map = source(SourceKind::ConfigMap, &from["configMapRef"]["name"]);
         add(secret.or(config_map), None, Arrival::NewContainer, &field);
     }
-    for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+    let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+    for mount in mounts.filter(|mount| mount["mountPath"] != SERVICE_ACCOUNT) {
         let field =
             at.field("volumeMounts").element(mount["mountPath"].as_str().unwrap_or_default());
         let part = mount["subPath"].as_str().filter(|part| !part.is_empty());

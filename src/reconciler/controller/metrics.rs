@@ -210,7 +210,7 @@ impl Metrics {
         );
         registry.register(
             "updated_nodes",
-            "Nodes that were restarted or relabelled, by step",
+            "Nodes that were restarted, relabelled or taken away, by step",
             self.nodes.clone(),
         );
         registry.register(

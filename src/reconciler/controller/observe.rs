@@ -2,6 +2,7 @@
 //! with the reason; nothing is guessed.
 
 mod ages;
+mod claims;
 mod content;
 mod endpoint_change;
 mod endpoints;
@@ -75,6 +76,7 @@ pub(super) struct Observer {
     content: content::ContentReader,
     pub(super) owners: owners::Owners,
     rooms: room::Rooms,
+    claims: claims::Claims,
     /// The nodes that have begun to leave, and how far each is.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -100,6 +102,7 @@ impl Observer {
             content: content::ContentReader::default(),
             owners: owners::Owners::default(),
             rooms: room::Rooms::default(),
+            claims: claims::Claims::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -197,7 +200,7 @@ impl Observer {
                 pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
-                pod.update = self.content.added_to(of_template, facts, container);
+                pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
@@ -213,9 +216,12 @@ impl Observer {
         // Which pods are to be replaced is known only now.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
         self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages).await;
+        self.claims.read(&self.api, &snapshot.ledger, &pods).await;
         for pod in &mut seen {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
             pod.room = self.rooms.why_not(pod);
+            let uids = self.rooms.claim_uids(&pod.uid);
+            pod.claim_uids = uids.map_or_else(|| self.claims.of(&pod.uid), Ok);
         }
         snapshot.engine = engine;
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);

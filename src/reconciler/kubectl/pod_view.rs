@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::cluster::{self, SearchCluster};
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
+    unwatched,
 };
 use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation, exec_manager};
 
@@ -32,6 +33,8 @@ pub(super) struct PodView {
     pub(super) config_from: Vec<String>,
     /// Why they are not known.
     pub(super) config_unknown: Option<String>,
+    /// What its engine's container mounts and nobody watches, with the paths.
+    pub(super) unwatched: Vec<String>,
 }
 
 /// Where the Secrets and ConfigMaps of the config are named: in the spec, or in each pod.
@@ -75,6 +78,10 @@ impl PodView {
             Some(from) => from.objects(pod),
             None => Err("the spec is invalid".into()),
         };
+        let is_config = |name: &String| objects.iter().flatten().any(|object| object == name);
+        let others = unwatched(pod, manager_port).into_iter();
+        let others = others.filter(|one| !is_config(&one.source.to_string()));
+        let others = others.map(|one| format!("{} at {}", one.source, one.path)).collect();
         let name = metadata.name.clone().unwrap_or_default();
         let labels = metadata.labels.as_ref();
         let node = node_name_label.and_then(|label| labels?.get(label)).unwrap_or(&name).clone();
@@ -98,6 +105,7 @@ impl PodView {
             last_restart: annotation(annotation::LAST_RESTART)
                 .and_then(|text| parse_last_restart(text)),
             config_unknown: objects.as_ref().err().cloned(),
+            unwatched: others,
             config_from: objects.unwrap_or_default(),
             name,
             node,
@@ -124,6 +132,7 @@ impl PodView {
                 Sources::Unknown(message) => Some(message.clone()),
                 Sources::Checksum(_) | Sources::Absent(_) => None,
             },
+            unwatched: vec![],
         }
     }
 
@@ -149,6 +158,7 @@ impl PodView {
             live: None,
             undeletable: None,
             room: Ok(None),
+            claim_uids: Ok(BTreeMap::new()),
             sources: Sources::Unknown("not read".into()),
             ignores_change: false,
             config_from: vec![],

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
-use stayput_reuse::{ConfigNotFound, mounted_config};
+use stayput_reuse::{ConfigNotFound, Unwatched, mounted_config};
 
 use super::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 use crate::cluster::{SearchClusterSpec, Sources};
@@ -26,11 +26,20 @@ impl FindConfig {
     /// What this pod mounts where its manager looks for the config. It is read from the pod itself,
     /// as admission has left it, and not from the template of its owner: that may be newer.
     pub(crate) fn find(&self, pod: &Pod) -> Result<Sources, ConfigNotFound> {
-        let annotations = pod.metadata.annotations.as_ref();
-        let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
-        let containers = ContainerFacts::of(pod);
-        let container = engine_container(&containers, self.manager_port, default);
-        let config = mounted_config(&json!({"spec": pod.spec}), container)?;
+        let container = engine_container_of(pod, self.manager_port);
+        let config = mounted_config(&json!({"spec": pod.spec}), &container)?;
         Ok(Sources::found(config, &self.live))
     }
+}
+
+/// What the engine's container of this pod mounts and its manager does not watch.
+pub(crate) fn unwatched(pod: &Pod, manager_port: u16) -> Vec<Unwatched> {
+    let container = engine_container_of(pod, manager_port);
+    stayput_reuse::unwatched(&json!({"spec": pod.spec}), &container)
+}
+
+fn engine_container_of(pod: &Pod, manager_port: u16) -> String {
+    let annotations = pod.metadata.annotations.as_ref();
+    let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
+    engine_container(&ContainerFacts::of(pod), manager_port, default).to_owned()
 }

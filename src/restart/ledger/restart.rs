@@ -1,6 +1,6 @@
 //! One restart in the ledger, and the nodes that are part of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -232,6 +232,9 @@ pub struct MemberUpdate {
     /// Volume claims before the stop: the pod in its place must mount the same.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub claims: BTreeSet<String>,
+    /// Their uids, as far as they may be read: a claim that was made again has another one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claim_uids: BTreeMap<String, String>,
     /// The largest heap of the engine before another amount of memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap: Option<u64>,

@@ -81,10 +81,23 @@ pub struct Pod {
     #[serde(with = "known", default = "fits")]
     #[schemars(with = "known::Written<Option<String>>")]
     pub room: Known<Option<String>>,
+    /// Uids of the volume claims that it mounts, by name, as far as they may be read; read only of a pod
+    /// that is to be replaced, and of the one in its place.
+    #[serde(with = "known", default = "unread_claims", skip_serializing_if = "are_unread")]
+    #[schemars(with = "known::Written<BTreeMap<String, String>>")]
+    pub claim_uids: Known<BTreeMap<String, String>>,
     /// What its manager reports.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,
+}
+
+const fn unread_claims() -> Known<BTreeMap<String, String>> {
+    Ok(BTreeMap::new())
+}
+
+fn are_unread(uids: &Known<BTreeMap<String, String>>) -> bool {
+    uids.as_ref().is_ok_and(BTreeMap::is_empty)
 }
 
 const fn fits() -> Known<Option<String>> {

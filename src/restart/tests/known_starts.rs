@@ -59,6 +59,7 @@ fn updated(ledger: &mut Ledger) {
         update,
         container_id: None,
         claims: Default::default(),
+        claim_uids: Default::default(),
         heap: None,
         given_up_id: None,
         late_since: None,

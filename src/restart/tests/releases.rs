@@ -41,10 +41,11 @@ const RELEASES: [Release; 2] = [
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
     // no rule is skipped, no request allows an outage (such a restart waits), and a node that was kept
     // stopped is started on what is mounted. The last node of a restart shows the time of the whole
-    // restart, and no heap that stayed as it was is told.
+    // restart, no heap that stayed as it was is told, and volume claims are compared by name alone.
     release!(
         "2026-11-23",
         Some(&[
+            "/debts/start/*/update/claimUids",
             "/debts/start/*/update/heap",
             "/history/*/allowedOutage",
             "/history/*/began",
@@ -56,6 +57,7 @@ const RELEASES: [Release; 2] = [
             "/queued/allowOutage",
             "/queued/outsideWindows",
             "/queued/skipRules",
+            "/restart/members/*/update/claimUids",
             "/restart/members/*/update/heap",
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",

@@ -4,11 +4,13 @@ mod cases;
 mod content;
 mod coordinated;
 mod every_field;
+mod init_note;
 mod laws;
 mod mounted_config;
 mod note;
 mod quantity;
 mod resources;
+mod unwatched;
 mod uses;
 
 use serde_json::{Value, json};

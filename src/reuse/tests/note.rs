@@ -39,7 +39,12 @@ fn compared(
     noted: Option<&str>,
 ) -> Compared {
     let ages = BTreeMap::from([(environment(), Age { created: 100, changed })]);
-    compare_content(&used(), wanted, &ages, Started { at: 1000, restarts }, noted)
+    compare_content(&used(), wanted, &ages, container(1000, restarts), noted)
+}
+
+/// A container of a pod that was made right before 1000, without init containers.
+fn container(at: i64, restarts: i32) -> Started {
+    Started { at, restarts, pod: 998, init: None }
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn what_may_have_changed_since_the_start_is_unknown_and_no_change() {
     }
     // Nobody changed it since it was made, right before the container.
     let ages = BTreeMap::from([(environment(), Age { created: 1000, changed: Some(1000) })]);
-    let started = Started { at: 1000, restarts: 0 };
+    let started = container(1000, 0);
     let first = compare_content(&used(), &content("a", None), &ages, started, None);
     assert!(first.now.unwrap().contains("HEAP"));
 }

@@ -115,3 +115,16 @@ fn what_other_containers_read_is_theirs() {
     });
     assert_eq!(found, ["Secret logs-config * Mounted"]);
 }
+
+#[test]
+fn what_admission_mounts_for_the_apiserver_is_left_to_its_clients() {
+    let found = found(|all| {
+        let path = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let mount = json!([{"name": "kube-api-access-x", "mountPath": path}]);
+        all["spec"]["initContainers"][0]["volumeMounts"] = mount;
+        let sources = json!([{"configMap": {"name": "kube-root-ca.crt"}}]);
+        let volumes = all["spec"]["volumes"].as_array_mut().expect("a list");
+        volumes.push(json!({"name": "kube-api-access-x", "projected": {"sources": sources}}));
+    });
+    assert_eq!(found, ["Secret logs-config * Mounted"]);
+}

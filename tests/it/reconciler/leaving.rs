@@ -13,10 +13,12 @@ use kube::{Api, Client};
 use nix::sys::signal::Signal::SIGTERM;
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
+use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::fixture::Reconciler;
 use super::objects::{KEY, NAMESPACE, addresses, eventually, pod, pod_status, secret};
+use super::program::Program;
 use crate::support::pki::Pki;
 use crate::support::standin::{Engine, StandIn};
 use crate::support::standin_cluster::ask_at;
@@ -265,11 +267,15 @@ async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_i
     let declared = Declared::made(4).await;
     declared.put("/_cluster/settings", json!({"persistent": {EXCLUDED: "old, older"}}));
     declared.declare(4).await;
-    let reconciler = Reconciler::start(declared.server.client());
+    let directory = TempDir::new().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, declared.server.kubeconfig()).expect("a file");
+    let reconciler = Program::start(&kubeconfig, "only");
     declared.until_at_rest(4).await;
 
     declared.declare(3).await;
     declared.until_three().await;
+    reconciler.until_metric("stayput_updated_nodes_total{step=\"move\"} 1").await;
     assert_eq!(declared.excluded("persistent"), "old, older");
     assert_eq!(declared.excluded("transient"), Value::Null);
     let events: Api<Event> = api(&declared.client);
@@ -284,7 +290,7 @@ async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_i
         })
         .await;
     }
-    reconciler.end().await;
+    assert_eq!(reconciler.end().await, Some(0));
 }
 
 #[tokio::test]

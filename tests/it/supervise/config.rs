@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use stayput_api::checksum::Checksum;
 
 use super::manager::Manager;
 use super::pod::Pod;
@@ -161,6 +162,46 @@ fn a_live_file_may_change_while_the_engine_reads_the_others() {
     swap(&mut volume, "a: 2\n");
     swap(&mut volume, "a: 1\n");
     manager.until("uncertain", |status| status["run"]["config_uncertain"] == true);
+}
+
+#[test]
+fn a_second_directory_is_watched_like_the_first_staged_or_not() {
+    for is_staged in [false, true] {
+        let (pod, _volume) = mounted("a: 1\n");
+        for directory in ["certs", "staged-certs"] {
+            fs::create_dir_all(pod.path(directory)).unwrap();
+        }
+        let mut certs = AtomicWriter::new(&pod.path("certs"));
+        certs.write(&payload([("ca.crt", "one")]));
+        let path = |name: &str| pod.path(name).display().to_string();
+        let main = format!("main={}", path("config"));
+        let second = format!("certs={}", path("certs"));
+        let stage = format!("{}={}", path("config"), path("staged"));
+        let stage_second = format!("{}={}", path("certs"), path("staged-certs"));
+        let mut options = vec!["--config", &main, "--config", &second, "--stage", &stage];
+        if is_staged {
+            options.extend(["--stage", &stage_second]);
+        }
+        // As the reconciler names the files of what is mounted there.
+        let of = |ca: &str| {
+            let files = [("main/elasticsearch.yml", "a: 1\n"), ("main/roles.yml", "live 1")];
+            Checksum::of_contents(files.into_iter().chain([("certs/ca.crt", ca)])).to_string()
+        };
+        let manager = pod.start(&options, &["sleep", "600"]);
+        assert_eq!(text(&manager.until_state("running")["run"]["checksum"]), of("one"));
+
+        certs.write(&payload([("ca.crt", "two")]));
+        let drifted = manager.until("drift", |status| status["config"]["drift"] == true);
+        assert_eq!(text(&drifted["config"]["checksum"]), of("two"));
+        assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
+        let wanted = format!(r#"{{"checksum":"{}"}}"#, of("two"));
+        let started = manager.post("/es/start?wait=20s", &wanted);
+        assert_eq!(started.code, 200, "staged {is_staged}: {started:?}");
+        assert_eq!(text(&started.body["run"]["checksum"]), of("two"));
+        if is_staged {
+            assert_eq!(pod.read("staged-certs/ca.crt"), "two");
+        }
+    }
 }
 
 #[test]

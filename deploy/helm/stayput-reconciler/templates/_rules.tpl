@@ -69,7 +69,8 @@ rules:
   - apiGroups: [""]
     resources: [pods]
     verbs: [delete]
-  # Whether a pod whose volume is on one node fits there again: what the others on it request.
+  # Whether a pod whose volume is on one node fits there again: what the others on it request. And
+  # whether the new pod is on the same claims.
   - apiGroups: [""]
     resources: [persistentvolumeclaims, persistentvolumes, nodes]
     verbs: [get]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{read, with};
 use crate::cluster::{MissingSource, Sources};
 use stayput_api::checksum::Checksum;
-use stayput_reuse::{MountedConfig, MountedPart, Source, SourceKind};
+use stayput_reuse::{MountedConfig, MountedPart, Source, SourceKind, mounted_config};
 
 type Store = BTreeMap<Source, BTreeMap<String, Vec<u8>>>;
 
@@ -80,6 +80,31 @@ fn items_choose_and_rename_and_directories_come_first() {
         checksum(&sources(config), &store()),
         of(&[("node/conf/opensearch.yml", "a"), ("jvm/jvm.options", "d")])
     );
+}
+
+#[test]
+fn a_second_directory_that_a_pod_mounts_counts_under_its_name() {
+    let template = json!({"spec": {
+        "containers": [{
+            "name": "search",
+            "args": ["run", "--config=main=/config", "--config", "jvm=/jvm", "--", "search"],
+            "volumeMounts": [
+                {"name": "config", "mountPath": "/config"}, {"name": "jvm", "mountPath": "/jvm"},
+            ],
+        }],
+        "volumes": [
+            {"name": "config", "secret": {"secretName": "logs-0-config"}},
+            {"name": "jvm", "configMap": {"name": "shared"}},
+        ],
+    }});
+    let config = mounted_config(&template, "search").expect("they are found");
+    let files = [
+        ("main/opensearch.yml", "a"),
+        ("main/users.yml", "b"),
+        ("main/node.crt", "c"),
+        ("jvm/jvm.options", "d"),
+    ];
+    assert_eq!(checksum(&Sources::found(config, &[]), &store()), of(&files));
 }
 
 #[test]

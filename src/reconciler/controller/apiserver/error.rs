@@ -89,6 +89,10 @@ impl ApiError {
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
     }
 
+    pub(in crate::controller) const fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden { .. })
+    }
+
     pub(in crate::controller) const fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

@@ -16,7 +16,9 @@ use crate::controller::observe::{Observer, now};
 use crate::controller::reconcile::is_same_generation;
 use crate::controller::status_report::ledger_of;
 use stayput_declare::{self as declare, Action, Facts, Leaving, Turn};
-use stayput_restart::{self as restart, Event, Known, Ledger, Reason, RemovedExclusion};
+use stayput_restart::{
+    self as restart, Event, Known, Ledger, Reason, RemovedExclusion, UpdateStep,
+};
 
 /// While no maintenance window is open.
 const WINDOW_INTERVAL: Duration = Duration::from_secs(10);
@@ -92,6 +94,7 @@ pub(super) async fn step(
             let event =
                 Event { pod: pod.map(|pod| pod.uid.clone()), reason: Reason::NodeRemoved, message };
             cx.events.send(&event, cluster, &cx.observer.pods);
+            cx.metrics.count_nodes(UpdateStep::Move.name(), 1);
         }
         Action::Remove { set } => {
             let there = found.object(set)?;

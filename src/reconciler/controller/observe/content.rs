@@ -1,5 +1,5 @@
-//! The Secrets and ConfigMaps that containers read when they are started. Only digests of their
-//! contents are kept.
+//! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Only
+//! digests of their contents are kept.
 
 #[cfg(test)]
 mod tests;
@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stayput_api::checksum::ContentDigest;
-use stayput_reuse::{Age, Compared, Content, Ignore, Source, UpdateStep, compare_content};
+use stayput_reuse::{
+    Age, Compared, Content, Difference, Ignore, Source, UpdateStep, compare_content,
+};
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -16,7 +18,7 @@ use super::objects::Object;
 use crate::controller::apiserver::Apiserver;
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
-use stayput_restart::{Change, Known, PodUpdate, annotation};
+use stayput_restart::{Change, Known, PodUpdate, Policy, annotation};
 
 /// How much of a digest is noted, in characters.
 const NOTED: usize = 8;
@@ -74,13 +76,14 @@ impl ContentReader {
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
 
-    /// The pod's update, with what its container was started with and is not wanted any more; or
-    /// with the note of it that is missing.
+    /// The pod's update, with what its container, or itself, was started with and is not wanted any
+    /// more; or with the note of it that is missing.
     pub(super) fn added_to(
         &self,
         update: Known<Option<PodUpdate>>,
         pod: &Facts,
         container: &str,
+        policy: &Policy,
     ) -> Known<Option<PodUpdate>> {
         let start = pod.starts.iter().find(|start| start.container == container);
         let (Some(start), Some(owner)) = (start, &pod.owner) else { return update };
@@ -96,7 +99,8 @@ impl ContentReader {
         let noted = pod.annotations.get(annotation::CONTENT);
         let noted = noted.map(String::as_str);
         let compared = compare_content(&start.uses, &wanted, &ages, started, noted);
-        Ok(merged(known.clone(), compared, noted, &owner.revision))
+        let may_replace = policy.update.contains(&UpdateStep::Replace);
+        Ok(merged(known.clone(), compared, noted, &owner.revision, may_replace))
     }
 }
 
@@ -106,13 +110,27 @@ fn merged(
     compared: Compared,
     noted: Option<&str>,
     revision: &str,
+    may_replace: bool,
 ) -> Option<PodUpdate> {
-    let Compared { differences, now, next } = compared;
-    let own = differences.iter().map(|difference| difference.step).max();
-    let needs_container = own >= Some(UpdateStep::Container);
+    let Compared { differences, now, next, anew } = compared;
     let of_template = update.as_ref().map(|update| update.step);
+    let needs_pod = |difference: &Difference| difference.step == UpdateStep::Replace;
+    let is_first = !may_replace
+        && (of_template > Some(UpdateStep::None)
+            || now.is_some()
+            || differences.iter().any(|difference| !needs_pod(difference)));
+    // Where no pod may be made anew, what needs that holds nothing else up.
+    let (held_back, differences): (Vec<Difference>, Vec<Difference>) =
+        differences.into_iter().partition(|difference| is_first && needs_pod(difference));
+    let own = differences.iter().map(|difference| difference.step).max();
+    let needs_container =
+        differences.iter().any(|difference| difference.step == UpdateStep::Container);
     let makes_a_container = update.as_ref().is_some_and(PodUpdate::makes_a_container);
     let (step, note) = match (own, of_template) {
+        // The next look notes what another pod was started with.
+        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
+        // It is not written to this pod, but tells one change from the next.
+        (Some(UpdateStep::Replace), _) => (own, anew),
         // A new container, for whatever reason, is started with what is wanted now.
         (own, Some(UpdateStep::Container)) => (own, next),
         (own, Some(UpdateStep::Resize)) if makes_a_container || needs_container => (own, next),
@@ -120,14 +138,12 @@ fn merged(
         (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
             (Some(step), next)
         }
-        // The next look notes what another pod was started with.
-        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
         (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
             (now.is_some().then_some(UpdateStep::Relabel), now)
         }
         (None, Some(UpdateStep::Restart)) => (None, now),
     };
-    if step.is_none() && note.is_none() {
+    if step.is_none() && note.is_none() && held_back.is_empty() {
         return update;
     }
     let mut update = update.unwrap_or_else(|| PodUpdate {
@@ -144,6 +160,7 @@ fn merged(
     } else {
         update.because.extend(because);
     }
+    update.because.extend(held_back.into_iter().map(|difference| difference.field));
     update.because.truncate(SHOWN);
     update.step = update.step.max(step.unwrap_or(UpdateStep::None));
     update.new_container |= needs_container;

@@ -13,6 +13,7 @@ use stayput_restart::{self as restart, Known, Policy, UpdateStep};
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::claims::Uids;
 use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
@@ -37,6 +38,8 @@ struct Found {
     /// Why it cannot be deleted.
     undeletable: Option<String>,
     why_not: Known<Option<String>>,
+    /// Of its volume claims.
+    uids: Uids,
 }
 
 /// A Kubernetes node and what is on it; no node if it is gone.
@@ -71,23 +74,34 @@ impl Rooms {
             join_limited(tried).await.into_iter().flatten().collect();
         let deletable = due.iter().filter(|(facts, _)| !undeletable.contains_key(&facts.uid));
         let bound = deletable.map(|(facts, _)| is_bound(api, facts)).collect();
-        let bound: BTreeMap<String, Result<bool, ApiError>> =
+        let mut bound: BTreeMap<String, Result<Bound, ApiError>> =
             join_limited(bound).await.into_iter().collect();
-        let names = due.iter().filter(|(facts, _)| matches!(bound.get(&facts.uid), Some(Ok(true))));
+        let is_bound = |facts: &Facts| {
+            let bound = bound.get(&facts.uid).and_then(|bound| bound.as_ref().ok());
+            bound.is_some_and(|bound| bound.is_on_one_node)
+        };
+        let names = due.iter().filter(|(facts, _)| is_bound(facts));
         let names: BTreeSet<&str> = names.filter_map(|(facts, _)| node_of(facts)).collect();
         let places = names.into_iter().map(|name| place(api, name)).collect();
         let places: BTreeMap<&str, Place> = join_limited(places).await.into_iter().collect();
         for (facts, revision) in due {
-            let why_not = match bound.get(&facts.uid) {
-                Some(Err(error)) => Err(unread(facts, error)),
-                Some(Ok(true)) => judge(facts, owners, &places),
-                Some(Ok(false)) | None => Ok(None),
+            let (why_not, uids) = match bound.remove(&facts.uid) {
+                Some(Err(error)) => (Err(unread(facts, &error)), Uids::new()),
+                Some(Ok(Bound { leaving: Some(claim), uids, .. })) => {
+                    (Ok(Some(would_be_lost(facts, &claim))), uids)
+                }
+                Some(Ok(Bound { is_on_one_node: true, uids, .. })) => {
+                    (judge(facts, revision, owners, &places), uids)
+                }
+                Some(Ok(Bound { is_on_one_node: false, uids, .. })) => (Ok(None), uids),
+                None => (Ok(None), Uids::new()),
             };
             let found = Found {
                 at: Instant::now(),
                 revision: (*revision).to_owned(),
                 undeletable: undeletable.remove(&facts.uid),
                 why_not,
+                uids,
             };
             self.known.insert(facts.uid.clone(), found);
         }
@@ -96,6 +110,11 @@ impl Rooms {
     /// Why the apiserver would not delete this pod; none if it would, or if it is not to be replaced.
     pub(super) fn undeletable(&self, uid: &str) -> Option<String> {
         self.known.get(uid)?.undeletable.clone()
+    }
+
+    /// The uids of this pod's volume claims; nothing if it is not to be replaced.
+    pub(super) fn claim_uids(&self, uid: &str) -> Option<Uids> {
+        Some(self.known.get(uid)?.uids.clone())
     }
 
     /// Why another pod in the place of this one would fit nowhere; none if it would, or if none is
@@ -123,24 +142,32 @@ fn node_of(pod: &Facts) -> Option<&str> {
     pod.live.as_ref()?.kubernetes_node.as_deref()
 }
 
-/// Uid of the pod, and whether one of its volumes is on one node.
-async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<bool, ApiError>) {
-    let claims = pod.live.iter().flat_map(|live| live.claims());
-    let read = async |claim: &str| {
-        let claim: PersistentVolumeClaim = api.get(&pod.namespace, claim).await?;
-        match claim.spec.and_then(|spec| spec.volume_name) {
-            Some(volume) => Ok(is_on_one_node(&api.volume(&volume).await?)),
-            None => Ok(false),
+/// What the volume claims of a pod say.
+struct Bound {
+    /// One of its volumes is on one node.
+    is_on_one_node: bool,
+    uids: Uids,
+    /// One that is being deleted, which ends with the pod.
+    leaving: Option<String>,
+}
+
+/// Uid of the pod, and this of it.
+async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<Bound, ApiError>) {
+    let read = async {
+        let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
+        for name in pod.live.iter().flat_map(|live| live.claims()) {
+            let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
+            bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
+            if claim.metadata.deletion_timestamp.is_some() {
+                bound.leaving.get_or_insert(name.to_owned());
+            }
+            if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
+                bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?);
+            }
         }
+        Ok(bound)
     };
-    let mut is_bound = Ok(false);
-    for claim in claims {
-        is_bound = match (is_bound, read(claim).await) {
-            (Err(error), _) | (Ok(_), Err(error)) => Err(error),
-            (Ok(one), Ok(other)) => Ok(one || other),
-        };
-    }
-    (pod.uid.clone(), is_bound)
+    (pod.uid.clone(), read.await)
 }
 
 async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
@@ -155,7 +182,13 @@ async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
     (name, read.await)
 }
 
-fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<Option<String>> {
+fn judge(
+    pod: &Facts,
+    revision: &str,
+    owners: &Owners,
+    places: &BTreeMap<&str, Place>,
+) -> Known<Option<String>> {
+    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
     let Some(name) = node_of(pod) else { return Ok(None) };
     let (node, there) = match places.get(name) {
         Some(Ok((node, there))) => (node, there),
@@ -163,7 +196,11 @@ fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<
         None => return Ok(None),
     };
     let template = owners.wanted_template(pod).map(|template| template["spec"].clone());
-    let wanted = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
+    let of_template = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
+    // Of the same template comes a pod that requests the same.
+    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid));
+    let itself = itself.and_then(|pod| pod.spec.clone()).filter(|_| is_same_template);
+    let wanted = of_template.or(itself);
     let Some(wanted) = wanted else {
         let message = format!("{}: what its new template requests was not read", pod.name);
         return Err(unknown(message));
@@ -179,6 +216,14 @@ fn judge(pod: &Facts, owners: &Owners, places: &BTreeMap<&str, Place>) -> Known<
             pod.name
         )
     }))
+}
+
+fn would_be_lost(pod: &Facts, claim: &str) -> String {
+    format!(
+        "its volume claim {claim} is being deleted, which ends once the pod {} is gone: the data would be \
+         lost with it. Nothing takes that back: move the data to other nodes, or copy it",
+        pod.name
+    )
 }
 
 fn unread(pod: &Facts, error: &ApiError) -> restart::Unknown {

@@ -69,6 +69,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             live: live(facts, port),
             undeletable: known.undeletable.clone(),
             room: known.room.clone(),
+            claim_uids: known.claim_uids.clone(),
             manager: known.manager.clone(),
             ..pod
         },
@@ -110,6 +111,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         live: None,
         undeletable: None,
         room: Ok(None),
+        claim_uids: Ok(BTreeMap::new()),
         manager: Err(unknown("not asked yet")),
     }
 }

@@ -1,4 +1,4 @@
-//! What a container read when it was started, and when that was.
+//! What a container read when it was started, and its pod, and when that was.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::json;
 use stayput_reuse::{Arrival, Started, Use, uses};
 
-/// A running container that has read Secrets or ConfigMaps when it was started: as variables, or as
-/// files mounted by `subPath`.
+/// A running container that has read Secrets or ConfigMaps when it was started (as variables, or as
+/// files mounted by `subPath`), or whose pod has: by its init containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct StartFacts {
     pub(in super::super) container: String,
@@ -20,7 +20,8 @@ impl StartFacts {
     /// Of each container of the pod that has read any.
     pub(super) fn of(pod: &Pod) -> Vec<Self> {
         let Some(spec) = &pod.spec else { return vec![] };
-        if !spec.containers.iter().any(may_read) {
+        let init = spec.init_containers.iter().flatten();
+        if !spec.containers.iter().any(may_read) && !init.into_iter().any(may_read_for_the_pod) {
             return vec![];
         }
         // As in its template: what admission adds to a pod is read by its containers, too.
@@ -30,7 +31,7 @@ impl StartFacts {
             started: started(pod, &container.name),
             uses: uses(&template, &container.name)
                 .into_iter()
-                .filter(|used| used.arrival == Arrival::NewContainer)
+                .filter(|used| used.arrival != Arrival::Mounted)
                 .collect(),
         });
         facts.filter(|facts| !facts.uses.is_empty()).collect()
@@ -48,9 +49,33 @@ fn may_read(container: &Container) -> bool {
     variable || by_part || container.env_from.as_ref().is_some_and(|from| !from.is_empty())
 }
 
+/// Whether an init container may be one of them: it reads mounted files only once, too.
+fn may_read_for_the_pod(container: &Container) -> bool {
+    may_read(container) || container.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty())
+}
+
 fn started(pod: &Pod, container: &str) -> Option<Started> {
     let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
     let status = statuses.find(|status| status.name == container)?;
     let at = status.state.as_ref()?.running.as_ref()?.started_at.as_ref()?;
-    Some(Started { at: at.0.as_second(), restarts: status.restart_count })
+    Some(Started {
+        at: at.0.as_second(),
+        restarts: status.restart_count,
+        pod: pod.metadata.creation_timestamp.as_ref().map_or(i64::MIN, |at| at.0.as_second()),
+        init: init_started(pod),
+    })
+}
+
+/// When the first of the init containers that have run was started last; none if one of them does not
+/// say it, as the kubelet has forgotten its container.
+fn init_started(pod: &Pod) -> Option<i64> {
+    let containers = pod.spec.as_ref()?.init_containers.iter().flatten();
+    let run_once = containers.filter(|one| one.restart_policy.as_deref() != Some("Always"));
+    let started = |container: &Container| {
+        let mut statuses = pod.status.as_ref()?.init_container_statuses.iter().flatten();
+        let status = statuses.find(|status| status.name == container.name)?;
+        let ended = status.state.as_ref()?.terminated.as_ref()?;
+        Some(ended.started_at.as_ref()?.0.as_second())
+    };
+    run_once.map(started).min_by_key(|at| at.unwrap_or(i64::MIN)).flatten()
 }

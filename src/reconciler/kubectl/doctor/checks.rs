@@ -14,6 +14,7 @@ mod rights;
 mod spec;
 mod status;
 mod templates;
+mod unwatched;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -21,12 +22,13 @@ use std::collections::BTreeMap;
 use super::facts::Facts;
 use super::finding::Finding;
 
-const GROUPS: [fn(&Facts) -> Vec<Finding>; 15] = [
+const GROUPS: [fn(&Facts) -> Vec<Finding>; 16] = [
     spec::check,
     status::check,
     owners::check,
     operators::check,
     templates::check,
+    unwatched::check,
     credentials::check,
     certificates::check,
     reconciler::check,

@@ -13,6 +13,7 @@ use kube::core::DynamicObject;
 
 use crate::cluster::SearchCluster;
 use stayput_restart::{Known, Saved, Time};
+use stayput_reuse::{Ignore, Source};
 
 /// Everything that was read.
 #[derive(Debug)]
@@ -27,6 +28,9 @@ pub(super) struct Facts {
     pub(super) operated: BTreeMap<(String, String), Known<Option<DynamicObject>>>,
     /// The Secrets that the spec names, and those with the certificates that managers serve.
     pub(super) secrets: BTreeMap<String, Known<Option<Secret>>>,
+    /// What does not count of the objects that pods mount where nobody watches them, as far as these
+    /// could be read.
+    pub(super) ignored: BTreeMap<Source, Ignore>,
     /// What the reconciler sees, with the managers and the engine.
     pub(super) snapshot: Known<Taken>,
     pub(super) lease: Known<Option<Lease>>,

@@ -1,5 +1,6 @@
 //! Reads the facts. What cannot be read is a fact, too.
 
+mod ignored;
 mod operated;
 mod rights;
 
@@ -49,6 +50,7 @@ pub(super) async fn read(
         let secret = known(ask.find::<Secret>("secrets", &name).await);
         secrets.insert(name, secret);
     }
+    let ignored = ignored::read(&ask, found, port).await;
     let replicas = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let reconcilers: Known<Vec<Pod>> = known(there.list("pods", &replicas).await);
     let all = ListParams::default();
@@ -69,6 +71,7 @@ pub(super) async fn read(
         sets,
         operated,
         secrets,
+        ignored,
         cluster,
     }
 }

@@ -5,6 +5,7 @@ mod healthy;
 mod network;
 mod objects;
 mod seen;
+mod unwatched;
 
 use super::checks::findings;
 use super::facts::Facts;

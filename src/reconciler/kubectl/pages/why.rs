@@ -57,6 +57,10 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     if let Some(reason) = &pod.config_unknown {
         page.fact("config", format!("its Secrets and ConfigMaps are not known: {reason}"));
     }
+    if !pod.unwatched.is_empty() {
+        let objects = pod.unwatched.join(", ");
+        page.fact("not watched", format!("{objects}: a change restarts nothing"));
+    }
     for ignored in ignored_changes(view, runs_on.map(String::as_str)) {
         page.fact("ignored", ignored);
     }

@@ -199,6 +199,21 @@ requested   the restart request is not a valid JSON object: missing field `id` a
 }
 
 #[test]
+fn why_names_what_a_change_of_restarts_nothing() {
+    let mut all = pods();
+    let spec = &mut all[0]["spec"];
+    let mounts = spec["containers"][0]["volumeMounts"].as_array_mut().unwrap();
+    mounts.push(json!({"name": "certs", "mountPath": "/certs"}));
+    let certs = json!({"name": "certs", "secret": {"secretName": "logs-certs"}});
+    spec["volumes"].as_array_mut().unwrap().push(certs);
+    let view = view(&rolling(), &Value::Null, all);
+    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let line = "\nnot watched Secret logs-certs at /certs: a change restarts nothing\n";
+    assert!(page("logs-0").contains(line), "{}", page("logs-0"));
+    assert!(!page("logs-2").contains("not watched"), "{}", page("logs-2"));
+}
+
+#[test]
 fn why_a_node_waits_and_how_it_was_last() {
     let view = view(&rolling(), &Value::Null, pods());
     let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);

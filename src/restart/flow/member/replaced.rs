@@ -81,6 +81,11 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
         return taken_over(context, ledger, member);
     }
     if joined && context.index.is_up(successor) {
+        if let Err(Unread::Yet(why)) = are_claims_known(member, successor)
+            && !is_over_time(context, member, phases)
+        {
+            return wait(Code::Joining, format!("it has joined, and {why}"));
+        }
         return match clean_up(context, ledger, member) {
             Err(turn) => turn,
             Ok(()) if step_of(member) == UpdateStep::Replace => {
@@ -104,13 +109,18 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     }
 }
 
-/// The ending of a member whose pod we had made anew. If that still lacks what it was made anew for,
-/// making it anew once more does not help.
+/// The ending of a member whose pod we had made anew. If that is made from another template than it was
+/// made anew for, making it anew once more does not help. What it reads may have changed again since.
 fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
     let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
-    match lacks.filter(|lacks| Some(&lacks.to) == wanted) {
-        None => Ending::done(),
+    match lacks.filter(|lacks| Some(&lacks.to) == wanted && lacks.from != lacks.to) {
+        None => match are_claims_known(member, successor) {
+            Ok(()) => Ending::done(),
+            Err(Unread::Yet(reason) | Unread::Forbidden(reason)) => {
+                Ending { outcome: Outcome::Done, reason }
+            }
+        },
         Some(lacks) => Ending {
             outcome: Outcome::Aborted,
             reason: format!("its owner made the new pod from {}, not {}", lacks.from, lacks.to),
@@ -118,21 +128,52 @@ fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     }
 }
 
-/// Why the pod that we had made anew is not the one wanted, if it mounts other volume claims.
+/// Why the pod that we had made anew is not the one wanted, if it mounts other volume claims. One that
+/// was deleted and made again has the same name, and no data.
 fn other_claims(member: &Member, successor: &Pod) -> Option<String> {
     let fixed = member.update.as_ref().filter(|one| one.update.step == UpdateStep::Replace)?;
     let live = successor.live.as_ref()?;
-    (live.claims != fixed.claims).then(|| {
+    if live.claims != fixed.claims {
         let list = |claims: &BTreeSet<String>| match claims.is_empty() {
             true => "none".to_owned(),
             false => claims.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
         };
-        format!(
+        return Some(format!(
             "the new pod mounts other volume claims: {} instead of {}",
             list(&live.claims),
             list(&fixed.claims)
-        )
-    })
+        ));
+    }
+    let now = successor.claim_uids.as_ref().ok()?;
+    let mut both =
+        fixed.claim_uids.iter().filter_map(|(claim, old)| Some((claim, old, now.get(claim)?)));
+    let (claim, old, new) = both.find(|(_, old, new)| old != new)?;
+    Some(format!(
+        "the new pod {} mounts another volume claim than before: {claim} was deleted and made again, \
+         its uid was {old} and is {new}",
+        successor.name
+    ))
+}
+
+/// Why volume claims are known by their names alone.
+enum Unread {
+    /// They may be read later.
+    Yet(String),
+    Forbidden(String),
+}
+
+/// Passes if each volume claim of the pod that we had made anew could be compared by its uid.
+fn are_claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
+    let Some(fixed) = &member.update else { return Ok(()) };
+    if fixed.claim_uids.is_empty() {
+        return Ok(());
+    }
+    let compared = "its volume claims were compared by their names alone";
+    match &successor.claim_uids {
+        Err(unknown) => Err(Unread::Yet(format!("{compared}: {}", unknown.message))),
+        Ok(now) if fixed.claim_uids.keys().all(|claim| now.contains_key(claim)) => Ok(()),
+        Ok(_) => Err(Unread::Forbidden(format!("{compared}: the reconciler may not read them"))),
+    }
 }
 
 /// The pod that replaced a member's pod becomes the member's pod, with new sequences. While no such

@@ -163,8 +163,11 @@ fn update_id(context: &Context<'_>) -> String {
             return None;
         }
         let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
+        let note = Note::parse(note)?;
+        // Another container does not read again what its init containers have read.
+        let init = note.init.filter(|_| update.step == UpdateStep::Replace);
         // Not of which container it is.
-        Note { restarts: 0, ..Note::parse(note)? }.text()
+        Note { restarts: 0, init, ..note }.text()
     };
     let pods = || context.index.pods();
     let mut wanted: Vec<String> =

@@ -77,6 +77,11 @@ fn changed(number: u64) -> Box<MemberUpdate> {
         container_id: Some(format!("containerd://{number:064x}")),
         heap: Some(31 << 30),
         claims: [format!("data-logs-production-hot-{number:05}")].into(),
+        claim_uids: [(
+            format!("data-logs-production-hot-{number:05}"),
+            format!("3f2504e0-4f89-11d3-9a0c-{number:012}"),
+        )]
+        .into(),
         given_up_id: None,
         late_since: None,
     })

@@ -139,6 +139,7 @@ fn pod(name: &str) -> Pod {
         deadly_probe: None,
         undeletable: None,
         room: Ok(None),
+        claim_uids: Ok(BTreeMap::new()),
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(Unknown { message: "not read".into() }),

@@ -190,8 +190,15 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
         if successor.live.as_ref().is_some_and(|live| live.claims != fixed.claims) {
             wrong.push(format!("S3: {node} is done and mounts other volume claims"));
         }
+        let is_another = |(claim, old): (&String, &String)| {
+            let now = successor.claim_uids.as_ref().ok().and_then(|uids| uids.get(claim));
+            now.is_some_and(|now| now != old)
+        };
+        if fixed.claim_uids.iter().any(is_another) {
+            wrong.push(format!("S3: {node} is done and a volume claim was made again"));
+        }
         let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
-        if lacks.is_some_and(|lacks| lacks.to == *to) {
+        if lacks.is_some_and(|lacks| lacks.to == *to && lacks.from != *to) {
             wrong.push(format!("S3: {node} is done and its new pod lacks {to}"));
         }
         return;

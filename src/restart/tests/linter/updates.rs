@@ -1,14 +1,14 @@
 //! Plans of updates, spoiled in one way at a time: for each step what must not happen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{has, is_start, is_stop, play_to};
 use crate::tests::lint::lint;
 use crate::tests::scenario::play_line;
 use crate::tests::{driver::Driver, world::World};
 use crate::{
-    Action, Change, ContainerWaiting, Ending, LivePod, Member, MemberUpdate, Plan, Pod, Policy,
-    Snapshot, Step, UpdateStep,
+    Action, Change, ContainerWaiting, Ending, LivePod, Member, MemberUpdate, Outcome, Plan, Pod,
+    Policy, Reason, Snapshot, Step, UpdateStep,
 };
 use stayput_api::{Desired, State};
 
@@ -283,10 +283,69 @@ fn a_pod_in_its_place_that_is_another_one_than_wanted_is_found() {
     moment.finds("S3: logs-2 is done and mounts other volume claims", |one| {
         one.live().claims = BTreeSet::from(["other".to_owned()]);
     });
+    moment.finds("S3: logs-2 is done and a volume claim was made again", |one| {
+        one.pod().claim_uids = Ok(BTreeMap::from([("data".to_owned(), "another".to_owned())]));
+    });
     moment.finds("S3: logs-2 is done and its new pod lacks", |one| {
         let lacks = one.update().update.clone();
         one.pod().update = Ok(Some(lacks));
     });
+}
+
+/// How the only node of the restart ends in this plan; none if the restart goes on.
+fn ended(made: &Plan) -> Option<(Outcome, String)> {
+    made.actions.iter().find_map(|action| match action {
+        Action::RecordEvent(event) if event.reason == Reason::NodeRestarted => {
+            Some((Outcome::Done, event.message.clone()))
+        }
+        Action::RecordEvent(event) if event.reason == Reason::NodeRestartAborted => {
+            Some((Outcome::Aborted, event.message.clone()))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
+    let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
+    let moment = Moment::of(&["template logs-2 affinity=b"], is_done);
+    let after = |change: &dyn Fn(&mut Moment)| {
+        let mut moment = moment.clone();
+        change(&mut moment);
+        ended(&crate::plan(&moment.snapshot, &moment.policy))
+    };
+    let done = |message: &str| Some((Outcome::Done, message.to_owned()));
+    assert_eq!(after(&|_| {}), done("logs-2 is back"));
+    // The right is missing.
+    let by_name = "logs-2 is done: its volume claims were compared by their names alone: ";
+    let forbidden = format!("{by_name}the reconciler may not read them");
+    assert_eq!(after(&|one| one.pod().claim_uids = Ok([].into())), done(&forbidden));
+    // It is asked again, as long as there is time.
+    let unread = |one: &mut Moment| {
+        let message = "the apiserver does not answer".to_owned();
+        one.pod().claim_uids = Err(crate::Unknown { message });
+    };
+    assert_eq!(after(&unread), None);
+    let late = after(&|one| {
+        unread(one);
+        one.snapshot.now.0 += 3 * one.policy.phase_timeout;
+    });
+    assert_eq!(late, done(&format!("{by_name}the apiserver does not answer")));
+    // An earlier version has not written the uids down.
+    assert_eq!(after(&|one| one.update().claim_uids.clear()), done("logs-2 is back"));
+}
+
+#[test]
+fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
+    let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
+    let mut moment = Moment::of(&["template logs-2 affinity=b"], is_done);
+    let to = moment.update().update.to.clone();
+    for step in [UpdateStep::Relabel, UpdateStep::Replace] {
+        let lacks = crate::PodUpdate { from: to.clone(), step, ..moment.update().update.clone() };
+        moment.pod().update = Ok(Some(lacks));
+        let made = crate::plan(&moment.snapshot, &moment.policy);
+        assert_eq!(ended(&made), Some((Outcome::Done, "logs-2 is back".to_owned())), "{step:?}");
+    }
 }
 
 #[test]

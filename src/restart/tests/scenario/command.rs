@@ -180,6 +180,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         }
         ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
+        ["the", "claim", "of", pod, "is", "deleted", "with", "it"] => {
+            driver.world.pod(pod).living.limits.loses_claim = true;
+        }
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;
         }

@@ -281,5 +281,6 @@ scenarios! {
     update_size_and_variable
     update_stopped_by_hand
     update_stuck
+    update_without_its_claim
     update_would_not_fit
 }

@@ -295,6 +295,7 @@ impl SimPod {
                 .flatten()),
             undeletable: self.living.why_it_is_not_deleted(),
             room: Ok(self.living.why_it_would_not_fit()),
+            claim_uids: Ok(self.living.claim_uids()),
             live: self.living.observe(self.container_back_at.is_some()),
             ignores_change: false,
             config_from: vec![],

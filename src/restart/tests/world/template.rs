@@ -99,6 +99,8 @@ pub(crate) struct Limits {
     pub(crate) is_full: bool,
     /// Its volume is on its Kubernetes node, which does not take it again.
     pub(crate) would_not_fit: bool,
+    /// Somebody deletes its volume claim while it is made anew.
+    pub(crate) loses_claim: bool,
     /// The apiserver lets nobody delete it.
     pub(crate) is_kept: bool,
 }
@@ -122,6 +124,8 @@ pub(crate) struct Living {
     memory: String,
     pub(crate) memory_in_effect: String,
     containers: u64,
+    /// The number of its volume claim: one that is made again has another one.
+    claim: u32,
     /// The number of the one that ended last.
     ended: Option<u64>,
     pub(crate) kubelet_at: Option<u64>,
@@ -147,6 +151,7 @@ impl Living {
             memory: template["memory"].clone(),
             memory_in_effect: template["memory"].clone(),
             containers: 1,
+            claim: 1,
             ended: None,
             kubelet_at: None,
             back_at: None,
@@ -160,7 +165,8 @@ impl Living {
     pub(crate) fn remade(&self) -> Self {
         let made = Self::new(&self.wanted);
         let is_pending = self.limits.is_full;
-        Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, ..made }
+        let claim = self.claim + u32::from(self.limits.loses_claim);
+        Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, claim, ..made }
     }
 
     /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
@@ -175,6 +181,12 @@ impl Living {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
         let is_asked = self.limits.is_kept && update.step == UpdateStep::Replace;
         is_asked.then(|| "pods are forbidden to be deleted: apply deploy/replace".to_owned())
+    }
+
+    /// The uids of its volume claims.
+    pub(crate) fn claim_uids(&self) -> BTreeMap<String, String> {
+        let uid = || ("data".to_owned(), format!("claim-{}", self.claim));
+        self.is_read.then(uid).into_iter().collect()
     }
 
     /// No container of the manager runs.

@@ -1,5 +1,7 @@
 //! A pod whose container reads a variable from a ConfigMap.
 
+mod init;
+
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -59,7 +61,7 @@ fn seen(heap: &str, changed: &str, annotations: &Value) -> ContentReader {
 }
 
 fn update(reader: &ContentReader, pod: &Facts, template: Option<PodUpdate>) -> Option<PodUpdate> {
-    reader.added_to(Ok(template), pod, "opensearch").unwrap()
+    reader.added_to(Ok(template), pod, "opensearch", &Policy::default()).unwrap()
 }
 
 fn note(update: &PodUpdate) -> String {
@@ -124,7 +126,7 @@ async fn it_goes_with_an_update_of_the_template() {
         assert_eq!(!both.patch.annotations.is_empty(), is_noted, "{of_template:?}");
     }
     let unknown = Err(stayput_restart::Unknown { message: "revision gone".into() });
-    assert_eq!(new.added_to(unknown.clone(), &pod, "opensearch"), unknown);
+    assert_eq!(new.added_to(unknown.clone(), &pod, "opensearch", &Policy::default()), unknown);
 }
 
 #[tokio::test]

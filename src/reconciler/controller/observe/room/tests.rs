@@ -133,6 +133,15 @@ impl Fixture {
     }
 
     async fn read(&self, pods: &[Arc<Facts>]) -> (Rooms, Vec<restart::Pod>) {
+        self.read_with(pods, None).await
+    }
+
+    /// The same, where the pods lack this instead of what their template lacks.
+    async fn read_with(
+        &self,
+        pods: &[Arc<Facts>],
+        lacks: Option<&restart::PodUpdate>,
+    ) -> (Rooms, Vec<restart::Pod>) {
         let cluster: SearchCluster = serde_json::from_value(json!({
             "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
         }))
@@ -144,7 +153,10 @@ impl Fixture {
         owners.read(&self.api, "default", pods, &ages).await;
         let mut all: Vec<_> = pods.iter().map(|facts| seen(facts)).collect();
         for (pod, facts) in all.iter_mut().zip(pods) {
-            pod.update = owners.update(facts, PORT);
+            pod.update = match lacks {
+                Some(lacks) => Ok(Some(lacks.clone())),
+                None => owners.update(facts, PORT),
+            };
             let update = pod.update.as_ref().expect("it is known");
             let step = update.as_ref().map(|update| update.step);
             assert_eq!(step, Some(UpdateStep::Replace), "{:?}", pod.update);
@@ -246,4 +258,44 @@ async fn a_node_that_is_gone_takes_nobody_and_what_cannot_be_read_is_not_known()
         unknown.contains("cannot find out whether another pod in the place of logs-1"),
         "{unknown}"
     );
+}
+
+#[tokio::test]
+async fn a_claim_that_is_being_deleted_keeps_its_pod() {
+    let fixture = Fixture::new().await;
+    let pod = [fixture.pod("logs-1", "topology.kubernetes.io/zone").await];
+    let (rooms, all) = fixture.read(&pod).await;
+    let uids = rooms.claim_uids(&all[0].uid).expect("it is to be replaced");
+    assert_eq!(uids.keys().collect::<Vec<_>>(), ["logs-1"]);
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(fixture.client.clone(), "default");
+    let finalizer = json!({"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}});
+    let params = PatchParams::default();
+    claims.patch("logs-1", &params, &Patch::Merge(finalizer)).await.expect("it is taken");
+    claims.delete("logs-1", &DeleteParams::default()).await.expect("it is taken");
+    let why = fixture.rooms(&pod).await[0].clone().expect("it is known").expect("it would be lost");
+    assert!(why.contains("its volume claim logs-1 is being deleted"), "{why}");
+}
+
+#[tokio::test]
+async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
+    let fixture = Fixture::new().await;
+    let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");
+    let status = Patch::Merge(json!({"status": {"updateRevision": "logs-1"}}));
+    sets.patch_status("logs", &PatchParams::default(), &status).await.expect("it is taken");
+    let facts = [fixture.pod("logs-1", "kubernetes.io/hostname").await];
+    // What only its init container reads has changed.
+    let update = restart::PodUpdate {
+        from: "logs-1".into(),
+        to: "logs-1".into(),
+        step: UpdateStep::Replace,
+        because: vec![],
+        new_container: false,
+        patch: restart::PodPatch::default(),
+    };
+    let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;
+    assert_eq!(rooms.why_not(&all[0]), Ok(None));
+    fixture.neighbour("5Gi").await;
+    let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;
+    let why = rooms.why_not(&all[0]).expect("it is known").expect("it does not fit");
+    assert!(why.contains("4096 MiB memory of which 3072 MiB are left"), "{why}");
 }

@@ -39,6 +39,7 @@ pub(super) fn healthy() -> Facts {
             ("logs-ca".to_owned(), Ok(Some(from(ca("logs-ca"))))),
             ("manager-ca".to_owned(), Ok(Some(from(ca("manager-ca"))))),
         ]),
+        ignored: BTreeMap::new(),
         snapshot: Ok(Taken { asked: now(), saved: saved(|_| {}), answered: now() }),
         lease: Ok(Some(from(json!({
             "metadata": {"name": "stayput-reconciler"},

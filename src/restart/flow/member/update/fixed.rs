@@ -33,15 +33,19 @@ pub(crate) fn planned_update<'a>(
 /// Why the update of a pod is not carried out, and what to do; none if it may be.
 pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
     let (step, fields) = (update.step.name(), update.fields());
+    let what = match update.from == update.to {
+        true => "what its pod has read",
+        false => "its pod template",
+    };
     if !policy.update.contains(&update.step) {
         return Some(format!(
-            "its pod template has changed and needs the step {step}, which spec.update.allow does not \
+            "{what} has changed and needs the step {step}, which spec.update.allow does not \
              have: add it there, or delete the pod yourself ({fields})"
         ));
     }
     let why = pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)?;
     Some(format!(
-        "its pod template has changed and needs another pod, and this one cannot be deleted: {why} \
+        "{what} has changed and needs another pod, and this one cannot be deleted: {why} \
          ({fields})"
     ))
 }
@@ -68,11 +72,14 @@ pub(in crate::flow) fn fix(
     let mut update = update.clone();
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
+    // If they cannot be read, it is not known whether the pod fits either.
+    let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
+        claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
         late_since: None,
     })))

@@ -1,0 +1,55 @@
+//! What the engine's container mounts and nobody watches: a change of it restarts nothing, which
+//! should be known.
+
+use kube::ResourceExt;
+use stayput_reuse::{Ignore, Source, SourceKind, Unwatched};
+
+use super::{Facts, Finding};
+use crate::workload::{Set, unwatched};
+use k8s_openapi::api::core::v1::Pod;
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let named = facts.cluster.check().ok().map(|checked| checked.sources);
+    let is_named = |pod: &Pod, source: &Source| {
+        named.as_ref().is_some_and(|named| named.objects(&pod.name_any()).contains(source))
+    };
+    let port = facts.cluster.completed_spec().manager.port;
+    let pods = facts.known_pods().iter().filter(|pod| !is_operated(facts, pod));
+    let found = pods.flat_map(|pod| {
+        let counts = |one: &Unwatched| {
+            facts.ignored.get(&one.source) != Some(&Ignore::Everything)
+                && !is_named(pod, &one.source)
+        };
+        let found = unwatched(pod, port).into_iter().filter(counts);
+        found.map(|one| finding(facts, pod, &one)).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+fn finding(facts: &Facts, pod: &Pod, one: &Unwatched) -> Finding {
+    let Unwatched { source, path } = one;
+    let kind = match source.kind {
+        SourceKind::Secret => "secret",
+        SourceKind::ConfigMap => "configmap",
+    };
+    let (name, namespace) = (&source.name, facts.namespace());
+    Finding::error(
+        "not_watched",
+        format!("Pod/{}", pod.name_any()),
+        format!(
+            "{source}, mounted at {path}, is read by the engine's container and not watched: a change \
+             restarts nothing. To have it restart nodes, add --config NAME={path} to the manager. If \
+             the engine reads it by itself, there is nothing to do"
+        ),
+        format!("kubectl -n {namespace} annotate {kind} {name} stayput.dev/ignore=true"),
+    )
+    .into_note()
+}
+
+/// Whether an operator decides what the pod mounts, and when it is restarted for it.
+fn is_operated(facts: &Facts, pod: &Pod) -> bool {
+    pod.owner_references().iter().any(|owner| match facts.sets.get(&owner.name) {
+        Some(Ok(Some(set))) => Set::of(set).operator.is_some(),
+        Some(Ok(None) | Err(_)) | None => false,
+    })
+}

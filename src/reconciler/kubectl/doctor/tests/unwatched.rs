@@ -1,0 +1,89 @@
+//! What the engine's container mounts and nobody watches.
+
+use serde_json::json;
+use stayput_reuse::{Ignore, Source, SourceKind};
+
+use super::Severity::Note;
+use super::healthy::healthy;
+use super::{Change, Facts, each, findings};
+
+/// The engine's container watches `/config`, and mounts a Secret at `/certs`, too.
+fn mount(facts: &mut Facts) {
+    facts.change_pod(|it| {
+        let container = &mut it["spec"]["containers"][0];
+        let config = json!({"name": "STAYPUT_CONFIG", "value": "/config"});
+        container["env"].as_array_mut().unwrap().push(config);
+        for (name, path) in [("config", "/config"), ("certs", "/certs")] {
+            let mount = json!({"name": name, "mountPath": path});
+            container["volumeMounts"].as_array_mut().unwrap().push(mount);
+        }
+        for name in ["config", "certs"] {
+            let secret = json!({"secretName": format!("logs-{name}")});
+            let volume = json!({"name": name, "secret": secret});
+            it["spec"]["volumes"].as_array_mut().unwrap().push(volume);
+        }
+    });
+}
+
+#[test]
+fn what_restarts_nothing_is_named_with_both_ways_out() {
+    each(&[
+        (
+            "a Secret beside the config",
+            mount,
+            Note,
+            "not_watched",
+            "Pod/logs-0",
+            [
+                "Secret logs-certs, mounted at /certs, is read by the engine's container and not \
+                 watched: a change restarts nothing. To have it restart nodes, add --config \
+                 NAME=/certs to the manager",
+                "kubectl -n search annotate secret logs-certs stayput.dev/ignore=true",
+            ],
+        ),
+        (
+            "only some keys do not count",
+            |facts| {
+                mount(facts);
+                ignore(facts, "ca.crt");
+            },
+            Note,
+            "not_watched",
+            "Pod/logs-0",
+            ["Secret logs-certs", "annotate secret logs-certs"],
+        ),
+    ]);
+}
+
+fn ignore(facts: &mut Facts, value: &str) {
+    let source = Source { kind: SourceKind::Secret, name: "logs-certs".into() };
+    facts.ignored.insert(source, Ignore::parse(Some(value)));
+}
+
+#[test]
+fn nothing_is_said_where_it_is_known_or_somebody_else_decides() {
+    let ways: [(&str, Change); 3] = [
+        ("ignored", |facts| ignore(facts, "true")),
+        ("named in the spec", |facts| {
+            facts.change_cluster(|it| {
+                it["spec"]["config"]["sources"] =
+                    json!([{"secret": "{pod}-config"}, {"secret": "logs-certs"}]);
+            });
+        }),
+        ("an operator's", |facts| {
+            facts.change_set(|it| {
+                it["metadata"]["ownerReferences"] = json!([{
+                    "apiVersion": "opensearch.opster.io/v1", "kind": "OpenSearchCluster",
+                    "name": "logs", "uid": "o", "controller": true,
+                }]);
+            });
+        }),
+    ];
+    for (what, change) in ways {
+        let mut facts = healthy();
+        mount(&mut facts);
+        change(&mut facts);
+        let found = findings(&facts);
+        assert!(found.iter().all(|one| one.code != "not_watched"), "{what}: {found:#?}");
+    }
+}
