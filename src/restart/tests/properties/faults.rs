@@ -39,6 +39,8 @@ pub(super) enum Fault {
     SidecarCrashes(usize),
     /// The list lacks its pod for a while that is shorter than a phase.
     Missed(usize),
+    /// The apiserver refuses every patch of its pod's annotations.
+    PatchesRefused(usize),
     /// Only of a node that cannot be elected: without a majority nothing could end.
     GoneForGood(usize),
     PersonStops(usize),
@@ -95,7 +97,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..25, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..26, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -120,6 +122,7 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         21 => NoService(node),
         22 => EngineHangs(node),
         23 => EngineAnswers(node),
+        24 => PatchesRefused(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -180,6 +183,7 @@ impl Fault {
                 true => format!("pod {} is gone for good", name(node)),
                 false => return,
             },
+            Self::PatchesRefused(node) => format!("patches of {} are refused", name(node)),
             Self::EngineRefuses(node) => format!("engine of {} refuses v2", name(node)),
             Self::EngineDoesNotEnd(node) => format!("engine of {} does not end", name(node)),
             Self::ConfigDoesNotArrive(node) => format!("config of {} does not arrive", name(node)),
@@ -268,6 +272,7 @@ impl Fault {
             | SourcesMove(node)
             | Replace(node)
             | Missed(node)
+            | PatchesRefused(node)
             | GoneForGood(node)
             | OwnerReplaces(node)
             | SidecarCrashes(node)
@@ -377,6 +382,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         }
         let pod = driver.world.pod(&name);
         pod.unlisted = false;
+        pod.refuses_patches = false;
         if stuck {
             pod.machine.lets_go(now);
         }

@@ -180,6 +180,16 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         }
         ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
+        ["patches", "of", pods, "are", "refused"] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).refuses_patches = true;
+            }
+        }
+        ["patches", "of", pods, "are", "taken"] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).refuses_patches = false;
+            }
+        }
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;
         }

@@ -188,6 +188,7 @@ scenarios! {
     not_before
     one_node
     part_of_a_set_failed
+    patches_refused
     pause
     paused_before_stop
     owed_start_pod_not_listed
