@@ -10,7 +10,7 @@ use super::super::world::SimPod;
 use super::{deaths_in_a_slot, people};
 use crate::Unknown;
 use kinds::TEMPLATES;
-pub(super) use kinds::{configs, consents, failures, holds, in_order, templates};
+pub(super) use kinds::{configs, consents, failures, holds, in_order, refused_patches, templates};
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..26, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..25, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -122,7 +122,6 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         21 => NoService(node),
         22 => EngineHangs(node),
         23 => EngineAnswers(node),
-        24 => PatchesRefused(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![

@@ -409,3 +409,18 @@ proptest! {
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 }
+
+/// A cluster in which the apiserver refuses the patches of some pods.
+fn unpatched() -> impl Strategy<Value = Case> {
+    (case(), faults::refused_patches(FAULT_TIME)).prop_map(|(case, faults)| Case { faults, ..case })
+}
+
+proptest! {
+    #![proptest_config(always_the_same(24))]
+
+    #[test]
+    fn every_restart_ends_without_pods_that_cannot_be_patched(case in unpatched()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}
