@@ -10,7 +10,9 @@ use super::super::world::SimPod;
 use super::{deaths_in_a_slot, people};
 use crate::Unknown;
 use kinds::TEMPLATES;
-pub(super) use kinds::{configs, consents, failures, holds, in_order, refused_patches, templates};
+pub(super) use kinds::{
+    configs, consents, failures, full_stops, holds, in_order, refused_patches, templates,
+};
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,8 @@ pub(super) enum Fault {
     LetRun(usize),
     EngineUnreachable,
     EngineReachable,
+    /// After a full stop it reads its state for so many seconds, and hides it until then.
+    StateReadIn(usize),
     /// Every engine ends, and ends again on the config it had.
     AllFail,
     Pause,
@@ -204,6 +208,7 @@ impl Fault {
             Self::LetRun(node) => format!("annotate pod {} stopped -", name(node)),
             Self::EngineUnreachable => "engine unreachable".into(),
             Self::EngineReachable => "engine reachable".into(),
+            Self::StateReadIn(seconds) => format!("the engine reads its state in {seconds}s"),
             Self::Pause => "pause".into(),
             Self::Resume => "resume".into(),
             Self::WindowsClosed(minutes) => format!("windows closed for {minutes}m"),
@@ -290,8 +295,8 @@ impl Fault {
             | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
             | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
             | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
-            | HolderDies | Crash | Deleted | DeletedWithPods | Stale | BlindToEngine
-            | ControllerAway(_) => None,
+            | StateReadIn(_) | HolderDies | Crash | Deleted | DeletedWithPods | Stale
+            | BlindToEngine | ControllerAway(_) => None,
         }
     }
 

@@ -128,6 +128,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.clear_exclusions();
         }
         ["votes", "do", "not", "move"] => driver.world.engine.votes.is_stuck = true,
+        ["the", "engine", "reads", "its", "state", "in", span] => {
+            driver.world.engine.recovery.takes = span_of(span);
+        }
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "refuses", "writes"] => driver.world.engine.refuses_writes = true,

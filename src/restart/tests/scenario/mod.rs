@@ -215,6 +215,7 @@ scenarios! {
     skip_rule
     source_absent
     sources_not_found
+    state_not_recovered
     stop_never_ends
     superseded_forward
     superseded_forward_crash
