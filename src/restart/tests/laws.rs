@@ -367,6 +367,7 @@ impl Laws {
             && since(*at)
             && event.reason == Reason::NodeRestarted
             && last.outcome != Outcome::Done
+            && !pod.has_refused
         {
             wrong.push(format!("{} is back and shows {:?}", pod.name, last.outcome));
         }

@@ -10,7 +10,7 @@ use super::requests::is_own;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
-use crate::ledger::LedgerChange;
+use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Restart, Step, ended_recently,
 };
@@ -42,7 +42,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
         return changes;
     }
     let index = &context.index;
-    let shows = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
+    let shows = |uid: &str| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
     let is_unreported = |member: &&Member| {
         let is_done = member.step == Step::Finished && member.stop_sequence > 0;
         is_done && shows(&member.pod_uid)
@@ -60,8 +60,9 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
             changes.ledger.extend(result.map(LedgerChange::SetLastResult));
         }
         _ => match unshown::of(context, restart, &unreported) {
-            Unshown::Waits(change) => {
-                changes.ledger.extend(change);
+            Unshown::Waits => return changes,
+            Unshown::Late => {
+                changes.change(RestartChange::SetStuck(Some(context.snapshot.now)));
                 return changes;
             }
             Unshown::GivenUp(why) => given_up = Some(why),

@@ -78,10 +78,7 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod, marks: &Marks<'
     let is_reported = pod.annotations.get(annotation::LAST_RESTART).is_some_and(|text| {
         serde_json::from_str::<LastRestart>(text).is_ok_and(|last| last.id == id)
     });
-    // Of a restart that did not end well nobody knows any more how this node ended.
-    let is_its = |entry: &&HistoryEntry| {
-        had_its_turn && !is_reported && entry.id == id && entry.outcome == Outcome::Done
-    };
+    let is_its = |entry: &&HistoryEntry| had_its_turn && !is_reported && entry.id == id;
     let last = ledger.history.iter().rev().find(is_its).map(|entry| LastRestart {
         id: entry.id.clone(),
         outcome: entry.outcome,

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::flow::begin::stuck::last_turn;
-use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::name_list::NameList;
 use crate::{Member, Restart};
 
 /// What becomes of the restart.
 pub(super) enum Unshown {
     /// It waits for the patches.
-    Waits(Option<LedgerChange>),
+    Waits,
+    /// The same, and it is seen now that they are late.
+    Late,
     /// It ends without them, and says so.
     GivenUp(String),
 }
@@ -31,9 +32,7 @@ pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) 
                 "the pods of {names} still show an old phase: they could not be patched for {phase}"
             ))
         }
-        None if now.since(last_turn) >= phase => {
-            Unshown::Waits(Some(RestartChange::SetStuck(Some(now)).into()))
-        }
-        Some(_) | None => Unshown::Waits(None),
+        None if now.since(last_turn) >= phase => Unshown::Late,
+        Some(_) | None => Unshown::Waits,
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::Facts;
-use crate::{Action, Ledger, Plan, Pod, Report, Snapshot, report};
+use crate::{Action, Condition, Ledger, Plan, Pod, Report, Snapshot, Voting, report};
 use stayput_api::State;
 
 /// What is wrong with a text, and whether it is.
@@ -53,7 +53,7 @@ fn has_a_full_stop_too_many(text: &str) -> bool {
 }
 
 /// Words before a number that is a name, or of something that was said just before.
-const NUMBERED: [&str; 6] = ["code", "sequence", "shard", "signal", "port", "allows"];
+const NUMBERED: [&str; 8] = ["code", "sequence", "shard", "signal", "port", "from", "to", "allows"];
 
 fn has_a_bare_number(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -85,10 +85,11 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     deletion(snapshot, &report, wrong);
     degraded(snapshot, &report, wrong);
     let names = names(snapshot);
-    for wait in plan.waiting.iter().filter(|wait| wait.code.blocks()) {
-        if !names.iter().any(|name| wait.message.contains(name)) {
-            let code = wait.code.as_str();
-            wrong.push(format!("what blocks ({code}) is not named: {}", wait.message));
+    let blocks = |one: &&Condition| one.kind == "Blocked" && one.status == "True";
+    for blocked in report.conditions.iter().filter(blocks) {
+        if !names.iter().any(|name| blocked.message.contains(*name)) {
+            let Condition { reason, message, .. } = blocked;
+            wrong.push(format!("what blocks ({reason}) is not named: {message}"));
         }
     }
     for Text { from, pod, text } in texts(snapshot, plan, &report) {
@@ -162,6 +163,7 @@ fn names(snapshot: &Snapshot) -> BTreeSet<&str> {
         "the cluster",
         "SearchCluster",
         "spec.",
+        "status.",
         "stayput.dev/",
         "allocation",
         "kubectl",
@@ -172,6 +174,9 @@ fn names(snapshot: &Snapshot) -> BTreeSet<&str> {
     names.extend(ledger.debts.start.iter().map(|debt| &*debt.node));
     if let Ok(engine) = &snapshot.engine {
         names.extend(engine.nodes.iter().map(|node| &*node.name));
+        if let Ok(Voting::Configurations { excluded, .. }) = &engine.voting {
+            names.extend(excluded.iter().map(String::as_str));
+        }
     }
     names.retain(|name| !name.is_empty());
     names

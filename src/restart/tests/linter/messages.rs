@@ -50,9 +50,9 @@ fn words_by_the_rules_are_not_found() {
 fn a_block_that_names_nothing_is_found() {
     let (snapshot, made) = moment(|made, _| !made.waiting.is_empty());
     let mut nameless = made.clone();
-    nameless.waiting[0].code = Code::PodGone;
-    nameless.waiting[0].message = "it is gone".into();
-    finds("what blocks (pod_gone) is not named", &snapshot, &nameless);
+    nameless.waiting.iter_mut().for_each(|one| one.code = Code::Paused);
+    nameless.waiting.iter_mut().for_each(|one| one.message = "held for now".into());
+    finds("what blocks (paused) is not named", &snapshot, &nameless);
 }
 
 #[test]

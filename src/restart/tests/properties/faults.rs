@@ -315,7 +315,8 @@ impl Fault {
             driver.world.pods[at].unlisted = false;
         }
         let at = |node: usize| node % snapshot.pods.len().max(1);
-        let unknown = || Unknown { message: "not this time".into() };
+        let unknown =
+            || Unknown { message: "the engine or its manager does not answer this time".into() };
         match self {
             Self::BlindToManager(_) if snapshot.pods.is_empty() => {}
             Self::BlindToManager(node) => {

@@ -251,7 +251,7 @@ impl Searching {
             return engine;
         }
         Engine {
-            shards: Ok(BTreeSet::new().into_iter().collect()),
+            shards: Ok(std::iter::empty::<crate::ShardCopy>().collect()),
             searchable_snapshots: Ok(BTreeSet::new()),
             allocation: Ok(Allocation::default()),
             records: Ok(self.keeps_records.then(Vec::new)),

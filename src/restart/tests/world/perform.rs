@@ -204,6 +204,7 @@ impl World {
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
         let has_changed =
             |(key, change): (&String, &Change)| pod.annotations.get(key) != change.seen.as_ref();
+        pod.has_refused |= pod.refuses_patches;
         if pod.refuses_patches || changes.iter().any(has_changed) {
             return false;
         }
