@@ -52,6 +52,11 @@ impl ClusterView {
         self.newest.clone()
     }
 
+    /// The state that was looked at last. What the watch has brought since is still a change.
+    pub(super) fn looked_at(&self) -> Option<&SearchCluster> {
+        self.newest.as_deref()
+    }
+
     /// Remembers the answer to one of our own calls: the watch shows it only later.
     pub(super) fn remember(&mut self, cluster: SearchCluster) -> Arc<SearchCluster> {
         let cluster = Arc::new(cluster);

@@ -44,6 +44,12 @@ impl Definition {
         (Self(receiver), follow(api, sender, pause))
     }
 
+    /// One that is right.
+    #[cfg(test)]
+    pub(super) fn right_for_test() -> Self {
+        Self(watch::Sender::new(None).subscribe())
+    }
+
     /// What is wrong with it, for people; none also while that is not known.
     pub(super) fn fault(&self) -> Option<Arc<str>> {
         self.0.borrow().clone()

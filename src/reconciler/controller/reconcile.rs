@@ -421,18 +421,19 @@ async fn report_and_requeue(
         plan.actions,
         plan.waiting
     );
-    Ok(Next { after, seen: Some(snapshot) })
+    Ok(Next { after, seen: Some(snapshot), unseen: None })
 }
 
-/// When to reconcile again after a failure.
-async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
+/// When to reconcile again after a failure, and which nodes are still under way.
+pub(super) async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
     if failure.is_conflict() {
         tracing::info!("another client wrote first, reading again: {failure}");
         let after = cx.requeue.after_conflict();
         cx.refresh_cluster().await;
-        return Next::after(after);
+        return Next::failed(after, cx.cluster.looked_at().map(ledger_of));
     }
-    let after = cx.requeue.after_failure();
+    let ledger = cx.cluster.looked_at().map(ledger_of);
+    let after = cx.requeue.after_failed_look(ledger.as_ref());
     tracing::warn!("reconcile failed, retrying in {after:?}: {failure}");
-    Next::after(after)
+    Next::failed(after, ledger)
 }

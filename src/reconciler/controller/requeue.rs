@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::backoff;
-use stayput_restart::{Action, Code, Plan, Snapshot, needs_engine};
+use stayput_restart::{Action, Code, Ledger, Plan, Snapshot, needs_engine};
 
 /// Managers and engine report most changes by themselves; the rest is observed again after this.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -20,6 +20,9 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
 /// After a restart, how often the engine is observed while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
+/// The longest pause after looks that failed, while a restart is under way: a node may be missing until
+/// the next one succeeds. That is one request in two seconds; a look that succeeds sends more, each second.
+const RESTARTING_BACK_OFF: Duration = Duration::from_secs(2);
 /// After an observation that had no time to ask every manager.
 const UNASKED_MANAGERS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -30,16 +33,29 @@ pub(super) struct Next {
     pub(super) after: Duration,
     /// What was observed, if anything was.
     pub(super) seen: Option<Box<Snapshot>>,
+    /// The ledger as it was written last, where nothing was observed because that failed.
+    pub(super) unseen: Option<Box<Ledger>>,
 }
 
 impl Next {
     pub(super) fn after(after: Duration) -> Self {
-        Self { after, seen: None }
+        Self { after, ..Self::default() }
+    }
+
+    /// After a look that failed: what the ledger names is still under way.
+    pub(super) fn failed(after: Duration, ledger: Option<Ledger>) -> Self {
+        Self { after, seen: None, unseen: ledger.map(Box::new) }
+    }
+
+    /// The ledger as it is known.
+    pub(super) fn ledger(&self) -> Option<&Ledger> {
+        let seen = self.seen.as_ref().map(|seen| &seen.ledger);
+        seen.or(self.unseen.as_deref())
     }
 
     /// Whether a member is under way.
     pub(super) fn is_under_way(&self) -> bool {
-        self.seen.as_ref().is_some_and(|seen| seen.ledger.under_way().next().is_some())
+        self.ledger().is_some_and(|ledger| ledger.under_way().next().is_some())
     }
 }
 
@@ -61,7 +77,16 @@ pub(super) struct Requeue {
 type Outline = (Vec<Action>, Vec<(Option<String>, Code)>);
 
 impl Requeue {
-    /// After a reconcile that failed.
+    /// After a look that failed.
+    pub(super) fn after_failed_look(&mut self, ledger: Option<&Ledger>) -> Duration {
+        let after = self.after_failure();
+        match ledger.is_some_and(|ledger| ledger.restart.is_some()) {
+            true => after.min(RESTARTING_BACK_OFF),
+            false => after,
+        }
+    }
+
+    /// After actions of which one failed.
     pub(super) fn after_failure(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.idle = self.idle.saturating_add(1);
@@ -188,6 +213,22 @@ mod tests {
         assert_eq!(requeue.least_pause(true, reading), Duration::ZERO);
         requeue.after_plan(&plan, true);
         assert_eq!(requeue.least_pause(true, reading), reading);
+    }
+
+    #[test]
+    fn while_a_restart_is_under_way_looks_that_fail_are_never_far_apart() {
+        let (mut requeue, mut ledger) = (Requeue::default(), Ledger::default());
+        let mut failed = |ledger: &Ledger| requeue.after_failed_look(Some(ledger));
+        for failures in 1..10 {
+            assert_eq!(failed(&ledger), backoff::pause(failures));
+        }
+        let restart = serde_json::json!({
+            "request": { "id": "r1" }, "started": "2026-11-21T09:00:00Z", "members": [],
+        });
+        ledger.restart = serde_json::from_value(restart).unwrap();
+        assert_eq!(failed(&ledger), RESTARTING_BACK_OFF);
+        let mut first = Requeue::default();
+        assert_eq!(first.after_failed_look(Some(&ledger)), backoff::pause(1));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 mod engine_change;
 mod manager_polls;
 mod owner_change;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use super::snapshot_requests::SnapshotQueue;
 use super::snapshot_view::snapshot;
 use stayput_api::Cursor;
 use stayput_net::manager_client::ManagerClient;
-use stayput_restart::Snapshot;
+use stayput_restart::Ledger;
 
 use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
@@ -32,8 +34,9 @@ pub(super) async fn wait(
     next: Next,
 ) {
     let until = Instant::now() + next.after;
-    // Managers: long polls of those whose engine is about to change.
-    polls.set(managers_to_poll(next.seen.as_deref(), &cx.observer.managers));
+    // Managers: long polls of those whose engine is about to change, also while the apiserver gives no
+    // answer.
+    polls.set(managers_to_poll(next.ledger(), &cx.observer.managers));
     // Engine: its nodes or its health.
     let client = cx.observer.engine.client().map(|(client, _)| client);
     let engine = match (next.seen.as_deref().and_then(Awaited::of), client) {
@@ -77,11 +80,11 @@ pub(super) async fn wait(
 
 /// The managers whose next change matters: those of the busy pods in the ledger.
 fn managers_to_poll(
-    seen: Option<&Snapshot>,
+    ledger: Option<&Ledger>,
     managers: &Managers,
 ) -> Vec<(String, ManagerClient, Cursor)> {
-    let Some(snapshot) = seen else { return Vec::new() };
-    let uids: BTreeSet<&str> = snapshot.ledger.busy_pods().collect();
+    let Some(ledger) = ledger else { return Vec::new() };
+    let uids: BTreeSet<&str> = ledger.busy_pods().collect();
     let poll = |uid: &str| {
         let (client, cursor) = managers.cursor(uid)?;
         Some((uid.to_owned(), client.clone(), cursor.clone()))

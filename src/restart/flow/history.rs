@@ -9,12 +9,13 @@ use crate::{
     Blocker, Color, Ending, HistoryEntry, Member, Outcome, Reason, Request, Restart, UpdateStep,
 };
 
-/// Reports how a restart ended, and adds it to the history.
+/// Reports how a restart ended, and adds it to the history; `left` is what it has left behind.
 pub(super) fn record_end(
     context: &Context<'_>,
     restart: &Restart,
     mut ending: Ending,
     nodes: usize,
+    left: Option<String>,
 ) -> Changes {
     let seconds = context.snapshot.now.since(restart.started) / 1000;
     let id = &restart.request.id;
@@ -23,14 +24,19 @@ pub(super) fn record_end(
             let not_green = not_green(context);
             let health = not_green.as_deref().unwrap_or("the cluster is green");
             let s = if nodes == 1 { "" } else { "s" };
-            let message = format!("Restart {id} is done: {nodes} node{s} in {seconds} s; {health}");
-            ending.reason = not_green.unwrap_or_default();
+            let also = left.iter().map(|left| format!("; {left}")).collect::<String>();
+            let message =
+                format!("Restart {id} is done: {nodes} node{s} in {seconds} s; {health}{also}");
+            let reasons: Vec<String> = not_green.into_iter().chain(left).collect();
+            ending.reason = reasons.join("; ");
             (Reason::RestartFinished, message)
         }
-        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => (
-            Reason::RestartAborted,
-            format!("Restart {id}: {} ({})", ending.outcome.as_str(), ending.reason),
-        ),
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
+            let reasons: Vec<String> = std::iter::once(ending.reason).chain(left).collect();
+            ending.reason = reasons.join("; ");
+            let message = format!("Restart {id}: {} ({})", ending.outcome.as_str(), ending.reason);
+            (Reason::RestartAborted, message)
+        }
     };
     let mut changes = Changes::default();
     changes.event(None, reason, message);

@@ -32,8 +32,8 @@ pub struct Restart {
     /// nodes under way are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// Since when it is seen that none of its nodes can be restarted; only of a restart that ends if
-    /// that lasts, and only if it has lasted for a phase.
+    /// Since when it is seen that none of its nodes can be restarted, only of a restart that ends if that
+    /// lasts; or that all are done and their pods do not show it. Only if it has lasted for a phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stuck_since: Option<Time>,

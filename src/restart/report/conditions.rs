@@ -1,7 +1,7 @@
 //! The conditions in the status.
 
 use super::down::DownNodes;
-use super::{Condition, Counts, debts, down};
+use super::{Condition, Counts, debts, down, summary};
 use crate::{
     Code, Color, Disabled, Ledger, Outcome, Policy, Predicate, Snapshot, Step, Strategy, Time,
     Waiting,
@@ -39,7 +39,7 @@ pub(super) fn conditions(
     down: &DownNodes<'_>,
 ) -> Vec<Condition> {
     let blocked = match blocker {
-        Some(waiting) => value(Status::Yes, waiting.code.as_str(), &*waiting.message),
+        Some(waiting) => value(Status::Yes, waiting.code.as_str(), summary::said(waiting)),
         None => value(Status::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;

@@ -104,7 +104,11 @@ pub struct Counts {
     pub stopped: u32,
     /// Managers that do not answer.
     pub unreachable: u32,
-    /// Nodes that are down although nobody asked for that, and are not being restarted.
+    /// Nodes that are down and not to be kept stopped: the engine has failed, was stopped (also by a
+    /// person's request to its manager), or is not in the cluster; or its manager gives no answer and
+    /// nothing shows that it serves. One that is being restarted counts only once a restart that can only
+    /// go forward has tried to start it for as long as a phase may take; one whose pod is being deleted
+    /// does not count.
     pub down: u32,
 }
 
@@ -128,15 +132,16 @@ pub struct NodeReport {
     /// Version of its manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager_version: Option<String>,
-    /// Code of why it is down, if nobody asked for that and it is not being restarted: `failed`,
-    /// `backoff`, `stopped`, `stuck`, `not_in_cluster`, `crash_looping`, `manager_unreachable` or
-    /// `wrong_pod`.
+    /// Code of why it is down, of each node that `counts.down` counts: `failed`, `backoff`, `stopped`,
+    /// `stuck`, `not_in_cluster`, `crash_looping`, `manager_unreachable` or `wrong_pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<String>,
     /// How its restart, or the one that it needs, is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<UpdateStep>,
-    /// The fields of its pod template that need this step, with their values; the first few.
+    /// What needs this step: the fields of its pod template, with their values, the first few; before
+    /// them `the config` if that has changed as well and needs more than they do. Of a node that leaves:
+    /// `spec.nodeSets`. Empty if only its config has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
     /// Code of what blocks it.

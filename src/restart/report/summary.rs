@@ -42,6 +42,32 @@ fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     })
 }
 
+/// What blocks, in words that do not stand in the line of its node: they name the node.
+pub(super) fn said(waiting: &Waiting) -> String {
+    let is_of_a_node = matches!(
+        waiting.code,
+        Code::Debts
+            | Code::ManagerUnreachable
+            | Code::WrongPod
+            | Code::OwnerWillReplace
+            | Code::WouldNotFit
+            | Code::NotDurable
+            | Code::NotListed
+            | Code::LivenessWouldKill
+            | Code::LiveMismatch
+            | Code::ConfigUnknown
+            | Code::EngineBusy
+            | Code::Interfered
+    );
+    let speaks_of_it = ["it ", "its "].iter().any(|word| waiting.message.starts_with(word));
+    match &waiting.node {
+        Some(node) if (is_of_a_node || speaks_of_it) && !waiting.message.contains(node) => {
+            format!("{node}: {}", waiting.message)
+        }
+        Some(_) | None => waiting.message.to_string(),
+    }
+}
+
 /// Whether one of these pods waits.
 fn is_of(pods: &BTreeSet<&str>, waiting: &Waiting) -> bool {
     waiting.pod.as_deref().is_some_and(|uid| pods.contains(uid))
@@ -123,7 +149,7 @@ pub(super) fn message(
 ) -> Option<String> {
     let is_idle = snapshot.ledger.restart.is_none();
     if let Some(waiting) = blocker {
-        return Some(waiting.message.to_string());
+        return Some(said(waiting));
     }
     let mut due = debts::due(&snapshot.ledger);
     due.extend(down::summary(down).filter(|_| is_idle));

@@ -11,7 +11,7 @@ mod checks;
 mod copies;
 mod evaluation;
 mod failed_sets;
-mod name_list;
+pub(crate) mod name_list;
 mod node_counts;
 mod order;
 mod peer;

@@ -1,7 +1,7 @@
 //! A number of nodes and the names of the first few, for messages.
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct NameList<'a> {
+pub(crate) struct NameList<'a> {
     pub(super) count: usize,
     /// The first few, sorted.
     names: Vec<&'a str>,
@@ -11,7 +11,7 @@ pub(super) struct NameList<'a> {
 const NAMED: usize = 3;
 
 impl<'a> NameList<'a> {
-    pub(super) fn add(&mut self, name: &'a str) {
+    pub(crate) fn add(&mut self, name: &'a str) {
         self.count += 1;
         self.name(name);
     }

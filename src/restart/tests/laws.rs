@@ -204,6 +204,7 @@ impl Laws {
     pub(crate) fn ledger(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
         self.withdrawn(world, policy, old, new);
         self.pauses(world, old, new);
+        self.hidden(world, old, new);
         for member in new.members() {
             if let Some(expected) = member.expected.clone() {
                 self.expected.insert(member.pod_uid.clone(), expected);
@@ -237,6 +238,16 @@ impl Laws {
             }
         }
         self.queued.extend(new.queued.iter().map(|queued| queued.id.clone()));
+    }
+
+    /// S8: no debt to the engine is struck while it hides what is to be undone.
+    fn hidden(&mut self, world: &World, old: &Ledger, new: &Ledger) {
+        let is_struck = old.debts.allocation.is_some() && new.debts.allocation.is_none()
+            || old.debts.exclusion.is_some() && new.debts.exclusion.is_none()
+            || old.debts.records.len() > new.debts.records.len();
+        if is_struck && world.engine.recovery.is_under_way() {
+            self.wrong.push("S8: a debt is struck while the engine has not read its state".into());
+        }
     }
 
     /// L5: after a slot was given back because of a rule, there is a pause before the next one.
@@ -356,6 +367,7 @@ impl Laws {
             && since(*at)
             && event.reason == Reason::NodeRestarted
             && last.outcome != Outcome::Done
+            && !pod.has_refused
         {
             wrong.push(format!("{} is back and shows {:?}", pod.name, last.outcome));
         }

@@ -1,5 +1,6 @@
 //! The linter finds faults: a correct plan, changed in one way at a time.
 
+mod messages;
 mod stops;
 mod updates;
 
@@ -404,17 +405,6 @@ fn a_slot_given_back_too_early_is_found() {
     finds("its stop may still arrive", &snapshot, &early);
     finds("with the sequences of its slot", &snapshot, &early);
     finds("waits again and holds allocation", &snapshot, &early);
-}
-
-#[test]
-fn advice_that_costs_something_first_is_found() {
-    let (snapshot, mut made) = moment(|made, _| !made.waiting.is_empty());
-    made.waiting[0].message = "waits; spec.restart.allowOutage: true accepts it".into();
-    finds("advises first what costs something", &snapshot, &made);
-    made.waiting[0].message = "waits; kubectl stayput restart --allow-outage".into();
-    finds("advises first what costs something", &snapshot, &made);
-    made.waiting[0].message = "disable it with spec.restart.disabledPredicates: [x]".into();
-    finds("advises first what costs something", &snapshot, &made);
 }
 
 #[test]

@@ -51,6 +51,12 @@ impl Page {
     pub(crate) fn action(&mut self, world: &mut World, action: &Action, how: &str) {
         let who = match action {
             Action::PatchPod { .. } if how.is_empty() => return,
+            // As long as it lasts, it is tried at every look.
+            Action::PatchPod { uid, .. }
+                if world.by_uid(uid).is_some_and(|pod| pod.refuses_patches) =>
+            {
+                return;
+            }
             Action::Drain { .. }
             | Action::Stop { .. }
             | Action::EndDrain { .. }

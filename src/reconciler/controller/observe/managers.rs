@@ -165,6 +165,30 @@ impl Managers {
         self.known.get(uid)?.client.as_ref()
     }
 
+    /// The manager of this pod has told this status.
+    #[cfg(test)]
+    pub(in super::super) fn told_for_test(
+        &mut self,
+        uid: &str,
+        client: ManagerClient,
+        status: Status,
+    ) {
+        let pod = serde_json::json!({
+            "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
+        });
+        let pod = serde_json::from_value(pod).expect("a pod");
+        let facts = Facts::of(&pod, &crate::controller::pods::Reading::default());
+        let last = LastStatus {
+            at: Instant::now(),
+            facts: Arc::new(facts.expect("its facts")),
+            manager: Ok(Manager::from(&status)),
+            configs: Generations::default(),
+            client: Some(client),
+            cursor: Some(status.cursor),
+        };
+        self.known.insert(uid.to_owned(), last);
+    }
+
     /// What to wait for the next change of this pod's manager with.
     pub(in super::super) fn cursor(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
         let last = self.known.get(uid)?;

@@ -12,60 +12,97 @@ use stayput_net::manager_client::ManagerClient;
 
 /// How long a manager may delay its answer.
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
-/// A poll that fails counts as a change, but not sooner than after this.
+/// A poll that fails counts as a change, but not sooner than after this. It is one only once until the
+/// manager was observed again.
 const FAILED_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The polls that run, by the uid of the pod.
 #[derive(Debug)]
 pub(in crate::controller) struct ManagerPolls {
-    running: BTreeMap<String, (Cursor, AbortHandle)>,
-    changes: mpsc::UnboundedReceiver<(String, Cursor)>,
-    sender: mpsc::UnboundedSender<(String, Cursor)>,
+    running: BTreeMap<String, Poll>,
+    /// What was reported: the cursor that was observed before, and the one of the answer. As long as the
+    /// look that follows fails, it is not reported again.
+    reported: BTreeMap<String, (Cursor, Cursor)>,
+    changes: mpsc::UnboundedReceiver<Change>,
+    sender: mpsc::UnboundedSender<Change>,
+}
+
+#[derive(Debug)]
+struct Poll {
+    /// The manager as it was observed last.
+    observed: Cursor,
+    /// What it is to differ from.
+    from: Cursor,
+    /// It was reported since, so that no answer is nothing new.
+    is_known: bool,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Change {
+    uid: String,
+    from: Cursor,
+    /// The same if the manager gave no answer.
+    to: Cursor,
 }
 
 impl Default for ManagerPolls {
     fn default() -> Self {
         let (sender, changes) = mpsc::unbounded_channel();
-        Self { running: BTreeMap::new(), changes, sender }
+        Self { running: BTreeMap::new(), reported: BTreeMap::new(), changes, sender }
     }
 }
 
 impl ManagerPolls {
-    /// Polls exactly these from now on.
+    /// Polls exactly these from now on, each by the cursor with which it was observed last.
     pub(super) fn set(&mut self, wanted: Vec<(String, ManagerClient, Cursor)>) {
         let mut before = std::mem::take(&mut self.running);
-        for (uid, client, cursor) in wanted {
-            let poll = match before.remove(&uid) {
-                Some((known, poll)) if known == cursor => poll,
+        let reported = std::mem::take(&mut self.reported);
+        for (uid, client, observed) in wanted {
+            let told = reported.get(&uid).filter(|(of, _)| *of == observed);
+            let (from, is_known) = (told.map_or(&observed, |(_, to)| to).clone(), told.is_some());
+            if let Some(told) = told {
+                self.reported.insert(uid.clone(), told.clone());
+            }
+            let task = match before.remove(&uid) {
+                Some(known) if known.from == from && known.is_known == is_known => known.task,
                 other => {
-                    if let Some((_, poll)) = other {
-                        poll.abort();
+                    if let Some(known) = other {
+                        known.task.abort();
                     }
-                    self.spawn(uid.clone(), client, cursor.clone())
+                    self.spawn(uid.clone(), client, from.clone(), is_known)
                 }
             };
-            self.running.insert(uid, (cursor, poll));
+            self.running.insert(uid, Poll { observed, from, is_known, task });
         }
-        for (_, poll) in before.into_values() {
-            poll.abort();
+        for poll in before.into_values() {
+            poll.task.abort();
         }
     }
 
-    fn spawn(&self, uid: String, client: ManagerClient, cursor: Cursor) -> AbortHandle {
+    fn spawn(
+        &self,
+        uid: String,
+        client: ManagerClient,
+        from: Cursor,
+        is_known: bool,
+    ) -> AbortHandle {
         let sender = self.sender.clone();
         let poll = async move {
-            loop {
-                match client.status_after(&cursor, POLL_TIMEOUT).await {
+            let to = loop {
+                match client.status_after(&from, POLL_TIMEOUT).await {
                     Ok(None) => {}
-                    Ok(Some(_)) => break,
+                    Ok(Some(answer)) => break answer.status.cursor,
                     Err(_) => {
                         sleep(FAILED_POLL_PAUSE).await;
-                        break;
+                        if !is_known {
+                            break from.clone();
+                        }
                     }
                 }
-            }
+            };
             // Without a receiver the task of the SearchCluster has ended.
-            let _ = sender.send((uid, cursor));
+            let _ = sender.send(Change { uid, from, to });
         };
         tokio::spawn(poll).abort_handle()
     }
@@ -73,9 +110,11 @@ impl ManagerPolls {
     /// Completes when one of them has changed.
     pub(super) async fn changed(&mut self) {
         // This struct holds a sender, so the channel never closes.
-        while let Some((uid, cursor)) = self.changes.recv().await {
-            if self.running.get(&uid).is_some_and(|(known, _)| *known == cursor) {
-                self.running.remove(&uid);
+        while let Some(Change { uid, from, to }) = self.changes.recv().await {
+            if self.running.get(&uid).is_some_and(|poll| poll.from == from) {
+                if let Some(poll) = self.running.remove(&uid) {
+                    self.reported.insert(uid, (poll.observed, to));
+                }
                 return;
             }
         }
@@ -84,8 +123,8 @@ impl ManagerPolls {
 
 impl Drop for ManagerPolls {
     fn drop(&mut self) {
-        for (_, poll) in self.running.values() {
-            poll.abort();
+        for poll in self.running.values() {
+            poll.task.abort();
         }
     }
 }

@@ -29,7 +29,7 @@ pub(in crate::kubectl) struct NodeOutput {
     step: Option<&'static str>,
     /// The fields of its pod template that need this step, with their values; the first few.
     because: Vec<String>,
-    /// Code of why it is down, if nobody asked for that and it is not being restarted.
+    /// Code of why it is down, as `nodes[].down` in the status.
     down: Option<String>,
     /// Code of what it waits for.
     blocked_by: Option<String>,

@@ -24,7 +24,8 @@ pub(in crate::flow) fn end_if_stuck(
 ) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
-    if !is_own(restart) || has_turns {
+    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
+    if !is_own(restart) || has_turns || !waits {
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
@@ -48,7 +49,7 @@ pub(in crate::flow) fn end_if_stuck(
 }
 
 /// When the node that was the last to be restarted took its slot.
-fn last_turn(restart: &Restart) -> Time {
+pub(in crate::flow) fn last_turn(restart: &Restart) -> Time {
     let finished = restart.members.iter().filter(|member| member.step == Step::Finished);
     finished.map(|member| member.since).fold(restart.started, Time::max)
 }

@@ -48,7 +48,7 @@ pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Chan
         request.id
     );
     let ending = Ending { outcome: Outcome::Superseded, reason };
-    changes.merge(record_end(context, restart, ending, back));
+    changes.merge(record_end(context, restart, ending, back, None));
     let message = format!(
         "Starting coordinated restart {} of {} nodes in the place of {}: all of them are stopped \
          and started on what their sources have now",

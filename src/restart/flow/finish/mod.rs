@@ -2,6 +2,7 @@
 
 pub(super) mod progress;
 pub(super) mod show_phases;
+mod unshown;
 
 use super::history::record_end;
 use super::requests::drift::remember_reverted;
@@ -9,11 +10,12 @@ use super::requests::is_own;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
-use crate::ledger::LedgerChange;
+use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
     Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Restart, Step, ended_recently,
 };
 use show_phases::result_of;
+use unshown::Unshown;
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
 /// get slots: otherwise one would get its slot in the write that ends the restart.
@@ -40,26 +42,35 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
         return changes;
     }
     let index = &context.index;
-    let shows = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
-    let mut unreported = restart.members.iter().filter(|member| {
+    let shows = |uid: &str| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
+    let is_unreported = |member: &&Member| {
         let is_done = member.step == Step::Finished && member.stop_sequence > 0;
         is_done && shows(&member.pod_uid)
-    });
+    };
+    let unreported: Vec<&Member> = restart.members.iter().filter(is_unreported).collect();
+    let mut given_up = None;
     // The history has only the result of the whole restart. Beside it there is room for that of one
     // node, mostly the last; those of more nodes are first shown on their pods.
-    match (unreported.next(), unreported.next()) {
-        (Some(_), Some(_)) => return changes,
-        (Some(member), None) => {
+    match unreported[..] {
+        [] => {}
+        [member] => {
             let id = &restart.request.id;
             let last = result_of(id, member, context.snapshot.now);
             let result = last.map(|last| NodeResult { pod_uid: member.pod_uid.clone(), last });
             changes.ledger.extend(result.map(LedgerChange::SetLastResult));
         }
-        (None, _) => {}
+        _ => match unshown::of(context, restart, &unreported) {
+            Unshown::Waits => return changes,
+            Unshown::Late => {
+                changes.change(RestartChange::SetStuck(Some(context.snapshot.now)));
+                return changes;
+            }
+            Unshown::GivenUp(why) => given_up = Some(why),
+        },
     }
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
     changes.ledger.extend(remember_reverted(context, ledger, restart));
-    changes.merge(record_end(context, restart, ending, finished(restart)));
+    changes.merge(record_end(context, restart, ending, finished(restart), given_up));
     changes.change(LedgerChange::CloseRestart);
     changes
 }

@@ -99,7 +99,11 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     }
     let unschedulable = successor.live.as_ref().and_then(|live| live.unschedulable.as_ref());
     let (code, message) = match unschedulable {
-        Some(why) => (Code::WouldNotFit, format!("no Kubernetes node takes the new pod: {why}")),
+        Some(why) => {
+            // The scheduler writes sentences.
+            let why = why.trim_end_matches('.');
+            (Code::WouldNotFit, format!("no Kubernetes node takes the new pod: {why}"))
+        }
         None => (Code::Joining, "the pod was replaced; waiting for the new one to join".to_owned()),
     };
     match (is_over_time(context, member, phases), unschedulable) {

@@ -19,7 +19,7 @@ pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) 
         if let Some(restart) = &ledger.restart {
             let reason = "the SearchCluster was deleted together with its pods".to_owned();
             let ending = Ending { outcome: Outcome::Aborted, reason };
-            changes.merge(record_end(context, restart, ending, finished(restart)));
+            changes.merge(record_end(context, restart, ending, finished(restart), None));
             changes.change(LedgerChange::CloseRestart);
         }
         changes.change(LedgerChange::ForgetDebts);

@@ -1,28 +1,227 @@
-//! What a message advises: nothing that costs data or availability comes first. A deletion that
-//! waits says for what.
+//! What people read: messages of waits, events, conditions, nodes and endings, each by rules in words.
+//! Nothing that costs data or availability is advised first; a name says what blocks; no value of the
+//! program and no part that is empty is shown; a number says of what. A deletion that waits says for
+//! what.
 
-use crate::{Action, Plan, Policy, Snapshot, report};
+use std::collections::BTreeSet;
+
+use super::facts::Facts;
+use crate::{Action, Condition, Ledger, Plan, Pod, Report, Snapshot, Voting, report};
+use stayput_api::State;
+
+/// What is wrong with a text, and whether it is.
+type Rule = (&'static str, fn(&str) -> bool);
+
+const RULES: [Rule; 6] = [
+    ("advises first what costs something", advises_a_cost_first),
+    ("shows a value of the program", shows_a_value),
+    ("has an empty part", has_an_empty_part),
+    ("has a full stop before another sign", has_a_full_stop_too_many),
+    ("has a number and does not say of what", has_a_bare_number),
+    ("says a name twice in a row", says_a_name_twice),
+];
 
 /// Settings that let a rule pass which protects something.
 const COSTLY: [&str; 3] = ["allowOutage: true", "--allow-outage", "disabledPredicates: ["];
 
-pub(super) fn check(plan: &Plan, wrong: &mut Vec<String>) {
-    let waits = plan.waiting.iter().map(|wait| &*wait.message);
-    let events = plan.actions.iter().filter_map(|action| match action {
-        Action::RecordEvent(event) => Some(event.message.as_str()),
-        _ => None,
-    });
-    for message in waits.chain(events) {
-        let costly = COSTLY.iter().filter_map(|setting| message.find(setting)).min();
-        if costly.is_some_and(|at| !message[..at].contains("; as a last resort, ")) {
-            wrong.push(format!("a message advises first what costs something: {message}"));
+fn advises_a_cost_first(text: &str) -> bool {
+    let costly = COSTLY.iter().filter_map(|setting| text.find(setting)).min();
+    costly.is_some_and(|at| !text[..at].contains("; as a last resort, "))
+}
+
+fn shows_a_value(text: &str) -> bool {
+    let mut words = text.split(|letter: char| !letter.is_alphanumeric());
+    let shown = ["Some(", "Ok(", "Err(", " { ", "\\\"", "\\n"];
+    words.any(|word| word == "None") || shown.iter().any(|value| text.contains(value))
+}
+
+fn has_an_empty_part(text: &str) -> bool {
+    let empty = [
+        "\"\"", "''", "``", "()", "[]", "  ", ": ;", ":;", ": :", ": )", ":)", "; ;", ";;", ";)",
+        "(;", "(:", "(,", " ;", " ,", " :", ",,", ", ,", ",;", ",)",
+    ];
+    let (first, last) = (text.chars().next(), text.chars().next_back());
+    let is_open = |sign: char| ":;,(-".contains(sign) || sign.is_whitespace();
+    empty.iter().any(|part| text.contains(part))
+        || first.is_some_and(|sign| ":;,).".contains(sign) || sign.is_whitespace())
+        || last.is_some_and(is_open)
+}
+
+fn has_a_full_stop_too_many(text: &str) -> bool {
+    [".;", ".,", ".:", ".)"].iter().any(|signs| text.contains(signs))
+        || text.replace("...", "").contains("..")
+}
+
+/// Words before a number that is a name, or of something that was said just before.
+const NUMBERED: [&str; 8] = ["code", "sequence", "shard", "signal", "port", "from", "to", "allows"];
+
+fn has_a_bare_number(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.iter().enumerate().any(|(at, word)| {
+        let word = word.trim_start_matches(['(', '"']);
+        let number = word.trim_end_matches([';', ',', ':', '.', ')', '"']);
+        let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+        let is_last = number.len() < word.len() || at + 1 == words.len();
+        let before = at.checked_sub(1).map(|before| words[before]);
+        is_number && is_last && !before.is_some_and(|before| NUMBERED.contains(&before))
+    })
+}
+
+fn says_a_name_twice(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).any(|pair| pair[0] == pair[1] && pair[0].ends_with(':'))
+}
+
+/// Whom a message is about, and what it says.
+struct Text<'a> {
+    from: String,
+    pod: Option<&'a str>,
+    text: &'a str,
+}
+
+pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+    let snapshot = facts.snapshot;
+    let report = report(snapshot, facts.policy, plan);
+    deletion(snapshot, &report, wrong);
+    degraded(snapshot, &report, wrong);
+    let names = names(snapshot);
+    let blocks = |one: &&Condition| one.kind == "Blocked" && one.status == "True";
+    for blocked in report.conditions.iter().filter(blocks) {
+        if !names.iter().any(|name| blocked.message.contains(*name)) {
+            let Condition { reason, message, .. } = blocked;
+            wrong.push(format!("what blocks ({reason}) is not named: {message}"));
+        }
+    }
+    for Text { from, pod, text } in texts(snapshot, plan, &report) {
+        for (fault, breaks) in RULES {
+            if breaks(text) {
+                wrong.push(format!("a message of {from} {fault}: {text}"));
+            }
+        }
+        let manager = pod.and_then(|uid| facts.manager(uid));
+        if text.contains("last good") && manager.is_some_and(|manager| manager.last_good.is_none())
+        {
+            wrong
+                .push(format!("a message of {from} names a last good config, and none is: {text}"));
         }
     }
 }
 
-pub(super) fn deletion(snapshot: &Snapshot, policy: &Policy, plan: &Plan, wrong: &mut Vec<String>) {
+/// Everything that this plan and the status beside it show.
+fn texts<'a>(snapshot: &'a Snapshot, plan: &'a Plan, report: &'a Report) -> Vec<Text<'a>> {
+    let mut texts = Vec::new();
+    let mut add = |from: String, pod: Option<&'a str>, text: &'a str| {
+        if !text.is_empty() {
+            texts.push(Text { from, pod, text });
+        }
+    };
+    for wait in &plan.waiting {
+        add(format!("wait {}", wait.code.as_str()), wait.pod.as_deref(), &wait.message);
+    }
+    for action in &plan.actions {
+        match action {
+            Action::RecordEvent(event) => {
+                let from = format!("event {}", event.reason.as_str());
+                add(from, event.pod.as_deref(), &event.message);
+            }
+            Action::WriteLedger(ledger) => {
+                endings(&snapshot.ledger, ledger).for_each(|text| add("ledger".into(), None, text));
+            }
+            _ => {}
+        }
+    }
+    let status = [&report.message, &report.source_absent, &report.estimate];
+    status.into_iter().flatten().for_each(|text| add("status".into(), None, text));
+    for condition in &report.conditions {
+        add(format!("condition {}", condition.kind), None, &condition.message);
+    }
+    for node in &report.nodes {
+        let pod = snapshot.pods.iter().find(|pod| pod.node == node.name);
+        let message = node.message.as_deref().unwrap_or_default();
+        add(format!("node {}", node.name), pod.map(|pod| &*pod.uid), message);
+        node.because.iter().for_each(|text| add(format!("node {}", node.name), None, text));
+    }
+    texts
+}
+
+/// The reasons in a ledger that the one before does not have.
+fn endings<'a>(old: &'a Ledger, new: &'a Ledger) -> impl Iterator<Item = &'a str> {
+    let of = |ledger: &'a Ledger| {
+        let history = ledger.history.iter().map(|entry| &*entry.reason);
+        let restart = ledger.restart.iter().filter_map(|restart| restart.ending.as_ref());
+        let members = ledger.members().filter_map(|member| member.ending.as_ref());
+        history.chain(restart.chain(members).map(|ending| &*ending.reason))
+    };
+    let known: BTreeSet<&str> = of(old).collect();
+    of(new).filter(move |reason| !known.contains(reason))
+}
+
+/// Everything that a message can name: what blocks is one of it.
+fn names(snapshot: &Snapshot) -> BTreeSet<&str> {
+    let mut names = BTreeSet::from([
+        "the engine",
+        "the cluster",
+        "SearchCluster",
+        "spec.",
+        "status.",
+        "stayput.dev/",
+        "allocation",
+        "kubectl",
+    ]);
+    names.extend(snapshot.pods.iter().flat_map(|pod| [&*pod.name, &*pod.node]));
+    let ledger = &snapshot.ledger;
+    names.extend(ledger.members().map(|member| &*member.node));
+    names.extend(ledger.debts.start.iter().map(|debt| &*debt.node));
+    if let Ok(engine) = &snapshot.engine {
+        names.extend(engine.nodes.iter().map(|node| &*node.name));
+        if let Ok(Voting::Configurations { excluded, .. }) = &engine.voting {
+            names.extend(excluded.iter().map(String::as_str));
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// A deletion that waits says for what.
+fn deletion(snapshot: &Snapshot, report: &Report, wrong: &mut Vec<String>) {
     let waits = snapshot.cluster.deleting && snapshot.cluster.finalizer;
-    if waits && report(snapshot, policy, plan).message.is_none_or(|text| text.is_empty()) {
+    if waits && report.message.as_ref().is_none_or(|text| text.is_empty()) {
         wrong.push("a deletion that waits does not say for what".into());
     }
+}
+
+/// `NothingOwed` is said only while no node is down.
+fn degraded(snapshot: &Snapshot, report: &Report, wrong: &mut Vec<String>) {
+    let ledger = &snapshot.ledger;
+    let is_expected = |pod: &Pod| {
+        let is_kept = ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
+        let is_under_way = ledger.under_way().any(|member| member.node == pod.node);
+        pod.terminating || is_kept || is_under_way || snapshot.cluster.keeps_stopped(pod)
+    };
+    let is_down = |pod: &&Pod| {
+        let manager = pod.manager.as_ref();
+        let manager = manager.ok().filter(|one| one.pod_uid.as_deref() == Some(&*pod.uid));
+        manager.is_some_and(|one| matches!(one.state, State::Failed | State::Stuck))
+            && !is_expected(pod)
+    };
+    let says_nothing = report.conditions.iter().any(|one| one.reason == "NothingOwed");
+    if let Some(pod) = snapshot.pods.iter().find(is_down).filter(|_| says_nothing) {
+        wrong.push(format!("NothingOwed is said while {} is down", pod.node));
+    }
+}
+
+#[test]
+fn nothing_owed_beside_a_node_that_is_down_is_found() {
+    let (mut snapshot, made) = crate::tests::linter::moment(|made, _| !made.waiting.is_empty());
+    let mut shown = report(&snapshot, &crate::Policy::default(), &made);
+    let mut wrong = Vec::new();
+    degraded(&snapshot, &shown, &mut wrong);
+    assert_eq!(wrong, Vec::<String>::new());
+    let is_at_rest =
+        |pod: &&mut Pod| snapshot.ledger.under_way().all(|member| member.pod_uid != pod.uid);
+    let pod = snapshot.pods.iter_mut().find(is_at_rest).unwrap();
+    pod.manager.as_mut().unwrap().state = State::Failed;
+    shown.conditions.iter_mut().for_each(|one| one.reason = "NothingOwed".into());
+    degraded(&snapshot, &shown, &mut wrong);
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
 }

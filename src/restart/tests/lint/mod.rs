@@ -27,8 +27,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
     let facts = Facts::new(snapshot, policy);
     waits::check(&facts, plan, &mut wrong);
     slots::check(&facts, plan, &mut wrong);
-    messages::check(plan, &mut wrong);
-    messages::deletion(snapshot, policy, plan, &mut wrong);
+    messages::check(&facts, plan, &mut wrong);
     shape(plan, &mut wrong);
     for action in &plan.actions {
         match action {

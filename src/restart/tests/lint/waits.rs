@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::Facts;
-use crate::{Action, Ledger, Plan};
+use crate::{Action, Ledger, Plan, Step};
 
 /// The shortest time until the next plan if there is nothing to do, in milliseconds.
 const MIN_IDLE_REQUEUE: u64 = 1_000;
@@ -29,6 +29,9 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
         }
     }
     let writes = matches!(plan.actions.first(), Some(Action::WriteLedger(_)));
+    if !writes && is_over_for_long(facts) {
+        wrong.push("L1: all nodes are done, and the restart waits for its pods without end".into());
+    }
     if plan.requeue_after == 0 && !writes {
         wrong.push("the plan is made again at once without end: requeue_after is 0".into());
     }
@@ -40,6 +43,22 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     if nothing_goes_on && plan.requeue_after < MIN_IDLE_REQUEUE {
         wrong.push(format!("plans too often at rest: again after {} ms", plan.requeue_after));
     }
+}
+
+/// No node of the restart is under way or waits, and a phase has passed since that was seen to last; or
+/// it has lasted for a phase, and that was not seen.
+fn is_over_for_long(facts: &Facts) -> bool {
+    let Some(restart) = facts.restart() else { return false };
+    let is_left = |step| match step {
+        Step::Finished => false,
+        Step::Scheduled => restart.ending.is_none(),
+        Step::Restarting | Step::GivingBack | Step::Aborting => true,
+    };
+    let done = restart.members.iter().filter(|member| member.step == Step::Finished);
+    let last = done.map(|member| member.since).fold(restart.started, crate::Time::max);
+    let since = restart.stuck_since.filter(|at| *at >= last).unwrap_or(last);
+    let lasts = facts.snapshot.now.since(since) >= facts.policy.phase_timeout;
+    lasts && !restart.members.iter().any(|member| is_left(member.step))
 }
 
 /// Pods for which an action does something.

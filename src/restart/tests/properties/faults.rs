@@ -10,7 +10,9 @@ use super::super::world::SimPod;
 use super::{deaths_in_a_slot, people};
 use crate::Unknown;
 use kinds::TEMPLATES;
-pub(super) use kinds::{configs, consents, failures, holds, in_order, templates};
+pub(super) use kinds::{
+    configs, consents, failures, full_stops, holds, in_order, refused_patches, templates,
+};
 
 /// A fault; a number selects the node.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +41,8 @@ pub(super) enum Fault {
     SidecarCrashes(usize),
     /// The list lacks its pod for a while that is shorter than a phase.
     Missed(usize),
+    /// The apiserver refuses every patch of its pod's annotations.
+    PatchesRefused(usize),
     /// Only of a node that cannot be elected: without a majority nothing could end.
     GoneForGood(usize),
     PersonStops(usize),
@@ -52,6 +56,8 @@ pub(super) enum Fault {
     LetRun(usize),
     EngineUnreachable,
     EngineReachable,
+    /// After a full stop it reads its state for so many seconds, and hides it until then.
+    StateReadIn(usize),
     /// Every engine ends, and ends again on the config it had.
     AllFail,
     Pause,
@@ -180,6 +186,7 @@ impl Fault {
                 true => format!("pod {} is gone for good", name(node)),
                 false => return,
             },
+            Self::PatchesRefused(node) => format!("patches of {} are refused", name(node)),
             Self::EngineRefuses(node) => format!("engine of {} refuses v2", name(node)),
             Self::EngineDoesNotEnd(node) => format!("engine of {} does not end", name(node)),
             Self::ConfigDoesNotArrive(node) => format!("config of {} does not arrive", name(node)),
@@ -201,6 +208,7 @@ impl Fault {
             Self::LetRun(node) => format!("annotate pod {} stopped -", name(node)),
             Self::EngineUnreachable => "engine unreachable".into(),
             Self::EngineReachable => "engine reachable".into(),
+            Self::StateReadIn(seconds) => format!("the engine reads its state in {seconds}s"),
             Self::Pause => "pause".into(),
             Self::Resume => "resume".into(),
             Self::WindowsClosed(minutes) => format!("windows closed for {minutes}m"),
@@ -268,6 +276,7 @@ impl Fault {
             | SourcesMove(node)
             | Replace(node)
             | Missed(node)
+            | PatchesRefused(node)
             | GoneForGood(node)
             | OwnerReplaces(node)
             | SidecarCrashes(node)
@@ -286,8 +295,8 @@ impl Fault {
             | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
             | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
             | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
-            | HolderDies | Crash | Deleted | DeletedWithPods | Stale | BlindToEngine
-            | ControllerAway(_) => None,
+            | StateReadIn(_) | HolderDies | Crash | Deleted | DeletedWithPods | Stale
+            | BlindToEngine | ControllerAway(_) => None,
         }
     }
 
@@ -306,7 +315,8 @@ impl Fault {
             driver.world.pods[at].unlisted = false;
         }
         let at = |node: usize| node % snapshot.pods.len().max(1);
-        let unknown = || Unknown { message: "not this time".into() };
+        let unknown =
+            || Unknown { message: "the engine or its manager does not answer this time".into() };
         match self {
             Self::BlindToManager(_) if snapshot.pods.is_empty() => {}
             Self::BlindToManager(node) => {
@@ -377,6 +387,7 @@ pub(super) fn repair_all(driver: &mut Driver) {
         }
         let pod = driver.world.pod(&name);
         pod.unlisted = false;
+        pod.refuses_patches = false;
         if stuck {
             pod.machine.lets_go(now);
         }

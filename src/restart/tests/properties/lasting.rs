@@ -19,6 +19,8 @@ enum Lasting {
     FailsOnItsConfig(usize),
     WritesRefused,
     Unreachable,
+    /// Of the pods from this one on.
+    PatchesRefused(usize),
 }
 
 impl Lasting {
@@ -31,6 +33,12 @@ impl Lasting {
             Self::FailsOnItsConfig(node) => format!("engine of {} refuses v2", name(node)),
             Self::WritesRefused => "engine refuses writes".into(),
             Self::Unreachable => "engine unreachable".into(),
+            Self::PatchesRefused(first) => {
+                for node in (first % count..count).rev().skip(1) {
+                    play_line(driver, &format!("patches of {} are refused", name(node)));
+                }
+                format!("patches of {} are refused", name(count - 1))
+            }
         };
         play_line(driver, &line);
     }
@@ -43,6 +51,7 @@ fn lasting() -> impl Strategy<Value = Lasting> {
         2 => (0_usize..5).prop_map(Lasting::FailsOnItsConfig),
         2 => Just(Lasting::WritesRefused),
         1 => Just(Lasting::Unreachable),
+        2 => (0_usize..5).prop_map(Lasting::PatchesRefused),
     ]
 }
 

@@ -409,3 +409,32 @@ proptest! {
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 }
+
+/// A cluster in which the apiserver refuses the patches of some pods.
+fn unpatched() -> impl Strategy<Value = Case> {
+    (case(), faults::refused_patches(FAULT_TIME)).prop_map(|(case, faults)| Case { faults, ..case })
+}
+
+/// A cluster whose engine hides what it has after each full stop, until it has read it from disk.
+fn stopped_as_a_whole() -> impl Strategy<Value = Case> {
+    (case(), any::<bool>(), faults::full_stops(FAULT_TIME)).prop_map(|(case, all, faults)| {
+        let how = if all { How::Coordinated } else { case.how };
+        Case { how, faults, ..case }
+    })
+}
+
+proptest! {
+    #![proptest_config(always_the_same(24))]
+
+    #[test]
+    fn every_restart_ends_without_pods_that_cannot_be_patched(case in unpatched()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn an_engine_that_has_not_read_its_state_is_owed_the_same(case in stopped_as_a_whole()) {
+        let (page, wrong) = case.play();
+        prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
+    }
+}

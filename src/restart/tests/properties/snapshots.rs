@@ -49,7 +49,7 @@ proptest! {
     fn what_is_not_known_never_makes_a_bad_plan(case in case(), hidden in 0_usize..32) {
         let (driver, seen) = snapshots(&case);
         for mut snapshot in seen {
-            let unknown = || Unknown { message: "not this time".into() };
+            let unknown = || Unknown { message: "the engine or its manager does not answer this time".into() };
             for (at, pod) in snapshot.pods.iter_mut().enumerate() {
                 if hidden & (1 << at) != 0 {
                     pod.manager = Err(unknown());

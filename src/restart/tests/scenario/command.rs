@@ -128,6 +128,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.clear_exclusions();
         }
         ["votes", "do", "not", "move"] => driver.world.engine.votes.is_stuck = true,
+        ["the", "engine", "reads", "its", "state", "in", span] => {
+            driver.world.engine.recovery.takes = span_of(span);
+        }
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "refuses", "writes"] => driver.world.engine.refuses_writes = true,
@@ -182,6 +185,16 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
         ["the", "claim", "of", pod, "is", "deleted", "with", "it"] => {
             driver.world.pod(pod).living.limits.loses_claim = true;
+        }
+        ["patches", "of", pods, "are", "refused"] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).refuses_patches = true;
+            }
+        }
+        ["patches", "of", pods, "are", "taken"] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).refuses_patches = false;
+            }
         }
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;

@@ -188,6 +188,7 @@ scenarios! {
     not_before
     one_node
     part_of_a_set_failed
+    patches_refused
     pause
     paused_before_stop
     owed_start_pod_not_listed
@@ -214,6 +215,7 @@ scenarios! {
     skip_rule
     source_absent
     sources_not_found
+    state_not_recovered
     stop_never_ends
     superseded_forward
     superseded_forward_crash

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::recovery::StateRecovery;
 use super::shards::Shards;
 use super::votes::QuorumAfterStop;
 use crate::{
@@ -43,6 +44,7 @@ pub(crate) struct Searching {
     /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
     records: BTreeMap<String, Announced>,
+    pub(crate) recovery: StateRecovery,
     /// Its API is unreachable.
     pub(crate) unreachable: bool,
     /// It answers, and refuses every request that changes the cluster.
@@ -70,6 +72,7 @@ impl Searching {
             allocation: Allocation::default(),
             keeps_records: false,
             records: BTreeMap::new(),
+            recovery: StateRecovery::default(),
             unreachable: false,
             refuses_writes: false,
         }
@@ -89,6 +92,9 @@ impl Searching {
         let answering = eligible.iter().filter(|id| !is_silent(id)).cloned().collect();
         let formed = self.votes.can_elect(&answering);
         self.joined = if formed { up.clone() } else { BTreeMap::new() };
+        let masters = up.iter().filter(|(node, _)| self.is_eligible(node));
+        let masters = masters.map(|(_, run)| run.clone()).collect();
+        self.recovery.settle(now, &masters, formed);
         if !formed {
             self.master = None;
             return;
@@ -97,8 +103,8 @@ impl Searching {
         self.votes.reconfigure(&eligible, self.master.as_deref());
         // A master that is excluded from voting steps down.
         self.elect();
-        let data: BTreeSet<String> =
-            self.joined.keys().filter(|node| self.holds_data(node)).cloned().collect();
+        let holds = |node: &&String| self.holds_data(node) && !self.recovery.is_under_way();
+        let data: BTreeSet<String> = self.joined.keys().filter(holds).cloned().collect();
         let effective = self.effective_setting().map(str::to_owned);
         self.shards.settle(now, &data, effective.as_deref());
     }
@@ -137,7 +143,8 @@ impl Searching {
 
     pub(crate) fn next(&self, now: u64) -> Option<u64> {
         let records = self.records.values().map(|record| record.complete_at);
-        records.filter(|at| *at > now).chain(self.shards.next(now)).min()
+        let own = records.filter(|at| *at > now).chain(self.recovery.next(now));
+        own.chain(self.shards.next(now)).min()
     }
 
     pub(crate) fn is_joined(&self, node: &str) -> bool {
@@ -146,7 +153,8 @@ impl Searching {
 
     /// Whether it accepts a request that changes the cluster.
     pub(crate) fn takes_writes(&self) -> bool {
-        self.master.is_some() && !self.unreachable && !self.refuses_writes
+        let is_blocked = self.recovery.is_under_way();
+        self.master.is_some() && !self.unreachable && !self.refuses_writes && !is_blocked
     }
 
     pub(crate) fn tighten(&mut self, value: &str, marker: Marker) -> bool {
@@ -197,6 +205,16 @@ impl Searching {
             let message = "no node of the engine answers with an elected master".to_owned();
             return Err(Unknown { message });
         }
+        if self.recovery.is_under_way() {
+            // As the reconciler does: an empty list would be taken for one of an engine without any.
+            let message = "the engine has not read its indices and settings from disk yet";
+            return Err(Unknown { message: message.to_owned() });
+        }
+        Ok(self.answer(now))
+    }
+
+    /// What it answers, also while it hides what it has.
+    fn answer(&self, now: u64) -> Engine {
         let node = |(name, run): (&String, &String)| Node {
             id: id_of(name),
             name: name.clone(),
@@ -217,7 +235,7 @@ impl Searching {
             reason: record.reason.clone(),
             complete: record.complete_at <= now,
         };
-        Ok(Engine {
+        let engine = Engine {
             version: "elasticsearch 8.19.0".into(),
             cluster_uuid: self.uuid.clone(),
             nodes: self.joined.iter().map(node).collect(),
@@ -228,7 +246,17 @@ impl Searching {
             searchable_snapshots: Ok(self.searchable_snapshots.clone()),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),
-        })
+        };
+        if !self.recovery.is_under_way() {
+            return engine;
+        }
+        Engine {
+            shards: Ok(std::iter::empty::<crate::ShardCopy>().collect()),
+            searchable_snapshots: Ok(BTreeSet::new()),
+            allocation: Ok(Allocation::default()),
+            records: Ok(self.keeps_records.then(Vec::new)),
+            ..engine
+        }
     }
 
     pub(crate) fn health(&self, now: u64) -> Health {
@@ -251,6 +279,9 @@ impl Searching {
         line.make_ascii_lowercase();
         for node in self.silent.iter().filter(|node| self.joined.contains_key(*node)) {
             line += &format!(", {node} hangs");
+        }
+        if self.recovery.is_under_way() {
+            line += ", its state is not read yet";
         }
         if let Some(setting) = self.effective_setting() {
             line += &format!(", allocation {setting}");

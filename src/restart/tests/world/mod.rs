@@ -6,6 +6,7 @@ pub(crate) mod machine;
 mod object;
 pub(crate) mod perform;
 mod pods;
+mod recovery;
 mod shards;
 pub(crate) mod template;
 pub(crate) mod votes;

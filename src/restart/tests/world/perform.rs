@@ -202,7 +202,10 @@ impl World {
     fn patch(&mut self, uid: &str, changes: &BTreeMap<String, Change>) -> bool {
         let (now, is_late) = (self.now, self.object.is_gone());
         let Some(pod) = self.by_uid(uid).filter(|pod| !pod.gone) else { return false };
-        if changes.iter().any(|(key, change)| pod.annotations.get(key) != change.seen.as_ref()) {
+        let has_changed =
+            |(key, change): (&String, &Change)| pod.annotations.get(key) != change.seen.as_ref();
+        pod.has_refused |= pod.refuses_patches;
+        if pod.refuses_patches || changes.iter().any(has_changed) {
             return false;
         }
         for (key, change) in changes {

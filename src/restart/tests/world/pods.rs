@@ -53,6 +53,10 @@ pub(crate) struct SimPod {
     pub(crate) sidecar_crashes: bool,
     /// What its owner wants of it, and what it has.
     pub(crate) living: Living,
+    /// The apiserver refuses every patch of its annotations.
+    pub(crate) refuses_patches: bool,
+    /// It has refused one: the result of its own node may be forgotten.
+    pub(crate) has_refused: bool,
     /// A patch of ours arrived after the SearchCluster was gone.
     pub(crate) patched_late: bool,
     /// When its owner makes another one in its place.
@@ -88,6 +92,8 @@ impl SimPod {
             sources: Sources::Checksum(config.to_owned()),
             sidecar_crashes: false,
             living: Living::new(&template::first()),
+            refuses_patches: false,
+            has_refused: false,
             patched_late: false,
             remade_at: None,
             killed: Vec::new(),

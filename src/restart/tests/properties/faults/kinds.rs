@@ -100,6 +100,36 @@ pub(in crate::tests::properties) fn consents(
     (asks, faults(within)).prop_map(|(asks, faults)| beside(asks, faults, 6))
 }
 
+/// Any fault, while the apiserver refuses the patches of some pods.
+pub(in crate::tests::properties) fn refused_patches(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let refused = prop_oneof![
+        4 => (0_usize..5).prop_map(Fault::PatchesRefused),
+        1 => Just(Fault::AskAgain),
+        1 => Just(Fault::Cancel),
+    ];
+    let refused = prop::collection::vec((0..within / 2, refused), 2..6);
+    (refused, faults(within)).prop_map(|(refused, faults)| beside(refused, faults, 4))
+}
+
+/// Any fault, and an engine that reads its state for long after each full stop.
+pub(in crate::tests::properties) fn full_stops(
+    within: u64,
+) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+    let stop = prop_oneof![
+        2 => (3_usize..5).prop_map(Fault::AskCoordinated),
+        1 => Just(Fault::AllFail),
+        1 => Just(Fault::Crash),
+    ];
+    let stops = prop::collection::vec((0..within, stop), 1..5);
+    let seconds = 2_usize..80;
+    (seconds, stops, faults(within)).prop_map(|(seconds, stops, faults)| {
+        let all = beside(stops, faults, 5);
+        std::iter::once((0, Fault::StateReadIn(seconds))).chain(all).collect()
+    })
+}
+
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
 pub(in crate::tests::properties) fn failures(
     within: u64,
