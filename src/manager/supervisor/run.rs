@@ -66,8 +66,8 @@ impl Supervisor {
                  behind --state-dir"
             )),
         };
-        let set_aside = matches!(recovered, Recovered::Unreadable(_));
-        self.journal = Some(JournalWriter::new(journal, worker, set_aside));
+        let is_unreadable = matches!(recovered, Recovered::Unreadable(_));
+        self.journal = Some(JournalWriter::new(journal, worker, is_unreadable));
         recovered
     }
 
