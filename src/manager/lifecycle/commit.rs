@@ -199,10 +199,10 @@ impl Lifecycle {
         self.persist(out);
     }
 
-    /// An intent that is not on disk is written again and again: the disk may be repaired, and
-    /// there may be no other event that writes it.
+    /// What is not on disk is written again and again: the disk may be repaired, and there may be no
+    /// other event that writes it.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
-        if self.durable < self.asked && self.answered == self.written {
+        if self.durable < self.written && self.answered == self.written {
             self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
         } else {
             self.timers.remove(&Timer::Rewrite);

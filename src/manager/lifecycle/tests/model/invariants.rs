@@ -215,7 +215,7 @@ fn structure(world: &World) -> Result<(), &'static str> {
         "an engine that is not up drains",
     )?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
-    let rewrites = !lifecycle.is_durable();
+    let rewrites = lifecycle.durable < lifecycle.written;
     let only = |timer: &Timer| match timer {
         Timer::Rewrite => rewrites,
         Timer::Journal => !lifecycle.end_is_recorded(),
