@@ -275,6 +275,7 @@ impl Lifecycle {
                 out.push(Effect::Reply(self.outcome(&pending)));
             }
             Act::Spawn(prepared) => {
+                self.leaves = false;
                 self.deciding = Some(Deciding::Spawning {
                     origin: Origin::Request,
                     pending: Some(pending),
