@@ -78,10 +78,10 @@ pub(super) async fn parts(
     };
     let prober = settings.ready.clone().map(|probe| Prober::start(probe, &errors)).transpose();
     let prober = prober.map_err(|error| vec![error.to_string()])?.map(Arc::new);
-    // Bare, nothing is read from processes.
     let reader = match settings.policy.api {
         true => Some(worker("processes", &errors)?),
-        false => None,
+        // Bare, the manager also starts where no thread can be made.
+        false => worker("processes", &errors).ok(),
     };
     let temp_dir = temp_dir.zip(staging);
     // Last: what is received before something else fails would be lost.
