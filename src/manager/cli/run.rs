@@ -118,13 +118,15 @@ fn manage(
     let parts = fallback::made(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
-    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader } = parts;
+    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener } =
+        parts;
     let serving = Arc::new(watch::Sender::new(Serving::Open));
     let engine = Engine {
         command: settings.command,
         policy: settings.policy,
         prober,
         reader,
+        opener,
         config,
         temp_dir,
         journal,

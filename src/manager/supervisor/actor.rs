@@ -19,7 +19,7 @@ use super::prepare::Preparing;
 use super::probe::Prober;
 use super::readiness::Readiness;
 use super::status::Publisher;
-use super::upgrade::{Asked, Serving};
+use super::upgrade::{Asked, Opening, Serving};
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
@@ -45,6 +45,8 @@ pub struct Engine {
     pub config: Option<Arc<ConfigWatch>>,
     /// The thread that reads from its processes. Without one, the supervisor waits for them.
     pub reader: Option<Worker>,
+    /// The thread that opens the program of another version. None without an API.
+    pub opener: Option<Worker>,
     /// Its temporary directory, emptied between runs by this thread.
     pub temp_dir: Option<(Arc<TempDir>, Worker)>,
     /// The journal, and the thread that does nothing else.
@@ -96,6 +98,7 @@ pub struct Supervisor {
     pub(super) preparing: Option<Preparing>,
     pub(super) prepared: Option<Prepared>,
     pub(super) reply: Option<Reply>,
+    pub(super) opening: Option<Opening>,
     pub(super) asked: Option<Asked>,
     pub(super) ended: Option<Ended>,
     pub(super) signals: Signals,
@@ -158,6 +161,7 @@ impl Supervisor {
             preparing: None,
             prepared: None,
             reply: None,
+            opening: None,
             asked: None,
             ended: None,
             signals,

@@ -1,6 +1,7 @@
 //! The loop: waits for the next event.
 
 use std::future::pending;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::actor::Supervisor;
 use super::clock::Clock;
 use super::journal_writer::{JournalWriter, Written};
 use super::prepare::{Preparing, Ready};
+use super::upgrade::Opening;
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
 use stayput_api::Refusal;
@@ -102,6 +104,10 @@ impl Supervisor {
                 });
                 self.feed(Event::Prepared(event));
             }
+            opened = next_opened(&mut self.opening) => {
+                self.opening = None;
+                self.program_opened(opened);
+            }
             () = next_timer(self.clock, due.map(|(_, due)| due)) => {
                 if let Some((timer, _)) = due {
                     self.feed(Event::Timer(timer));
@@ -156,6 +162,13 @@ async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
 async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
     match preparing {
         Some(preparing) => preparing.await,
+        None => pending().await,
+    }
+}
+
+async fn next_opened(opening: &mut Option<Opening>) -> Result<Option<OwnedFd>, String> {
+    match opening {
+        Some(opening) => opening.await,
         None => pending().await,
     }
 }
