@@ -18,7 +18,7 @@ use super::journal_writer::JournalWriter;
 use super::prepare::Preparing;
 use super::probe::Prober;
 use super::readiness::Readiness;
-use super::status::Publisher;
+use super::status::{Publisher, StartedOn};
 use super::upgrade::{Asked, Opening, Serving};
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
@@ -97,6 +97,7 @@ pub struct Supervisor {
     /// The config being prepared, or the one that the next spawn uses.
     pub(super) preparing: Option<Preparing>,
     pub(super) prepared: Option<Prepared>,
+    pub(super) started_on: Option<StartedOn>,
     pub(super) reply: Option<Reply>,
     pub(super) opening: Option<Opening>,
     pub(super) asked: Option<Asked>,
@@ -160,6 +161,7 @@ impl Supervisor {
             publisher,
             preparing: None,
             prepared: None,
+            started_on: None,
             reply: None,
             opening: None,
             asked: None,

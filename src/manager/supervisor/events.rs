@@ -146,7 +146,7 @@ impl Supervisor {
         self.publisher.publish(
             &self.lifecycle,
             observed.as_deref(),
-            self.prepared.as_ref(),
+            self.started_on.as_ref(),
             &self.readiness,
             &self.engine.errors,
             lines_lost,

@@ -12,6 +12,7 @@ use super::actor::Supervisor;
 use super::clock::Clock;
 use super::journal_writer::{JournalWriter, Written};
 use super::prepare::{Preparing, Ready};
+use super::status::StartedOn;
 use super::upgrade::Opening;
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
@@ -99,6 +100,7 @@ impl Supervisor {
                     tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
                 }
                 let event = result.map(|Ready { known, config }| {
+                    self.started_on = config.as_ref().map(StartedOn::from);
                     self.prepared = config;
                     known
                 });

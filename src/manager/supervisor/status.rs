@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::identity::random_id;
@@ -10,8 +11,21 @@ use super::readiness::Readiness;
 use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
-use stayput_api::checksum::Checksum;
-use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
+use stayput_api::{self as api, Config, ConfigFile, Cursor, Manager, State, Status};
+
+/// The config that the last start was prepared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StartedOn {
+    checksum: Option<String>,
+    files: Vec<ConfigFile>,
+}
+
+impl From<&Prepared> for StartedOn {
+    fn from(prepared: &Prepared) -> Self {
+        let checksum = prepared.checksum.as_ref().map(ToString::to_string);
+        Self { checksum, files: prepared.files.clone() }
+    }
+}
 
 /// Publishes the status.
 #[derive(Debug)]
@@ -60,7 +74,7 @@ impl Publisher {
         &mut self,
         lifecycle: &Lifecycle,
         observed: Option<&Observed>,
-        prepared: Option<&Prepared>,
+        started_on: Option<&StartedOn>,
         readiness: &Readiness,
         errors: &Errors,
         lines_lost: u64,
@@ -71,7 +85,8 @@ impl Publisher {
         self.count_lost_lines(lines_lost);
         let last = self.sender.borrow().clone();
         self.manager.errors = errors.list();
-        let config = observed.map(|observed| config(observed, lifecycle.run().as_ref(), prepared));
+        let config =
+            observed.map(|observed| config(observed, lifecycle.run().as_ref(), started_on));
         let mut status = build(&self.manager, self.generation, lifecycle, config, readiness);
         if status == *last {
             return;
@@ -131,23 +146,22 @@ fn build(
     }
 }
 
-/// `prepared` is what the last start was prepared with.
-fn config(observed: &Observed, run: Option<&api::Run>, prepared: Option<&Prepared>) -> Config {
+fn config(observed: &Observed, run: Option<&api::Run>, started_on: Option<&StartedOn>) -> Config {
     let mounted = observed.checksum.as_ref().map(ToString::to_string);
     let running = run.and_then(|run| run.checksum.as_ref());
     let drift = match (&mounted, running) {
         (Some(mounted), Some(running)) => Some(mounted != running),
         (None, _) | (_, None) => None,
     };
-    let of_run = prepared.filter(|prepared| {
-        let checksum = prepared.checksum.as_ref().map(Checksum::as_str);
-        drift != Some(false) && checksum.is_some() && checksum == running.map(String::as_str)
+    let of_run = started_on.filter(|started_on| {
+        let checksum = started_on.checksum.as_ref();
+        drift != Some(false) && checksum.is_some() && checksum == running
     });
     Config {
         checksum: mounted,
         drift,
         files: observed.files.clone(),
-        run_files: of_run.map(|prepared| prepared.files.clone()),
+        run_files: of_run.map(|started_on| started_on.files.clone()),
         last_good: observed.last_good.as_ref().map(ToString::to_string),
         errors: observed.errors.clone(),
         observed_at: observed

@@ -165,6 +165,7 @@ impl Supervisor {
             seen: self.tree.as_ref().map(Tree::seen).unwrap_or_default(),
             inherited: self.inherited.clone(),
             oom_kills: self.oom_kills,
+            started_on: self.started_on.clone(),
             clock_ahead: self.clock.ahead(),
             ..HandOver::new(program.path.clone(), self.lifecycle.hand_over())
         }
@@ -173,6 +174,7 @@ impl Supervisor {
     /// Takes over what does not belong to the lifecycle.
     pub(super) fn take_over(&mut self, taken: HandOver) {
         let HandOver { version, failed, lifecycle, ready, seen, inherited, oom_kills, .. } = taken;
+        self.started_on = taken.started_on;
         match failed {
             None => tracing::info!(from = version, "the manager was upgraded; the engine runs on"),
             Some(why) => self.engine.errors.report(
