@@ -24,9 +24,9 @@ pub struct Prepared {
     pub choice: ConfigChoice,
     /// The files that the checksum covers, sorted by listed path.
     pub files: Vec<ConfigFile>,
-    /// [`Observed::generation`](super::Observed::generation) when it was read. Where nothing is
+    /// [`Observed::change_count`](super::Observed::change_count) when it was read. Where nothing is
     /// staged, a higher one before the engine is ready means that it may have read a mixture.
-    pub generation: u64,
+    pub change_count: u64,
     /// Whether the engine reads only staged copies, so that later changes of the mounts do not
     /// reach it.
     pub staged: bool,
@@ -124,7 +124,7 @@ impl Shared {
     ) -> Result<Prepared, Refusal> {
         let mut changed = String::new();
         for _ in 0..ATTEMPTS {
-            let (read, generation) = self.observe(work, progress);
+            let (read, change_count) = self.observe(work, progress);
             self.verify(&read, expected)?;
             let mut to_keep = None;
             if !self.settings.stage.is_empty() {
@@ -148,7 +148,7 @@ impl Shared {
                 checksum: read.checksum.clone(),
                 choice: ConfigChoice::Mounted,
                 files: read.files().filter(|file| !file.live).collect(),
-                generation,
+                change_count,
                 staged: self.settings.all_staged(),
                 fingerprint: read.fingerprint.below(mounted),
                 to_keep,

@@ -118,7 +118,7 @@ impl Shared {
         }
         // Live files are linked to the mount, whichever config is used; a mount that cannot be read
         // has none.
-        let (read, generation) = self.observe(work, progress);
+        let (read, change_count) = self.observe(work, progress);
         let jobs = self.for_each_stage(
             |dir| {
                 let name = &self.settings.dirs[dir].name;
@@ -132,7 +132,7 @@ impl Shared {
                 checksum: Some(kept.checksum.clone()),
                 choice,
                 files: kept.listed(),
-                generation,
+                change_count,
                 staged: true,
                 fingerprint: Fingerprint::default(),
                 to_keep: self.to_keep(Some(&kept.checksum), jobs),

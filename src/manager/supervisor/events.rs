@@ -85,7 +85,7 @@ impl Supervisor {
         let swapped = self
             .prepared
             .as_ref()
-            .is_some_and(|prepared| observed.generation > prepared.generation);
+            .is_some_and(|prepared| observed.change_count > prepared.change_count);
         if swapped || self.lifecycle.awaits_config() {
             self.feed(Event::ConfigChanged);
         }

@@ -31,7 +31,8 @@ impl From<&Prepared> for StartedOn {
 #[derive(Debug)]
 pub(super) struct Publisher {
     manager: Manager,
-    generation: u64,
+    /// How many were published.
+    count: u64,
     touched: bool,
     sender: watch::Sender<Arc<Status>>,
 }
@@ -57,7 +58,7 @@ impl Publisher {
         };
         let status = build(&manager, 0, lifecycle, None, readiness);
         let (sender, receiver) = watch::channel(Arc::new(status));
-        (Self { manager, generation: 0, touched: true, sender }, receiver)
+        (Self { manager, count: 0, touched: true, sender }, receiver)
     }
 
     pub(super) fn boot_id(&self) -> &str {
@@ -87,15 +88,15 @@ impl Publisher {
         self.manager.errors = errors.list();
         let config =
             observed.map(|observed| config(observed, lifecycle.run().as_ref(), started_on));
-        let mut status = build(&self.manager, self.generation, lifecycle, config, readiness);
+        let mut status = build(&self.manager, self.count, lifecycle, config, readiness);
         if status == *last {
             return;
         }
         if status.state != last.state {
             announce(&status);
         }
-        self.generation += 1;
-        status.cursor = cursor(&self.manager, self.generation);
+        self.count += 1;
+        status.cursor = cursor(&self.manager, self.count);
         self.sender.send_replace(Arc::new(status));
     }
 
@@ -113,13 +114,13 @@ impl Publisher {
     }
 }
 
-fn cursor(manager: &Manager, generation: u64) -> Cursor {
-    Cursor(format!("{}:{generation}", manager.boot_id))
+fn cursor(manager: &Manager, count: u64) -> Cursor {
+    Cursor(format!("{}:{count}", manager.boot_id))
 }
 
 fn build(
     manager: &Manager,
-    generation: u64,
+    count: u64,
     lifecycle: &Lifecycle,
     config: Option<Config>,
     readiness: &Readiness,
@@ -129,7 +130,7 @@ fn build(
             durable: lifecycle.is_durable() && lifecycle.end_is_recorded(),
             ..manager.clone()
         },
-        cursor: cursor(manager, generation),
+        cursor: cursor(manager, count),
         desired: lifecycle.desired(),
         state: lifecycle.state(),
         ready: if lifecycle.drains_ahead() { Some(false) } else { readiness.ready() },
