@@ -36,7 +36,7 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
         Err(error) => return report(&[error.to_string()], USAGE),
     };
     let settings = || settings::read(matches, environment, io::stderr().is_terminal());
-    match fallback::made(taken.as_ref(), settings) {
+    match fallback::make_or_go_back(taken.as_ref(), settings) {
         Ok(settings) => supervise(settings, taken),
         Err(problems) => report(&problems, USAGE),
     }
@@ -54,14 +54,14 @@ fn report(problems: &[String], code: u8) -> ExitCode {
 fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
     Signals::block();
     process::tune_allocator();
-    let log = match fallback::made(taken.as_ref(), || start_log(&settings)) {
+    let log = match fallback::make_or_go_back(taken.as_ref(), || start_log(&settings)) {
         Ok(log) => log,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = match fallback::made(taken.as_ref(), runtime) {
+    let runtime = match fallback::make_or_go_back(taken.as_ref(), runtime) {
         Ok(runtime) => runtime,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
@@ -115,7 +115,7 @@ fn manage(
         None => (Occasion::Start, process::Program::find().ok(), KeptListener::default()),
         Some(taken) => (Occasion::TakeOver, Some(taken.hand_over.program()), taken.listener()),
     };
-    let parts = fallback::made(taken.as_ref(), || {
+    let parts = fallback::make_or_go_back(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
     let Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener } =

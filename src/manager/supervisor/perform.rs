@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use super::actor::{Ended, Supervisor};
-use super::identity::random_id;
 use super::journal::Record;
 use super::prepare;
+use super::random_id::random_id;
 use super::upgrade::Serving;
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{self, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::identity::random_id;
+use super::random_id::random_id;
 use super::readiness::Readiness;
 use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
