@@ -17,7 +17,7 @@ use super::failure::USAGE;
 use super::{fallback, serve};
 use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Engine, Serving, Supervisor, Taken};
+use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
 use crate::worker;
 use stayput_net::telemetry::{self, Log};
 
@@ -121,7 +121,7 @@ fn manage(
     let Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener } =
         parts;
     let serving = Arc::new(watch::Sender::new(Serving::Open));
-    let engine = Engine {
+    let parts = SupervisorParts {
         command: settings.command,
         policy: settings.policy,
         prober,
@@ -141,7 +141,7 @@ fn manage(
         hand_over: taken.map(|taken| taken.hand_over),
     };
     runtime.block_on(async {
-        let (supervisor, handle, ended) = Supervisor::new(engine, signals);
+        let (supervisor, handle, ended) = Supervisor::new(parts, signals);
         let serving_now = serving.subscribe();
         let serve =
             |server| serve::serve(server, settings.http, handle, errors, listener, serving_now);

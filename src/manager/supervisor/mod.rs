@@ -21,7 +21,7 @@ mod run;
 mod status;
 mod upgrade;
 
-pub use actor::{Ended, Engine, Supervisor};
+pub use actor::{Ended, Supervisor, SupervisorParts};
 pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;

@@ -50,16 +50,16 @@ impl Supervisor {
     }
 
     async fn recover(&mut self) -> Recovered {
-        if let Some(taken) = self.engine.hand_over.take() {
-            if let Some((journal, worker)) = self.engine.journal.clone() {
+        if let Some(taken) = self.parts.hand_over.take() {
+            if let Some((journal, worker)) = self.parts.journal.clone() {
                 self.journal = Some(JournalWriter::new(journal, worker, false));
             }
             let lifecycle = Box::new(taken.lifecycle.clone());
             self.take_over(taken);
             return Recovered::TakenOver(lifecycle);
         }
-        let Some((journal, worker)) = self.engine.journal.clone() else { return Recovered::Fresh };
-        let (reader, pod) = (journal.clone(), self.engine.pod.uid.clone());
+        let Some((journal, worker)) = self.parts.journal.clone() else { return Recovered::Fresh };
+        let (reader, pod) = (journal.clone(), self.parts.pod.uid.clone());
         let read = worker.run(move || reader.recover(pod.as_deref()));
         let recovered = match timeout(JOURNAL_READ_TIMEOUT, read).await {
             Ok(Ok(recovered)) => recovered,
@@ -125,7 +125,7 @@ impl Supervisor {
             // The sender is one of our own fields.
             Ok(()) = self.errors.changed() => self.publisher.touch(),
             // Without an API there is no sender.
-            Ok(()) = self.engine.lines_lost.changed() => self.publisher.touch(),
+            Ok(()) = self.parts.lines_lost.changed() => self.publisher.touch(),
             Some(call) = self.calls.recv() => self.called(call),
         }
         while !self.lifecycle.is_deciding() {

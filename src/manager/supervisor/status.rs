@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::actor::Supervisor;
 use super::random_id::random_id;
 use super::readiness::Readiness;
 use crate::config_watch::{Observed, Prepared};
@@ -111,6 +112,23 @@ impl Publisher {
             Arc::make_mut(status).manager.log_lines_lost = lost;
             false
         });
+    }
+}
+
+impl Supervisor {
+    /// Publishes what is known now, if something happened.
+    pub(super) fn publish(&mut self) {
+        let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        // Not borrowed while something is logged, which may change it.
+        let lines_lost = *self.parts.lines_lost.borrow();
+        self.publisher.publish(
+            &self.lifecycle,
+            observed.as_deref(),
+            self.started_on.as_ref(),
+            &self.readiness,
+            &self.parts.errors,
+            lines_lost,
+        );
     }
 }
 

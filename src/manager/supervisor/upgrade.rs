@@ -55,10 +55,10 @@ fn opened(path: &Path) -> Result<Option<OwnedFd>, String> {
 impl Supervisor {
     /// Begins to open the program. Returns the answer if that is known at once.
     pub(super) fn check_program(&mut self) -> Option<Event> {
-        self.engine.errors.resolve(ErrorCode::Upgrade);
+        self.parts.errors.resolve(ErrorCode::Upgrade);
         let failed = |why: &str| Some(Event::ProgramChecked(Err(why.to_owned())));
-        let Some(program) = &self.engine.program else { return failed("/proc cannot be used") };
-        let Some(opener) = &self.engine.opener else { return failed("there is no API") };
+        let Some(program) = &self.parts.program else { return failed("/proc cannot be used") };
+        let Some(opener) = &self.parts.opener else { return failed("there is no API") };
         let path = program.path.clone();
         let opened = opener.run(move || opened(&path));
         self.opening = Some(Box::pin(async move {
@@ -84,7 +84,7 @@ impl Supervisor {
     }
 
     fn ask(&self, file: OwnedFd) -> Result<Asked, String> {
-        let program = self.engine.program.as_ref().ok_or("/proc cannot be used")?;
+        let program = self.parts.program.as_ref().ok_or("/proc cannot be used")?;
         let named = |error: io::Error| format!("{}: {error}", program.path.display());
         let state = self.hand_over(program).in_memory().map_err(|error| error.to_string())?;
         let number = state.as_raw_fd().to_string();
@@ -136,15 +136,15 @@ impl Supervisor {
     fn try_to_execute(&mut self) -> io::Result<io::Error> {
         let missing = || io::Error::other("it was not asked");
         let asked = self.asked.take().ok_or_else(missing)?;
-        let program = self.engine.program.clone().ok_or_else(missing)?;
+        let program = self.parts.program.clone().ok_or_else(missing)?;
         let previous = process::own_program()?;
-        let listener = self.engine.listener.descriptor()?;
+        let listener = self.parts.listener.descriptor()?;
         let mut hand_over = self.hand_over(&program);
         hand_over.previous = Some(previous.as_raw_fd());
         hand_over.listener = listener.as_ref().map(AsRawFd::as_raw_fd);
         let state = hand_over.in_memory()?;
         tracing::info!(program = %program.path.display(), said = asked.said, "the manager executes another version of itself");
-        if let Some(log) = &self.engine.log {
+        if let Some(log) = &self.parts.log {
             log.flush(LAST_LINES);
         }
         let kept: Vec<_> = [&previous].into_iter().chain(&listener).map(AsFd::as_fd).collect();
@@ -155,8 +155,8 @@ impl Supervisor {
     /// This manager goes on.
     pub(super) fn open_server(&mut self, error: String) {
         self.asked = None;
-        self.engine.errors.report(ErrorCode::Upgrade, error);
-        self.engine.serving.send_replace(Serving::Open);
+        self.parts.errors.report(ErrorCode::Upgrade, error);
+        self.parts.serving.send_replace(Serving::Open);
     }
 
     fn hand_over(&self, program: &Program) -> HandOver {
@@ -177,7 +177,7 @@ impl Supervisor {
         self.started_on = taken.started_on;
         match failed {
             None => tracing::info!(from = version, "the manager was upgraded; the engine runs on"),
-            Some(why) => self.engine.errors.report(
+            Some(why) => self.parts.errors.report(
                 ErrorCode::Upgrade,
                 format!("the other program could not start, and this one goes on: {why}"),
             ),
@@ -185,7 +185,7 @@ impl Supervisor {
         (self.inherited, self.oom_kills) = (inherited, oom_kills);
         if let Some(run) = lifecycle.run {
             let tree = Tree::new(run.pid, &run.id, !process::is_pid_1());
-            let tree = tree.beside(&self.inherited).reading_on(self.engine.reader.clone());
+            let tree = tree.beside(&self.inherited).reading_on(self.parts.reader.clone());
             self.tree = Some(tree.having_seen(seen));
             self.readiness.take_over(ready);
         }
