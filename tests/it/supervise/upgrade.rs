@@ -84,7 +84,6 @@ fn environment(pid: u32) -> String {
 #[test]
 fn the_files_that_the_engine_was_started_on_are_known_to_the_next_version() {
     let pod = Pod::new();
-    fs::create_dir(pod.path("config")).expect("a directory");
     pod.write("config/a.yml", "a: 1\n");
     let config = pod.path("config").display().to_string();
     let manager = start(&pod, &["--config", &config], &["sleep", "600"]);
