@@ -14,8 +14,8 @@ mod status;
 pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{
-    ConfigChoice, DrainRequest, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind, Span,
-    StartRequest, StopRequest, UpgradeRequest,
+    ConfigChoice, DrainRequest, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind,
+    SEQUENCE_HEADER, Span, StartRequest, StopRequest, UpgradeRequest,
 };
 pub use status::{
     Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, ManagerError, Pod,

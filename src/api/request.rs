@@ -14,6 +14,9 @@ pub const MAX_SEQUENCE: u64 = (1 << 53) - 1;
 /// How far ahead of the highest accepted sequence a request may be.
 pub const MAX_SEQUENCE_JUMP: u64 = 1_000_000;
 
+/// Header of the answer to a stop or a start: the sequence under which it was accepted.
+pub const SEQUENCE_HEADER: &str = "stayput-sequence";
+
 /// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`; a bare
 /// number is seconds, as in kubectl and curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,7 +161,7 @@ pub enum ConfigChoice {
     /// What is mounted now.
     #[default]
     Mounted,
-    /// The kept copy of the generation that last became ready.
+    /// The kept copy of the generation that was last ready and then up for a minute.
     LastGood,
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use stayput_api::{Code, Config, Problem, Reason, State, Status};
+use stayput_api::{Code, Config, LastRequest, Problem, Reason, RequestKind, State, Status};
 use tempfile::TempDir;
 
 use crate::support::fake_manager::{Act, FakeManager, Reply, Script, running, stopped, stopping};
@@ -89,7 +89,8 @@ fn json_is_the_apis_own() {
     let mut status = serde_json::to_value(running(1)).expect("JSON");
     status["from_the_future"] = serde_json::json!({"a": [1, 2]});
     let body = format!("{}\n", serde_json::to_string_pretty(&status).expect("JSON"));
-    let reply = Reply { code: 200, content_type: "application/json", body: body.clone() };
+    let reply =
+        Reply { code: 200, content_type: "application/json", body: body.clone(), sequence: None };
     for line in ["status --json", "stop --json", "start --json", "wait --for running --json"] {
         let (ended, _fake) = against(Script::Always(reply.clone()), line);
         assert_eq!((ended.code, &ended.stdout, ended.stderr.as_str()), (0, &body, ""), "{line}");
@@ -112,7 +113,7 @@ fn a_refusal_is_1_with_the_apis_message() {
 #[test]
 fn what_is_no_manager_is_1_and_said_so() {
     let body = "<html>hello</html>".into();
-    let reply = Reply { code: 404, content_type: "text/html", body };
+    let reply = Reply { code: 404, content_type: "text/html", body, sequence: None };
     let (ended, _fake) = against(Script::Always(reply), "status");
     assert_eq!(ended.code, 1);
     assert!(ended.stderr.contains("answered HTTP 404 with text/html"), "{}", ended.stderr);
@@ -199,6 +200,59 @@ fn a_stop_that_is_not_done_when_the_manager_answers_is_asked_for_again_as_a_retr
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let bodies: Vec<_> = fake.posts().into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies, [r#"{"grace":"1s"}"#, r#"{"sequence":42,"grace":"1s"}"#]);
+}
+
+/// The answer after the longest wait may have the status of a later request, and a number of that
+/// must not be taken.
+#[test]
+fn a_start_is_followed_by_the_status_when_another_request_was_judged_meanwhile() {
+    let status = |cursor, state| Status {
+        state,
+        sequence: 43,
+        last_request: Some(LastRequest {
+            sequence: 43,
+            kind: RequestKind::Start,
+            accepted: false,
+            by: "uid:0".into(),
+            at: "2026-11-21T10:00:00Z".into(),
+        }),
+        ..running(cursor)
+    };
+    let starting = status(2, State::Starting);
+    let late = Reply::json(202, &starting).of_request(42);
+    let early = Act { statuses: vec![starting.clone()], reply: late };
+    let problem = Problem::new(Code::StaleSequence, "sequence 42 is not above 43");
+    let stale = Act { statuses: vec![status(3, State::Running)], reply: Reply::json(409, problem) };
+    let (ended, fake) = against(story(stopped(1), [early, stale]), "start");
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    let bodies: Vec<_> = fake.posts().into_iter().map(|(_, body)| body).collect();
+    let again = r#"{"sequence":42,"config":"mounted"}"#;
+    assert_eq!(bodies, [r#"{"config":"mounted"}"#, again]);
+}
+
+#[test]
+fn a_restart_starts_nothing_that_another_client_has_stopped_since() {
+    // The stop was request 42; by its answer, another client has stopped the engine by request 43.
+    let by_another = Status { sequence: 43, ..stopped(4) };
+    let stop = Act {
+        statuses: vec![by_another.clone()],
+        reply: Reply::json(200, by_another).of_request(42),
+    };
+    let problem = Problem::new(Code::SequenceReused, "sequence 43 was used for another request");
+    let start = Act { statuses: vec![], reply: Reply::json(409, problem) };
+    let (ended, fake) = against(story(running(1), [stop, start]), "restart");
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("is not started again"), "{}", ended.stderr);
+    assert_eq!(fake.posts()[1].1, r#"{"sequence":43,"config":"mounted"}"#);
+}
+
+#[test]
+fn a_restart_whose_stop_takes_too_long_says_that_no_start_follows() {
+    let reply = Reply::json(202, stopping(1));
+    let (ended, fake) = against(Script::Always(reply), "restart --timeout 0s");
+    assert_eq!((ended.code, fake.posts().len()), (124, 1));
+    assert!(ended.stderr.contains("No start follows: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("run: stayput start"), "{}", ended.stderr);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::isolated::eventually;
 use crate::support::program::{finish, stayput};
+use crate::support::wait::eventually;
 
 const NAMESPACE: &str = "search";
 const POD: &str = "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a";

@@ -345,7 +345,8 @@ fn what_cannot_be_used_is_refused_before_anything_is_sent() {
 
 #[test]
 fn an_answer_without_end_is_cut_off() {
-    let reply = Reply { code: 200, content_type: "text/plain", body: " ".repeat(17 << 20) };
+    let reply =
+        Reply { code: 200, content_type: "text/plain", body: " ".repeat(17 << 20), sequence: None };
     let (_fake, port) = FakeManager::on_port(None, Script::Always(reply));
     match wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()) {
         Err(EngineError::Unanswered(why)) => assert!(why.contains("larger than 16777216"), "{why}"),

@@ -23,7 +23,7 @@ fn ask(target: &Target, bounds: Bounds) -> Result<Response<Bytes>, ExchangeError
 }
 
 fn server(tls: Option<TlsAcceptor>) -> (FakeManager, u16) {
-    let reply = Reply { code: 408, content_type: "text/x", body: "y".repeat(1000) };
+    let reply = Reply { code: 408, content_type: "text/x", body: "y".repeat(1000), sequence: None };
     FakeManager::on_port(tls, Script::Always(reply))
 }
 

@@ -70,7 +70,7 @@ fn tells_done_from_under_way_and_keeps_the_body() {
 
 #[test]
 fn a_long_poll_tells_nothing_new_from_news() {
-    let nothing = Reply { code: 204, content_type: "", body: String::new() };
+    let nothing = Reply { code: 204, content_type: "", body: String::new(), sequence: None };
     let (_dir, fake, client) = over_socket(Script::Always(nothing));
     let poll = |cursor: &str| {
         let cursor = Cursor(cursor.into());

@@ -16,7 +16,7 @@ use std::ffi::OsString;
 
 use stayput_manager::process::{ExitStatus, Launch, RUN_VARIABLE, Reaper, launch};
 
-use crate::support::isolated::eventually;
+use crate::support::wait::eventually;
 
 const COOKIE: &str = "run-1";
 

@@ -76,6 +76,9 @@ class Passthrough(Operations):
     def rmdir(self, path):
         os.rmdir(self.at(path))
 
+    def mknod(self, path, mode, dev):
+        os.mknod(self.at(path), mode, dev)
+
     def chmod(self, path, mode):
         os.chmod(self.at(path), mode)
 

@@ -158,7 +158,9 @@ fn hung_at_the_end() {
     match freezable(&work) {
         Err(why) => skip("state_dir::hung_at_the_end", &why),
         Ok(disk) => {
-            let mut manager = launch(work.path()).start();
+            // On the same disk, as in the images.
+            let socket = work.path().join("state/s.sock");
+            let mut manager = launch(work.path()).socket(&socket).start();
             manager.api.status_when("all written down", |now| {
                 now["state"] == "starting" && now["manager"]["durable"] == true
             });

@@ -212,7 +212,7 @@ pub(super) struct ConfigArgs {
     /// Start only if the mounted config has this checksum
     #[arg(long, value_name = "C", conflicts_with = "last_good")]
     pub(super) checksum: Option<String>,
-    /// Start with the kept copy of the config that last became ready
+    /// Start with the kept copy of the config that was last ready and then up for a minute
     #[arg(long)]
     pub(super) last_good: bool,
 }

@@ -43,6 +43,7 @@ pub(super) struct Parts {
     pub(super) server: Option<Server>,
     pub(super) prober: Option<Arc<Prober>>,
     pub(super) reader: Option<Worker>,
+    pub(super) opener: Option<Worker>,
 }
 
 /// Makes all parts. Call it in the runtime.
@@ -78,15 +79,20 @@ pub(super) async fn parts(
     };
     let prober = settings.ready.clone().map(|probe| Prober::start(probe, &errors)).transpose();
     let prober = prober.map_err(|error| vec![error.to_string()])?.map(Arc::new);
-    // Bare, nothing is read from processes.
     let reader = match settings.policy.api {
         true => Some(worker("processes", &errors)?),
+        // Bare, the manager also starts where no thread can be made.
+        false => worker("processes", &errors).ok(),
+    };
+    // Only a request asks for an upgrade.
+    let opener = match settings.policy.api {
+        true => Some(worker("program", &errors)?),
         false => None,
     };
     let temp_dir = temp_dir.zip(staging);
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader })
+    Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener })
 }
 
 /// Makes a thread, which is possible now: the engine has none yet.

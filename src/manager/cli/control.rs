@@ -14,7 +14,8 @@ use super::failure::Failure;
 use super::poll::{POLL_TIMEOUT, RETRY_DELAY, StatusPoller};
 use super::render::{self, ChangePrinter};
 use super::wait::{ANSWER_DELAY, checked, print_answer};
-use stayput_api::{ConfigChoice, Span, StartRequest, Status, StopRequest};
+use crate::http::wait::{self, Outcome};
+use stayput_api::{Code, ConfigChoice, Span, StartRequest, Status, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
 /// How long the manager may delay one answer. After that the request is sent again with the same
@@ -54,20 +55,40 @@ impl ControlRequest {
         }
     }
 
-    /// Makes this a retry of the request that was accepted.
-    fn make_retry(&mut self, accepted: &Status) {
+    /// Makes this a retry of the request that was accepted. Returns its sequence.
+    fn make_retry(&mut self, accepted: &Answer) -> u64 {
         let sequence = match self {
             Self::Stop(request) => &mut request.sequence,
             Self::Start(request) => &mut request.sequence,
         };
-        sequence.get_or_insert(accepted.sequence);
+        // An earlier version does not name it; its status may be about a later request.
+        *sequence.get_or_insert(accepted.sequence.unwrap_or(accepted.status.sequence))
+    }
+
+    /// How it ended, by a status; none while it goes on.
+    fn end(&self, sequence: u64, status: &Status) -> Option<Outcome> {
+        match self {
+            Self::Stop(_) => wait::stop(sequence, status),
+            Self::Start(request) => wait::start(sequence, request, status),
+        }
+    }
+
+    fn not_done(&self, timeout: Span, status: &Status) -> Failure {
+        Failure::TimedOut(format!(
+            "the {} is not done after {}, and continues: the engine is {}. \
+             Continue to wait with: stayput wait --for {}",
+            self.name(),
+            humantime::format_duration(timeout.to_duration()),
+            render::summary(status),
+            self.goal(),
+        ))
     }
 }
 
 /// Sends a stop or a start, and waits until it is done unless `--no-wait` is given.
 pub(super) async fn send(
     client: &ManagerClient,
-    request: ControlRequest,
+    mut request: ControlRequest,
     args: &WaitArgs,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
@@ -79,7 +100,7 @@ pub(super) async fn send(
         }
         answer
     } else {
-        until_done(client, request, timeout, json, &mut ChangePrinter::default(), out).await?
+        until_done(client, &mut request, timeout, json, &mut ChangePrinter::default(), out).await?
     };
     if json { print_answer(&answer, out) } else { Ok(()) }
 }
@@ -99,13 +120,20 @@ pub(super) async fn restart(
         return Err(Failure::Failed(format!("nothing was stopped: {obstacle}")));
     }
     let mut changes = ChangePrinter::default();
-    let stopped =
-        until_done(client, ControlRequest::Stop(stop), timeout, json, &mut changes, out).await?;
-    // If another client sends a request in between, our start has a stale sequence and is refused.
-    // It must not start an engine that another client has stopped.
-    start.sequence = Some(stopped.status.sequence + 1);
     let start_command = start_command(&start);
-    match until_done(client, ControlRequest::Start(start), timeout, json, &mut changes, out).await {
+    let mut stop = ControlRequest::Stop(stop);
+    let stopped = until_done(client, &mut stop, timeout, json, &mut changes, out).await;
+    let stopped = stopped.map_err(|failure| match failure {
+        Failure::TimedOut(message) => Failure::TimedOut(format!(
+            "{message}. No start follows: when the engine is stopped, run: {start_command}"
+        )),
+        other => other,
+    })?;
+    // The number after that of our own stop: if another client has sent a request since, our start
+    // is refused. It must not start an engine that another client has stopped.
+    start.sequence = Some(stop.make_retry(&stopped) + 1);
+    let mut start = ControlRequest::Start(start);
+    match until_done(client, &mut start, timeout, json, &mut changes, out).await {
         Ok(answer) if json => print_answer(&answer, out),
         Ok(_) => Ok(()),
         Err(failure) => {
@@ -161,7 +189,7 @@ fn start_command(start: &StartRequest) -> String {
 
 async fn until_done(
     client: &ManagerClient,
-    mut request: ControlRequest,
+    request: &mut ControlRequest,
     timeout: Span,
     json: bool,
     changes: &mut ChangePrinter,
@@ -169,6 +197,7 @@ async fn until_done(
 ) -> Result<Answer, Failure> {
     let deadline = Instant::now() + timeout.to_duration();
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
+    let mut accepted = None;
     loop {
         let sent = Instant::now();
         let left = deadline.saturating_duration_since(sent);
@@ -189,6 +218,16 @@ async fn until_done(
                 }
             }
         };
+        if let (Some(sequence), Err(ClientError::Refused(refused))) = (accepted, &outcome)
+            && refused.problem.code == Code::StaleSequence
+        {
+            // Another request was judged since, so this one cannot be sent again.
+            let end = |status: &Status| request.end(sequence, status);
+            return match followed(client, deadline, end, json, changes, out).await? {
+                Ok(answer) => Ok(answer),
+                Err(last) => Err(request.not_done(timeout, &last.status)),
+            };
+        }
         let answer = checked(outcome, json, out)?;
         if !json {
             changes.print(&answer.status, out)?;
@@ -196,22 +235,55 @@ async fn until_done(
         if answer.done {
             return Ok(answer);
         }
-        request.make_retry(&answer.status);
+        accepted = Some(request.make_retry(&answer));
         if Instant::now() >= deadline {
             if json {
                 print_answer(&answer, out)?;
             }
-            return Err(Failure::TimedOut(format!(
-                "the {} is not done after {}, and continues: the engine is {}. \
-                 Continue to wait with: stayput wait --for {}",
-                request.name(),
-                humantime::format_duration(timeout.to_duration()),
-                render::summary(&answer.status),
-                request.goal(),
-            )));
+            return Err(request.not_done(timeout, &answer.status));
         }
         // A manager that answers at once must not get requests without a pause.
         time::sleep_until(deadline.min(sent + RETRY_DELAY)).await;
+    }
+}
+
+/// Waits by the status alone for the end of a request that was accepted. The inner error is the last
+/// status when the time was over.
+async fn followed(
+    client: &ManagerClient,
+    deadline: Instant,
+    end: impl Fn(&Status) -> Option<Outcome>,
+    json: bool,
+    changes: &mut ChangePrinter,
+    out: &mut impl Write,
+) -> Result<Result<Answer, Answer>, Failure> {
+    let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
+    let mut answer = checked(poller.next().await, json, out)?;
+    loop {
+        if !json {
+            changes.print(&answer.status, out)?;
+        }
+        let failed = match end(&answer.status) {
+            Some(Outcome::Done) => {
+                answer.done = true;
+                return Ok(Ok(answer));
+            }
+            Some(Outcome::Failed(refusal)) => Some(refusal),
+            None => match time::timeout_at(deadline, poller.next()).await {
+                Ok(next) => {
+                    answer = checked(next, json, out)?;
+                    continue;
+                }
+                Err(_) => None,
+            },
+        };
+        if json {
+            print_answer(&answer, out)?;
+        }
+        return match failed {
+            Some(refusal) => Err(Failure::Failed(refusal.message)),
+            None => Ok(Err(answer)),
+        };
     }
 }
 

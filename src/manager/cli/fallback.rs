@@ -11,10 +11,10 @@ use crate::supervisor::Taken;
 /// From a failed attempt to the next one.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What `make` makes. After an upgrade, if it fails, the version before is executed again. If that
+/// Makes something. After an upgrade, if it fails, the version before is executed again. If that
 /// fails, too, it is tried again until it works: the same thing stands in the way of both, such as a
 /// limit on processes that the engine has reached.
-pub(super) fn made<T>(
+pub(super) fn make_or_go_back<T>(
     taken: Option<&Taken>,
     mut make: impl FnMut() -> Result<T, Vec<String>>,
 ) -> Result<T, Vec<String>> {

@@ -17,7 +17,7 @@ use super::failure::USAGE;
 use super::{fallback, serve};
 use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Engine, Serving, Supervisor, Taken};
+use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
 use crate::worker;
 use stayput_net::telemetry::{self, Log};
 
@@ -36,7 +36,7 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
         Err(error) => return report(&[error.to_string()], USAGE),
     };
     let settings = || settings::read(matches, environment, io::stderr().is_terminal());
-    match fallback::made(taken.as_ref(), settings) {
+    match fallback::make_or_go_back(taken.as_ref(), settings) {
         Ok(settings) => supervise(settings, taken),
         Err(problems) => report(&problems, USAGE),
     }
@@ -54,14 +54,14 @@ fn report(problems: &[String], code: u8) -> ExitCode {
 fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
     Signals::block();
     process::tune_allocator();
-    let log = match fallback::made(taken.as_ref(), || start_log(&settings)) {
+    let log = match fallback::make_or_go_back(taken.as_ref(), || start_log(&settings)) {
         Ok(log) => log,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = match fallback::made(taken.as_ref(), runtime) {
+    let runtime = match fallback::make_or_go_back(taken.as_ref(), runtime) {
         Ok(runtime) => runtime,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
@@ -115,16 +115,18 @@ fn manage(
         None => (Occasion::Start, process::Program::find().ok(), KeptListener::default()),
         Some(taken) => (Occasion::TakeOver, Some(taken.hand_over.program()), taken.listener()),
     };
-    let parts = fallback::made(taken.as_ref(), || {
+    let parts = fallback::make_or_go_back(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
-    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader } = parts;
+    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener } =
+        parts;
     let serving = Arc::new(watch::Sender::new(Serving::Open));
-    let engine = Engine {
+    let parts = SupervisorParts {
         command: settings.command,
         policy: settings.policy,
         prober,
         reader,
+        opener,
         config,
         temp_dir,
         journal,
@@ -139,7 +141,7 @@ fn manage(
         hand_over: taken.map(|taken| taken.hand_over),
     };
     runtime.block_on(async {
-        let (supervisor, handle, ended) = Supervisor::new(engine, signals);
+        let (supervisor, handle, ended) = Supervisor::new(parts, signals);
         let serving_now = serving.subscribe();
         let serve =
             |server| serve::serve(server, settings.http, handle, errors, listener, serving_now);

@@ -42,7 +42,7 @@ pub(super) async fn upgrade(
                     return Ok(());
                 }
             }
-            // Between the two there is no socket, and a connection may be closed.
+            // Between the two nobody serves the socket, and a connection may be closed.
             Err(ClientError::NotReachable(_) | ClientError::Unanswered(_)) => {}
             Err(error) => return Err(error.into()),
         }

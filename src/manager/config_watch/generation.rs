@@ -18,12 +18,12 @@ pub(super) struct Entry {
     pub(super) file: FileDigest,
     /// Reloaded by the engine itself.
     pub(super) live: bool,
-    pub(super) access: Access,
+    pub(super) access: Permissions,
 }
 
 /// Permission bits, owner and group of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Access {
+pub(super) struct Permissions {
     pub(super) mode: u32,
     pub(super) uid: u32,
     pub(super) gid: u32,

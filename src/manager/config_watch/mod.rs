@@ -17,6 +17,7 @@ mod exclusive;
 mod fingerprint;
 mod follow;
 mod generation;
+mod keep;
 mod kept;
 mod observed;
 mod prepare;

@@ -37,7 +37,7 @@ pub struct Observed {
     pub observed_at: SystemTime,
     /// Increases when files that are not live changed, or when a volume with such files was
     /// swapped, even to the same content: between two readings there may have been another one.
-    pub generation: u64,
+    pub change_count: u64,
 }
 
 /// What a reading leaves for the next one.
@@ -92,7 +92,7 @@ impl Published {
             errors: Vec::new(),
             last_good: None,
             observed_at: SystemTime::UNIX_EPOCH,
-            generation: 0,
+            change_count: 0,
         };
         Self { sender: watch::Sender::new(Arc::new(observed)), known: Mutex::default() }
     }
@@ -164,7 +164,7 @@ impl Shared {
         self.published.sender.subscribe()
     }
 
-    /// Reads the mounts and publishes what is new. Returns also [`Observed::generation`]. Takes as
+    /// Reads the mounts and publishes what is new. Returns also [`Observed::change_count`]. Takes as
     /// long as the file system takes.
     pub(super) fn observe(&self, work: &mut Work, progress: &Progress) -> (Generation, u64) {
         let read = read(&self.settings, progress);
@@ -172,7 +172,7 @@ impl Shared {
         work.problems.extend(self.subpaths());
         let files: Vec<ConfigFile> = read.files().collect();
         let mounts = counted_mounts(&read, &self.settings);
-        let mut generation = 0;
+        let mut change_count = 0;
         self.published.change(|known, observed| {
             let swapped = work.mounts != mounts
                 || known.checksum != read.checksum
@@ -180,12 +180,12 @@ impl Shared {
             known.checksum.clone_from(&read.checksum);
             known.mounts.clone_from(&work.problems);
             observed.observed_at = SystemTime::now();
-            observed.generation += u64::from(swapped);
+            observed.change_count += u64::from(swapped);
             observed.files = files;
-            generation = observed.generation;
+            change_count = observed.change_count;
         });
         work.mounts = mounts;
-        (read, generation)
+        (read, change_count)
     }
 
     fn subpaths(&self) -> Vec<String> {

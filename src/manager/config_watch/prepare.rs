@@ -24,9 +24,9 @@ pub struct Prepared {
     pub choice: ConfigChoice,
     /// The files that the checksum covers, sorted by listed path.
     pub files: Vec<ConfigFile>,
-    /// [`Observed::generation`](super::Observed::generation) when it was read. Where nothing is
+    /// [`Observed::change_count`](super::Observed::change_count) when it was read. Where nothing is
     /// staged, a higher one before the engine is ready means that it may have read a mixture.
-    pub generation: u64,
+    pub change_count: u64,
     /// Whether the engine reads only staged copies, so that later changes of the mounts do not
     /// reach it.
     pub staged: bool,
@@ -66,6 +66,14 @@ impl Wanted {
     }
 }
 
+/// What is worked on: the mounts with their staging targets, and what is kept.
+pub(super) struct Volumes<'a> {
+    pub(super) work: &'a mut Work,
+    /// None where nothing is kept, or nothing kept is wanted.
+    pub(super) store: Option<&'a Store>,
+    pub(super) progress: &'a Progress,
+}
+
 impl Shared {
     /// Prepares, or refuses as soon as a volume hangs.
     pub(super) async fn prepare(self: &Arc<Self>, wanted: Wanted) -> Result<Prepared, Refusal> {
@@ -76,21 +84,15 @@ impl Shared {
         };
         let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
         let (shared, asked) = (Arc::clone(self), wanted.clone());
-        let mut working = turn.begin(move |work, progress| match &asked.pinned {
-            Some(pinned) => {
-                shared.prepare_pinned(work, store.as_deref(), pinned, asked.choice, progress)
-            }
-            None => {
-                let expected = asked.expected.as_ref();
-                let prepared = shared.prepare_unpinned(
-                    work,
-                    store.as_deref(),
-                    asked.choice,
-                    expected,
-                    progress,
-                );
-                shared.published.unpinned(None);
-                prepared
+        let mut working = turn.begin(move |work, progress| {
+            let mut volumes = Volumes { work, store: store.as_deref(), progress };
+            match &asked.pinned {
+                Some(pinned) => shared.prepare_pinned(&mut volumes, pinned, &asked),
+                None => {
+                    let prepared = shared.prepare_unpinned(&mut volumes, &asked);
+                    shared.published.unpinned(None);
+                    prepared
+                }
             }
         });
         match working.done_or_hanging().await {
@@ -104,32 +106,29 @@ impl Shared {
     /// Prepares the mounted config or the last good one.
     pub(super) fn prepare_unpinned(
         &self,
-        work: &mut Work,
-        store: Option<&Store>,
-        choice: ConfigChoice,
-        expected: Option<&Checksum>,
-        progress: &Progress,
+        volumes: &mut Volumes<'_>,
+        wanted: &Wanted,
     ) -> Result<Prepared, Refusal> {
-        match choice {
-            ConfigChoice::Mounted => self.prepare_mounted(work, expected, progress),
-            ConfigChoice::LastGood => self.prepare_last_good(work, store, expected, progress),
+        let expected = wanted.expected.as_ref();
+        match wanted.choice {
+            ConfigChoice::Mounted => self.prepare_mounted(volumes, expected),
+            ConfigChoice::LastGood => self.prepare_last_good(volumes, expected),
         }
     }
 
     pub(super) fn prepare_mounted(
         &self,
-        work: &mut Work,
+        volumes: &mut Volumes<'_>,
         expected: Option<&Checksum>,
-        progress: &Progress,
     ) -> Result<Prepared, Refusal> {
         let mut changed = String::new();
         for _ in 0..ATTEMPTS {
-            let (read, generation) = self.observe(work, progress);
+            let (read, change_count) = self.observe(volumes.work, volumes.progress);
             self.verify(&read, expected)?;
             let mut to_keep = None;
             if !self.settings.stage.is_empty() {
                 let jobs = self.jobs(&read)?;
-                match stage::stage(&jobs, progress) {
+                match stage::stage(&jobs, volumes.progress) {
                     Ok(()) => to_keep = self.to_keep(read.checksum.as_ref(), jobs),
                     Err(error @ stage::Error::Source { .. }) => {
                         changed = error.to_string();
@@ -148,7 +147,7 @@ impl Shared {
                 checksum: read.checksum.clone(),
                 choice: ConfigChoice::Mounted,
                 files: read.files().filter(|file| !file.live).collect(),
-                generation,
+                change_count,
                 staged: self.settings.all_staged(),
                 fingerprint: read.fingerprint.below(mounted),
                 to_keep,

@@ -122,7 +122,11 @@ where
         Control::Start(start) => &|status| wait::start(sequence, start, status),
         Control::Drain(_) | Control::Upgrade => &|_| None,
     };
-    answer(context, listener, accepted, wait, end).await
+    let answer = answer(context, listener, accepted, wait, end).await?;
+    Ok(match request {
+        Control::Stop(_) | Control::Start(_) => answer.of_request(sequence),
+        Control::Drain(_) | Control::Upgrade => answer,
+    })
 }
 
 /// Sends the request to the supervisor on a task of its own, so that the result is logged even if the

@@ -1,12 +1,17 @@
 //! Binds the TCP listener and the unix socket.
 
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use thiserror::Error;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::TcpListener;
 
 /// The longest path the kernel takes, in bytes (`sun_path` without its terminating zero).
 const MAX_SOCKET_PATH: usize = 107;
@@ -86,46 +91,37 @@ pub(super) async fn tcp(address: SocketAddr) -> Result<TcpListener, BindError> {
     bound.map_err(|source| BindError::Address { address, source })
 }
 
-/// A unix socket whose file is removed when it is dropped.
-#[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) listener: UnixListener,
-    path: PathBuf,
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        // If it cannot be removed, the next start replaces it.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Binds the unix socket, replacing one that a dead process left behind.
+/// Binds the unix socket, replacing one that an earlier process left behind. Blocks.
+///
+/// Nobody removes its file when the manager ends: its directory may be on a disk that hangs, and
+/// the next start replaces it.
 ///
 /// `for_others`: uids other than the manager's own and root are allowed, so the file's mode must
 /// let them connect. Access is decided by the peer's uid, not by the mode.
 ///
 /// # Errors
 /// See [`BindError`].
-pub(super) async fn unix(path: &Path, for_others: bool) -> Result<Socket, BindError> {
+pub(super) fn unix(path: &Path, for_others: bool) -> Result<UnixListener, BindError> {
     let own = || path.to_owned();
     if path.as_os_str().len() > MAX_SOCKET_PATH {
         return Err(BindError::PathTooLong { path: own() });
     }
-    remove_stale(path).await?;
-    let listener =
-        UnixListener::bind(path).map_err(|source| BindError::Socket { path: own(), source })?;
-    let socket = Socket { listener, path: own() };
+    remove_stale(path)?;
+    let bound = UnixListener::bind(path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    let listener = bound.map_err(|source| BindError::Socket { path: own(), source })?;
     let mode = if for_others { 0o666 } else { 0o660 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(|source| BindError::Mode { path: own(), source })?;
-    Ok(socket)
+    Ok(listener)
 }
 
 /// Removes the socket of a dead process.
-async fn remove_stale(path: &Path) -> Result<(), BindError> {
+fn remove_stale(path: &Path) -> Result<(), BindError> {
     let own = || path.to_owned();
-    let metadata = match std::fs::symlink_metadata(path) {
+    let metadata = match fs::symlink_metadata(path) {
         // If something else is wrong with the path, bind reports it.
         Err(_) => return Ok(()),
         Ok(metadata) => metadata,
@@ -133,15 +129,19 @@ async fn remove_stale(path: &Path) -> Result<(), BindError> {
     if !metadata.file_type().is_socket() {
         return Err(BindError::NotASocket { path: own() });
     }
-    if !is_stale(UnixStream::connect(path).await) {
+    if !is_stale(path) {
         return Err(BindError::InUse { path: own() });
     }
-    std::fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
+    fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
 }
 
 /// Only a refused connection proves that no process listens; a full queue, for example, does not.
-fn is_stale(connected: io::Result<UnixStream>) -> bool {
-    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+fn is_stale(path: &Path) -> bool {
+    // A full queue must not be waited for.
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let connected = socket(AddressFamily::Unix, SockType::Stream, flags, None)
+        .and_then(|socket| connect(socket.as_raw_fd(), &UnixAddr::new(path)?));
+    connected == Err(Errno::ECONNREFUSED)
 }
 
 #[cfg(test)]
@@ -159,31 +159,32 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+    #[test]
+    fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        let socket = unix(&path, false).await.unwrap();
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o660);
-        let error = unix(&path, false).await.unwrap_err().to_string();
-        assert!(error.contains("in use by a running process"), "{error}");
-        drop(socket);
-        assert!(!path.exists(), "its file is removed");
+        for _ in 0..2 {
+            let socket = unix(&path, false).unwrap();
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o660);
+            let error = unix(&path, false).unwrap_err().to_string();
+            assert!(error.contains("in use by a running process"), "{error}");
+            drop(socket);
+            assert!(path.exists(), "nothing waits for its directory");
+        }
     }
 
-    #[tokio::test]
-    async fn what_is_in_the_way_is_named() {
+    #[test]
+    fn what_is_in_the_way_is_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "").unwrap();
-        let refused = async |path: &Path| unix(path, false).await.unwrap_err().to_string();
-        assert!(refused(&path).await.contains("is not a socket"));
+        let refused = |path: &Path| unix(path, false).unwrap_err().to_string();
+        assert!(refused(&path).contains("is not a socket"));
         assert!(path.exists());
         let orphan = directory.path().join("none/s");
-        assert!(refused(&orphan).await.contains("directory does not exist"));
+        assert!(refused(&orphan).contains("directory does not exist"));
         let long = directory.path().join("x".repeat(MAX_SOCKET_PATH));
-        assert!(refused(&long).await.contains("shorter"));
+        assert!(refused(&long).contains("shorter"));
     }
 }

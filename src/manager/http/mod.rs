@@ -31,7 +31,7 @@ mod routes;
 mod server;
 mod settings;
 mod tls;
-mod wait;
+pub(crate) mod wait;
 
 pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};

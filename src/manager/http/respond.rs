@@ -8,8 +8,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use stayput_api::Refusal;
-use stayput_api::{Code, Problem, Status};
+use stayput_api::{Code, Problem, Refusal, SEQUENCE_HEADER, Status};
 
 /// An answer, and its problem code for the metrics.
 pub(super) struct Answer {
@@ -85,6 +84,11 @@ impl Answer {
     pub(super) fn cut_short(self, why: &'static str) -> Self {
         self.with(HeaderName::from_static("stayput-wait-cut-short"), HeaderValue::from_static(why))
             .with(RETRY_AFTER, HeaderValue::from_static("1"))
+    }
+
+    /// Names the request that this is the answer to: the status may be about a later one.
+    pub(super) fn of_request(self, sequence: u64) -> Self {
+        self.with(HeaderName::from_static(SEQUENCE_HEADER), HeaderValue::from(sequence))
     }
 
     /// 405, with the methods of the route.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -16,7 +16,6 @@ use super::binding::Binding;
 use super::connection;
 use super::context::{Context, Shutdown};
 use super::limits::Limits;
-use super::listener::Socket;
 use super::places::{Evicted, Origin, Places};
 use super::reload::Reloader;
 use super::settings::HttpSettings;
@@ -46,8 +45,8 @@ impl Server {
     /// work is in [`Self::faults`] and is tried again while the server serves.
     ///
     /// # Errors
-    /// Settings that contradict each other: served, they could leave the API open. Or the thread
-    /// that reads the key files cannot be made.
+    /// Settings that contradict each other: served, they could leave the API open. Or a
+    /// thread cannot be made: the one that reads the key files, or the one that binds the socket.
     pub async fn bind(
         settings: HttpSettings,
         limits: Limits,
@@ -65,7 +64,8 @@ impl Server {
                 "keys and certificates cannot be read: their volume does not answer".to_owned(),
             );
         }
-        let mut binding = Binding::new(&settings, kept);
+        let mut binding =
+            Binding::new(&settings, kept, errors).map_err(|error| vec![error.to_string()])?;
         binding.attempt().await;
         let limits = limits.within(descriptor_limit());
         Ok(Self { binding, reloader, settings, limits })
@@ -93,8 +93,7 @@ impl Server {
         let local = Places::new(limits, context.metrics.evictions());
 
         log_rules(&settings);
-        // Dropped together with this future; the listeners and the socket's file are dropped with
-        // it.
+        // Dropped together with this future, and the listeners with it.
         let mut tasks = JoinSet::new();
         let (tcp_bound, tcp) = oneshot::channel();
         let (unix_bound, unix) = oneshot::channel();
@@ -185,7 +184,7 @@ async fn accept_tcp(
 
 async fn accept_unix(
     context: Arc<Context>,
-    bound: oneshot::Receiver<Socket>,
+    bound: oneshot::Receiver<UnixListener>,
     places: Arc<Places>,
     settings: HttpSettings,
 ) {
@@ -196,7 +195,7 @@ async fn accept_unix(
     let allowed: Arc<[u32]> = settings.allow_uid.into();
     loop {
         let descriptor = places.descriptor().await;
-        let Some((stream, _)) = accepted(socket.listener.accept().await).await else { continue };
+        let Some((stream, _)) = accepted(socket.accept().await).await else { continue };
         let uid = match stream.peer_cred() {
             Ok(credentials) => credentials.uid(),
             Err(error) => {

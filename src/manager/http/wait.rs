@@ -5,7 +5,7 @@ use stayput_api::{Code, ConfigChoice, Desired, StartRequest, State, Status};
 
 /// How the wait for a request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// What was requested is done.
     Done,
     /// It will not be done.
@@ -24,7 +24,7 @@ enum Relevance {
 }
 
 /// How the stop that was accepted under `sequence` ended; `None`: keep waiting.
-pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
+pub(crate) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
     match relevance(sequence, Desired::Stopped, status) {
         Relevance::Older => return None,
         Relevance::Current => {}
@@ -50,7 +50,7 @@ pub(super) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
 }
 
 /// How the start that was accepted under `sequence` ended; `None`: keep waiting.
-pub(super) fn start(sequence: u64, request: &StartRequest, status: &Status) -> Option<Outcome> {
+pub(crate) fn start(sequence: u64, request: &StartRequest, status: &Status) -> Option<Outcome> {
     match relevance(sequence, Desired::Running, status) {
         Relevance::Older => return None,
         Relevance::Current => {}

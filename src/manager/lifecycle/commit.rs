@@ -122,17 +122,6 @@ impl Lifecycle {
         )
     }
 
-    /// Whether the current intent is on disk.
-    pub fn is_durable(&self) -> bool {
-        self.durable >= self.asked
-    }
-
-    /// Whether the end of the last run is on disk, if it was to be stopped; also when it cannot be
-    /// written.
-    pub fn end_is_recorded(&self) -> bool {
-        self.unrecorded_end.is_none()
-    }
-
     /// What the journal must contain: the intent that is being written, otherwise the current one.
     pub fn journaled_intent(&self) -> &Intent {
         match &self.deciding {
@@ -163,9 +152,7 @@ impl Lifecycle {
     }
 
     pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
-        self.durable = self.durable.max(version);
-        self.journal_answered(version);
-        self.journal_error = None;
+        self.journal.succeeded(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
@@ -199,20 +186,10 @@ impl Lifecycle {
         self.persist(out);
     }
 
-    /// An intent that is not on disk is written again and again: the disk may be repaired, and
-    /// there may be no other event that writes it.
-    pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
-        if self.durable < self.asked && self.answered == self.written {
-            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
-        } else {
-            self.timers.remove(&Timer::Rewrite);
-        }
-    }
-
     /// The journal cannot be written, or not in time. A stop that the next container would not know
     /// is refused; a start is carried out anyway.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
-        self.journal_answered(version);
+        self.journal.answer(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
@@ -229,25 +206,8 @@ impl Lifecycle {
         }
     }
 
-    /// Every version up to this one is on disk, or will not be waited for any more.
-    fn journal_answered(&mut self, version: u64) {
-        self.answered = self.answered.max(version);
-        self.unrecorded_end = self.unrecorded_end.filter(|end| *end > version);
-    }
-
-    /// What waits for the journal waits for a limited time.
-    pub(super) fn limit_wait_for_journal(&mut self, now: Millis) {
-        let commits = matches!(self.deciding, Some(Deciding::Committing { .. }));
-        let ends = self.exit.is_some() && self.deciding.is_none() && self.answered < self.written;
-        if commits || ends || self.unrecorded_end.is_some() {
-            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
-        } else if self.exit.is_none() {
-            self.timers.remove(&Timer::Journal);
-        }
-    }
-
     fn refuse_stop(&mut self, pending: &Pending, out: &mut Vec<Effect>) {
-        let error = self.journal_error.as_deref().unwrap_or("no answer");
+        let error = self.journal.error.as_deref().unwrap_or("no answer");
         out.push(Effect::Reply(Err(Refusal::new(
             Code::JournalUnavailable,
             format!(
@@ -269,12 +229,13 @@ impl Lifecycle {
                     // not restarted.
                     self.exit = None;
                 }
-                self.leaves = exit;
+                self.exit_after_stop = exit;
                 self.resume_refused = None;
                 self.stop_engine(now, grace, drain, out);
                 out.push(Effect::Reply(self.outcome(&pending)));
             }
             Act::Spawn(prepared) => {
+                self.exit_after_stop = false;
                 self.deciding = Some(Deciding::Spawning {
                     origin: Origin::Request,
                     pending: Some(pending),

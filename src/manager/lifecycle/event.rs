@@ -1,6 +1,6 @@
 //! The events of the lifecycle.
 
-use super::{Checked, Intent, Millis, TakenOver};
+use super::{Checked, Intent, TakenOver};
 use stayput_api::{
     ConfigChoice, DrainRequest, Exit, Process, Refusal, Run, StartRequest, StopRequest,
 };
@@ -179,11 +179,4 @@ pub enum Timer {
     Prepare,
     /// The time for a step of an upgrade is over.
     Upgrade,
-}
-
-impl super::Lifecycle {
-    /// The running timers, with the instants at which they are due.
-    pub fn timers(&self) -> impl Iterator<Item = (Timer, Millis)> {
-        self.timers.iter().map(|(timer, due)| (*timer, *due))
-    }
 }

@@ -26,6 +26,7 @@ mod ended_with_manager;
 mod ending;
 mod event;
 mod intent;
+mod journal;
 mod phase;
 mod policy;
 mod prepare;
@@ -56,6 +57,7 @@ pub use view::LAST_INSTANT;
 pub use view::timestamp;
 
 use commit::Deciding;
+use journal::JournalVersions;
 use resume::RefusedResume;
 
 /// Milliseconds: a length of time, or an instant since the Unix epoch.
@@ -85,25 +87,13 @@ pub struct Lifecycle {
     /// The highest sequence that a drain ahead of a stop had in this boot.
     drained: u64,
     /// The last stop asked that the manager ends when the engine is stopped.
-    leaves: bool,
-    /// Why the last write of the journal failed; none after a good one.
-    journal_error: Option<String>,
+    exit_after_stop: bool,
+    journal: JournalVersions,
     /// The first TERM was received.
     terminating: bool,
     /// The manager ends with this code, when nothing is left to answer or to write.
     exit: Option<i32>,
     timers: BTreeMap<Timer, Millis>,
-    /// Number of the last version of the journal that was given to the writer.
-    written: u64,
-    /// Number of the last version that changed the intent; later ones record events.
-    asked: u64,
-    /// Number of the last version whose writing succeeded, failed or timed out.
-    answered: u64,
-    /// Number of the last version known to be on disk.
-    durable: u64,
-    /// The version with the end of a run that was to be stopped, until it is on disk, or writing
-    /// it failed or timed out.
-    unrecorded_end: Option<u64>,
 }
 
 impl Lifecycle {
@@ -124,16 +114,11 @@ impl Lifecycle {
             failure: None,
             resume_refused: None,
             drained: 0,
-            leaves: false,
-            journal_error: None,
+            exit_after_stop: false,
+            journal: JournalVersions::default(),
             terminating: false,
             exit: None,
             timers: BTreeMap::new(),
-            written: 0,
-            asked: 0,
-            answered: 0,
-            durable: 0,
-            unrecorded_end: None,
         }
     }
 
@@ -151,7 +136,7 @@ impl Lifecycle {
             Event::Prepared(result) => self.prepared(now, result, out),
             Event::Persisted(version) => self.persisted(now, version, out),
             Event::PersistFailed { version, error } => {
-                self.journal_error = Some(error);
+                self.journal.error = Some(error);
                 self.persist_failed(now, version, out);
             }
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
@@ -185,14 +170,7 @@ impl Lifecycle {
         let is_late = now > due.saturating_add(Limits::LATENESS);
         let is_put_off = is_late && self.put_resume_off(now, out);
         match timer {
-            Timer::Journal => {
-                let waited = format!(
-                    "the disk did not answer for {} s",
-                    Limits::JOURNAL_WRITE_TIMEOUT / 1000
-                );
-                self.journal_error.get_or_insert(waited);
-                self.persist_failed(now, self.written, out);
-            }
+            Timer::Journal => self.journal_timed_out(now, out),
             Timer::Rewrite => self.record(out),
             Timer::Prepare => self.prepare_timed_out(now, out),
             Timer::Upgrade => self.upgrade_timed_out(now, out),
@@ -217,19 +195,6 @@ impl Lifecycle {
             // a terminal.
             self.terminate(now, out);
         }
-    }
-
-    /// Writes a version of the journal that changes the intent.
-    fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
-        self.record(out);
-        self.asked = self.written;
-        self.written
-    }
-
-    /// Writes a version of the journal that records an event.
-    fn record(&mut self, out: &mut Vec<Effect>) {
-        self.written += 1;
-        out.push(Effect::Persist(self.written));
     }
 }
 

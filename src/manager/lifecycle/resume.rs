@@ -45,7 +45,10 @@ impl Lifecycle {
             self.timers.remove(&Timer::Resume);
             return;
         };
-        if self.phase == Phase::Stopped && !self.is_deciding() && !self.terminating && !self.leaves
+        if self.phase == Phase::Stopped
+            && !self.is_deciding()
+            && !self.terminating
+            && !self.exit_after_stop
         {
             let refused = self.resume_refused.as_ref();
             let due = refused.map_or(resume.at, |refused| refused.retry_at);

@@ -17,8 +17,7 @@ impl Lifecycle {
             self.end(self.exit_code(reason));
         } else if self.intent.desired == Desired::Stopped {
             self.phase = Phase::Stopped;
-            self.record(out);
-            self.unrecorded_end = Some(self.written);
+            self.record_end(out);
         } else if run.requested && !run.was_ready {
             // Whether a last good config is kept is not known here: the status shows it.
             let advice = match run.config {

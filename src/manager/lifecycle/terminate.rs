@@ -12,7 +12,7 @@ impl Lifecycle {
             self.drop_start_in_flight(now, out);
         } else if self.exit.is_some() {
             // The second TERM: do not wait for the journal any more.
-            self.persist_failed(now, self.written, out);
+            self.persist_failed(now, self.journal.given, out);
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
@@ -72,7 +72,7 @@ impl Lifecycle {
 
     /// The last stop asked for the manager's end as well: the next one finds the stop in the journal.
     pub(super) fn end_after_stop(&mut self) {
-        if self.leaves && self.deciding.is_none() && self.is_stopped_for_good() {
+        if self.exit_after_stop && self.deciding.is_none() && self.is_stopped_for_good() {
             self.end(0);
         }
     }
@@ -83,7 +83,7 @@ impl Lifecycle {
         let Some(code) = self.exit else {
             return;
         };
-        if self.deciding.is_none() && self.answered == self.written {
+        if self.deciding.is_none() && self.journal.is_answered() {
             out.push(Effect::Exit(code));
         }
     }

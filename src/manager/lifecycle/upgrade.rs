@@ -144,7 +144,7 @@ impl Lifecycle {
     /// Why another program cannot take over now; none if it can. What is handed over is only what is
     /// true at rest.
     fn why_not_at_rest(&self) -> Option<Refusal> {
-        if self.terminating || self.exit.is_some() || self.leaves {
+        if self.terminating || self.exit.is_some() || self.exit_after_stop {
             let message = "the manager is ending; the next container has its image's program";
             return Some(Refusal::new(Code::Terminating, message));
         }
@@ -168,7 +168,7 @@ impl Lifecycle {
         let why = match engine {
             Some(engine) => engine,
             None if self.intent.fencing.unknown => "its journal cannot be read",
-            None if self.durable < self.written => "the journal is being written, or cannot be",
+            None if !self.journal.is_on_disk() => "the journal is being written, or cannot be",
             None => return None,
         };
         let message = format!(

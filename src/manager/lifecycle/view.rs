@@ -45,6 +45,11 @@ impl Lifecycle {
         self.since
     }
 
+    /// The running timers, with the instants at which they are due.
+    pub fn timers(&self) -> impl Iterator<Item = (Timer, Millis)> {
+        self.timers.iter().map(|(timer, due)| (*timer, *due))
+    }
+
     /// How often the engine was spawned in this boot.
     pub fn starts(&self) -> u64 {
         self.starts

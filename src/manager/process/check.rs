@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::fstat;
 
 use super::ExitStatus;
-use super::exec::Program as Executable;
+use super::fork_exec::Executable;
 use super::launch::ChildSetup;
 
 /// Longest answer that is read.

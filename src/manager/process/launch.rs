@@ -8,7 +8,7 @@ use std::{fs, ptr};
 
 use nix::errno::Errno;
 
-use super::exec::{self, Launched, Program};
+use super::fork_exec::{self, Executable, Launched};
 use super::{identity, oom_score, terminal};
 
 /// What to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
@@ -34,7 +34,7 @@ pub struct LaunchError {
 impl LaunchError {
     /// The exit code of a shell in this case: 127 not found, 126 found but not executable.
     pub fn shell_code(&self) -> i32 {
-        exec::shell_code(errno(&self.source))
+        fork_exec::shell_code(errno(&self.source))
     }
 }
 
@@ -58,7 +58,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         return Err(failed(&OsString::new(), nothing));
     };
     let setup = ChildSetup { has_terminal: terminal::release(), ..ChildSetup::new() };
-    Program::new(&launch.argv, &launch.set_env)
+    Executable::new(&launch.argv, &launch.set_env)
         // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
         .and_then(|program| unsafe { program.launch(|| setup.apply()) })
         .map_err(|source| failed(program, source))

@@ -19,9 +19,8 @@ mod code_pages;
 mod command_line;
 mod delivery;
 mod descriptors;
-mod exec;
-mod execute;
 mod exit_status;
+mod fork_exec;
 mod identity;
 mod inherited;
 mod kept_listener;
@@ -31,6 +30,7 @@ pub mod oom;
 mod oom_score;
 mod procfs;
 mod reaper;
+mod replace_program;
 mod scan;
 mod signal_tree;
 mod signals;
@@ -45,18 +45,18 @@ pub use check::{
 pub use code_pages::unmap_code;
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;
-pub use exec::Launched;
-pub use execute::{
-    HAND_OVER_VARIABLE, execute, execute_again, handed_over, in_memory, inherited, open_program,
-    own_program,
-};
 pub use exit_status::ExitStatus;
+pub use fork_exec::Launched;
 pub use identity::{become_subreaper, is_pid_1, name_again, own_pid, tune_allocator};
 pub use inherited::Inherited;
 pub use kept_listener::KeptListener;
 pub use launch::{Launch, LaunchError, launch};
 pub use procfs::ProcUnusable;
 pub use reaper::{Reaped, Reaper};
+pub use replace_program::{
+    HAND_OVER_VARIABLE, execute, execute_again, handed_over, in_memory, inherited, open_program,
+    own_program,
+};
 pub use scan::{Member, Scan};
 pub use signals::Signals;
 pub use temp_dir::{TempDir, TempDirError};

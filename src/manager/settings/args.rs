@@ -87,7 +87,7 @@ pub struct RunArgs {
     /// Directory of the journal, so that a stop survives a restart of the container
     #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) state_dir: Option<OsString>,
-    /// Directory in which a new temporary directory is made for each run of the engine
+    /// Directory in which the engine's temporary directory is made; it is emptied before each run
     #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) tmp_dir: Option<OsString>,
     /// The engine is ready when this answers within 1s: http://…, https://… or tcp://HOST:PORT

@@ -295,7 +295,9 @@ fn probes() {
     };
     assert_eq!(ready("http://[::1]:9200/a?b=c"), http("[::1]:9200", "/a?b=c", false));
     assert_eq!(ready("https://localhost"), http("localhost:443", "/", true));
-    for bad in ["tcp://host", "tcp://host:1/x", "tcp://host:0", "host:9200", "http://u:p@h:1/"] {
+    let no_port = ["http://127.0.0.1:92000/", "https://[::1]:x/"];
+    let others = ["tcp://host", "tcp://host:1/x", "tcp://host:0", "host:9200", "http://u:p@h:1/"];
+    for bad in no_port.into_iter().chain(others) {
         let problems = read_with(&format!("--ready {bad} -- x"), &[]).expect_err(bad);
         assert!(problems[0].starts_with("--ready: "), "{problems:?}");
     }

@@ -184,6 +184,10 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
                 .into(),
         );
     }
+    let after_host = uri.authority().and_then(|authority| authority.as_str().strip_prefix(host));
+    if uri.port_u16().is_none() && after_host.is_some_and(|text| !matches!(text, "" | ":")) {
+        return Err(wrong());
+    }
     let tls = uri.scheme_str() == Some("https");
     match uri.scheme_str() {
         Some("http" | "https") => {

@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::clock::Clock;
 use super::hand_over::HandOver;
 use super::handle::{Call, Handle, Reply};
-use super::identity::random_number;
 use super::journal::Journal;
 use super::journal_writer::JournalWriter;
 use super::prepare::Preparing;
 use super::probe::Prober;
+use super::random_id::random_number;
 use super::readiness::Readiness;
-use super::status::Publisher;
-use super::upgrade::{Asked, Serving};
+use super::status::{Publisher, StartedOn};
+use super::upgrade::{Asked, Opening, Serving};
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
@@ -33,9 +33,9 @@ use stayput_net::telemetry::Log;
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;
 
-/// What is supervised, and how.
+/// What a supervisor is made of: the engine's command, and what it needs to start and stop it.
 #[derive(Debug)]
-pub struct Engine {
+pub struct SupervisorParts {
     /// The command, passed on as given.
     pub command: Vec<OsString>,
     /// How to start and stop it.
@@ -45,6 +45,8 @@ pub struct Engine {
     pub config: Option<Arc<ConfigWatch>>,
     /// The thread that reads from its processes. Without one, the supervisor waits for them.
     pub reader: Option<Worker>,
+    /// The thread that opens the program of another version. None without an API.
+    pub opener: Option<Worker>,
     /// Its temporary directory, emptied between runs by this thread.
     pub temp_dir: Option<(Arc<TempDir>, Worker)>,
     /// The journal, and the thread that does nothing else.
@@ -78,7 +80,7 @@ pub struct Ended {
 
 /// The supervisor, before and while it runs.
 pub struct Supervisor {
-    pub(super) engine: Engine,
+    pub(super) parts: SupervisorParts,
     pub(super) lifecycle: Lifecycle,
     pub(super) clock: Clock,
     pub(super) tree: Option<Tree>,
@@ -95,7 +97,9 @@ pub struct Supervisor {
     /// The config being prepared, or the one that the next spawn uses.
     pub(super) preparing: Option<Preparing>,
     pub(super) prepared: Option<Prepared>,
+    pub(super) started_on: Option<StartedOn>,
     pub(super) reply: Option<Reply>,
+    pub(super) opening: Option<Opening>,
     pub(super) asked: Option<Asked>,
     pub(super) ended: Option<Ended>,
     pub(super) signals: Signals,
@@ -118,22 +122,25 @@ impl std::fmt::Debug for Supervisor {
 
 impl Supervisor {
     /// Makes a supervisor, the handle for other modules, and the receiver of its end.
-    pub fn new(engine: Engine, signals: Signals) -> (Self, Handle, oneshot::Receiver<Ended>) {
-        let hand_over = engine.hand_over.as_ref();
+    pub fn new(
+        parts: SupervisorParts,
+        signals: Signals,
+    ) -> (Self, Handle, oneshot::Receiver<Ended>) {
+        let hand_over = parts.hand_over.as_ref();
         let clock = hand_over.map_or_else(Clock::start, |taken| Clock::go_on(taken.clock_ahead));
         let upgraded_from = hand_over.and_then(HandOver::upgraded_from);
         let lifecycle =
-            Lifecycle::new(Policy { seed: random_number(), ..engine.policy.clone() }, clock.now());
-        let readiness = Readiness::new(engine.prober.clone());
-        let watched = engine.config.clone();
+            Lifecycle::new(Policy { seed: random_number(), ..parts.policy.clone() }, clock.now());
+        let readiness = Readiness::new(parts.prober.clone());
+        let watched = parts.config.clone();
         let config = watched.as_deref().map(ConfigWatch::subscribe);
         let (publisher, status) =
-            Publisher::new(engine.pod.clone(), clock.now(), &lifecycle, &readiness, upgraded_from);
+            Publisher::new(parts.pod.clone(), clock.now(), &lifecycle, &readiness, upgraded_from);
         let (sender, calls) = mpsc::channel(MAX_CALLS);
         let (end, ended) = oneshot::channel();
         let inherited = Inherited::find().unwrap_or_else(|error| {
             // Without an API this does not matter: the manager ends with the leader.
-            if engine.policy.api {
+            if parts.policy.api {
                 tracing::warn!(
                     %error,
                     "the engine's processes cannot be seen: one that outlives its leader cannot be \
@@ -142,9 +149,9 @@ impl Supervisor {
             }
             Inherited::default()
         });
-        let errors = engine.errors.subscribe();
+        let errors = parts.errors.subscribe();
         let supervisor = Self {
-            engine,
+            parts,
             lifecycle,
             clock,
             tree: None,
@@ -157,7 +164,9 @@ impl Supervisor {
             publisher,
             preparing: None,
             prepared: None,
+            started_on: None,
             reply: None,
+            opening: None,
             asked: None,
             ended: None,
             signals,

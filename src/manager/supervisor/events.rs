@@ -7,7 +7,7 @@ use super::actor::Supervisor;
 use super::handle::{Call, Control};
 use crate::config_watch::Observed;
 use crate::lifecycle::{self, Event};
-use crate::process::{self, Archive, Launched, Tree};
+use crate::process::{self, Launched, Tree};
 use stayput_api as api;
 
 impl Supervisor {
@@ -85,7 +85,7 @@ impl Supervisor {
         let swapped = self
             .prepared
             .as_ref()
-            .is_some_and(|prepared| observed.generation > prepared.generation);
+            .is_some_and(|prepared| observed.change_count > prepared.change_count);
         if swapped || self.lifecycle.awaits_config() {
             self.feed(Event::ConfigChanged);
         }
@@ -120,36 +120,5 @@ impl Supervisor {
             | api::State::Stuck => self.readiness.run_ended(),
         }
         self.publisher.touch();
-    }
-
-    /// Logs if the engine does without an archive of classes that it was told to use: nobody else
-    /// says why it starts slower. Bare, nothing is read from processes.
-    fn check_archive(&mut self) {
-        if !self.engine.policy.api {
-            return;
-        }
-        let archive = self.tree.as_mut().and_then(Tree::archive);
-        if let Some(Archive { path, is_used: false, .. }) = archive {
-            tracing::warn!(
-                archive = path,
-                "the server JVM does not use the archive of classes that its options name, and starts \
-                 slower: the file is missing or unreadable, or was made by another JVM or with other \
-                 files, or in another order of files, in the engine's lib; make it again with `stayput warm`"
-            );
-        }
-    }
-
-    pub(super) fn publish(&mut self) {
-        let observed = self.config.as_ref().map(|config| config.borrow().clone());
-        // Not borrowed while something is logged, which may change it.
-        let lines_lost = *self.engine.lines_lost.borrow();
-        self.publisher.publish(
-            &self.lifecycle,
-            observed.as_deref(),
-            self.prepared.as_ref(),
-            &self.readiness,
-            &self.engine.errors,
-            lines_lost,
-        );
     }
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::status::StartedOn;
 use crate::lifecycle::TakenOver;
 use crate::process::{self, HAND_OVER_VARIABLE, Inherited, KeptListener, Program, Seen};
 
@@ -50,6 +51,9 @@ pub struct HandOver {
     pub(super) inherited: Inherited,
     #[serde(default)]
     pub(super) oom_kills: Option<u64>,
+    /// What the engine was started on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) started_on: Option<StartedOn>,
 }
 
 /// What was handed over cannot be used.
@@ -106,6 +110,7 @@ impl HandOver {
             seen: Seen::default(),
             inherited: Inherited::default(),
             oom_kills: None,
+            started_on: None,
         }
     }
 

@@ -177,37 +177,64 @@ impl Journal {
     /// # Errors
     /// The system's error, with the file it is about.
     pub(super) fn write(&self, record: &Record) -> Result<(), JournalError> {
-        let path = self.path();
-        self.replace(&path, record).map_err(|source| JournalError::Write { path, source })
+        self.write_then(record, || Ok(()))
     }
 
-    fn replace(&self, path: &Path, record: &Record) -> io::Result<()> {
+    /// As [`Self::write`], but keeps the unreadable journal under another name, once a request
+    /// decided what holds. It is in its place until the record is: without a journal, the next
+    /// container would start the engine.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn replace_unreadable(&self, record: &Record) -> Result<(), JournalError> {
+        self.write_then(record, || self.keep_unreadable())
+    }
+
+    /// `prepare` is called when the record is on the disk, and not in its place yet.
+    fn write_then(
+        &self,
+        record: &Record,
+        prepare: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), JournalError> {
+        let path = self.path();
+        self.replace(&path, record, prepare).map_err(|source| JournalError::Write { path, source })
+    }
+
+    fn replace(
+        &self,
+        path: &Path,
+        record: &Record,
+        prepare: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
         let new = self.dir.join("journal.json.new");
         // An existing file would keep its mode. The journal contains names of users, which are
         // private.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
+        removed(&new)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(&serde_json::to_vec(record)?)?;
         file.sync_all()?;
+        prepare()?;
         fs::rename(&new, path)?;
         File::open(&self.dir)?.sync_all()
     }
 
-    /// Moves an unreadable journal out of the way, once a request decided what holds. Blocks.
-    ///
-    /// # Errors
-    /// The system's error, with the file it is about.
-    pub(super) fn set_aside(&self) -> Result<(), JournalError> {
-        let path = self.path();
-        match fs::rename(&path, self.dir.join("journal.json.unreadable")) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(JournalError::Write { path, source })
-            }
-            Ok(()) | Err(_) => Ok(()),
+    fn keep_unreadable(&self) -> io::Result<()> {
+        let (path, kept) = (self.path(), self.dir.join("journal.json.unreadable"));
+        removed(&kept)?;
+        match fs::hard_link(&path, &kept) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            // A directory, or a file system without links.
+            Err(_) => fs::rename(&path, &kept),
+            Ok(()) => Ok(()),
         }
+    }
+}
+
+/// Removes the file, if there is one.
+fn removed(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -23,16 +23,16 @@ type Writing = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send>>;
 pub(super) struct JournalWriter {
     journal: Journal,
     worker: Worker,
-    /// Move the unreadable file away before the first write.
-    set_aside: bool,
+    /// The file that exists is unreadable, and is to be kept.
+    is_unreadable: bool,
     writing: Option<(u64, Writing)>,
     waiting: Option<(u64, Record)>,
 }
 
 impl JournalWriter {
-    /// `set_aside`: move the unreadable file away before the first write.
-    pub(super) fn new(journal: Journal, worker: Worker, set_aside: bool) -> Self {
-        Self { journal, worker, set_aside, writing: None, waiting: None }
+    /// `is_unreadable`: the file that exists is, and is to be kept.
+    pub(super) fn new(journal: Journal, worker: Worker, is_unreadable: bool) -> Self {
+        Self { journal, worker, is_unreadable, writing: None, waiting: None }
     }
 
     /// Writes a version; an older one that waits is dropped.
@@ -45,12 +45,10 @@ impl JournalWriter {
     }
 
     fn begin(&mut self, version: u64, record: Record) {
-        let (journal, set_aside) = (self.journal.clone(), self.set_aside);
-        let work = self.worker.run(move || {
-            if set_aside {
-                journal.set_aside()?;
-            }
-            journal.write(&record)
+        let (journal, is_unreadable) = (self.journal.clone(), self.is_unreadable);
+        let work = self.worker.run(move || match is_unreadable {
+            true => journal.replace_unreadable(&record),
+            false => journal.write(&record),
         });
         self.writing = Some((version, Box::pin(async { work.await? })));
     }
@@ -61,7 +59,7 @@ impl JournalWriter {
         let written = Written { version: *version, result: writing.await };
         self.writing = None;
         // The file that exists now is ours.
-        self.set_aside &= written.result.is_err();
+        self.is_unreadable &= written.result.is_err();
         if let Some((version, record)) = self.waiting.take() {
             self.begin(version, record);
         }

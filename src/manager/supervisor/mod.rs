@@ -10,18 +10,18 @@ mod clock;
 mod events;
 mod hand_over;
 mod handle;
-mod identity;
 mod journal;
 mod journal_writer;
 mod perform;
 mod prepare;
 mod probe;
+mod random_id;
 mod readiness;
 mod run;
 mod status;
 mod upgrade;
 
-pub use actor::{Ended, Engine, Supervisor};
+pub use actor::{Ended, Supervisor, SupervisorParts};
 pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 
 use super::actor::{Ended, Supervisor};
-use super::identity::random_id;
 use super::journal::Record;
 use super::prepare;
+use super::random_id::random_id;
 use super::upgrade::Serving;
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
-use crate::process::{self, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
+use crate::process::{self, Archive, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
 use stayput_api::{self as api, ConfigChoice};
 
 impl Supervisor {
@@ -44,7 +44,7 @@ impl Supervisor {
             Effect::CheckProgram => return self.check_program(),
             Effect::EndCheck => self.end_check(),
             Effect::CloseServer => {
-                self.engine.serving.send_replace(Serving::Closed);
+                self.parts.serving.send_replace(Serving::Closed);
             }
             Effect::Execute => return Some(self.execute()),
             Effect::OpenServer(error) => self.open_server(error),
@@ -70,7 +70,7 @@ impl Supervisor {
         expected: Option<String>,
         pinned: Option<String>,
     ) -> Option<Event> {
-        let (config, temp_dir) = (self.engine.config.clone(), self.engine.temp_dir.clone());
+        let (config, temp_dir) = (self.parts.config.clone(), self.parts.temp_dir.clone());
         if config.is_none() && temp_dir.is_none() {
             return Some(Event::Prepared(prepare::without_config(choice, expected)));
         }
@@ -85,7 +85,7 @@ impl Supervisor {
         };
         let record = Record::new(
             self.publisher.boot_id().to_owned(),
-            self.engine.pod.uid.clone(),
+            self.parts.pod.uid.clone(),
             self.lifecycle.journaled_intent().clone(),
             self.lifecycle.run(),
             self.lifecycle.last_exit().cloned(),
@@ -95,18 +95,18 @@ impl Supervisor {
     }
 
     fn spawn(&mut self) -> Event {
-        if let (Some(config), Some(prepared)) = (&self.engine.config, &self.prepared)
+        if let (Some(config), Some(prepared)) = (&self.parts.config, &self.prepared)
             && !config.still_current(prepared)
         {
             return Event::ConfigOutdated;
         }
         let id = random_id();
         let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
-        if let Some((temp_dir, _)) = &self.engine.temp_dir {
+        if let Some((temp_dir, _)) = &self.parts.temp_dir {
             set_env.extend(temp_dir.variables());
         }
         self.oom_kills = self.count_oom_kills();
-        let launch = Launch { argv: self.engine.command.clone(), set_env };
+        let launch = Launch { argv: self.parts.command.clone(), set_env };
         match process::launch(&launch) {
             Ok(launched) => {
                 let pid = launched.pid;
@@ -119,7 +119,7 @@ impl Supervisor {
                 }
                 tracing::info!(pid, run = %id, "the engine was spawned");
                 let tree = Tree::new(pid, &id, !process::is_pid_1());
-                let tree = tree.beside(&self.inherited).reading_on(self.engine.reader.clone());
+                let tree = tree.beside(&self.inherited).reading_on(self.parts.reader.clone());
                 self.tree = Some(tree);
                 self.readiness.run_began();
                 Event::Spawned { id, pid }
@@ -147,6 +147,23 @@ impl Supervisor {
         }))
     }
 
+    /// Logs if the engine does without an archive of classes that it was told to use: nobody else
+    /// says why it starts slower. Bare, nothing is read from processes.
+    pub(super) fn check_archive(&mut self) {
+        if !self.parts.policy.api {
+            return;
+        }
+        let archive = self.tree.as_mut().and_then(Tree::archive);
+        if let Some(Archive { path, is_used: false, .. }) = archive {
+            tracing::warn!(
+                archive = path,
+                "the server JVM does not use the archive of classes that its options name, and starts \
+                 slower: the file is missing or unreadable, or was made by another JVM or with other \
+                 files, or in another order of files, in the engine's lib; make it again with `stayput warm`"
+            );
+        }
+    }
+
     fn with_tree(&mut self, act: impl FnOnce(&mut Tree)) {
         if let Some(tree) = &mut self.tree {
             act(tree);
@@ -168,7 +185,7 @@ impl Supervisor {
     }
 
     fn keep(&self, kept: KeepAs) {
-        let (Some(config), Some(prepared)) = (self.engine.config.clone(), self.prepared.clone())
+        let (Some(config), Some(prepared)) = (self.parts.config.clone(), self.prepared.clone())
         else {
             return;
         };
@@ -194,7 +211,7 @@ impl Supervisor {
     }
 }
 
-/// A warning for users: KILL does not reach a process.
+/// The processes, for users: with a warning if KILL does not end one now.
 fn named(members: Vec<Member>) -> Vec<api::Process> {
     members
         .into_iter()

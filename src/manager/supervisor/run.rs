@@ -1,6 +1,7 @@
 //! The loop: waits for the next event.
 
 use std::future::pending;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use super::actor::Supervisor;
 use super::clock::Clock;
 use super::journal_writer::{JournalWriter, Written};
 use super::prepare::{Preparing, Ready};
+use super::status::StartedOn;
+use super::upgrade::Opening;
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
 use stayput_api::Refusal;
@@ -47,16 +50,16 @@ impl Supervisor {
     }
 
     async fn recover(&mut self) -> Recovered {
-        if let Some(taken) = self.engine.hand_over.take() {
-            if let Some((journal, worker)) = self.engine.journal.clone() {
+        if let Some(taken) = self.parts.hand_over.take() {
+            if let Some((journal, worker)) = self.parts.journal.clone() {
                 self.journal = Some(JournalWriter::new(journal, worker, false));
             }
             let lifecycle = Box::new(taken.lifecycle.clone());
             self.take_over(taken);
             return Recovered::TakenOver(lifecycle);
         }
-        let Some((journal, worker)) = self.engine.journal.clone() else { return Recovered::Fresh };
-        let (reader, pod) = (journal.clone(), self.engine.pod.uid.clone());
+        let Some((journal, worker)) = self.parts.journal.clone() else { return Recovered::Fresh };
+        let (reader, pod) = (journal.clone(), self.parts.pod.uid.clone());
         let read = worker.run(move || reader.recover(pod.as_deref()));
         let recovered = match timeout(JOURNAL_READ_TIMEOUT, read).await {
             Ok(Ok(recovered)) => recovered,
@@ -66,8 +69,8 @@ impl Supervisor {
                  behind --state-dir"
             )),
         };
-        let set_aside = matches!(recovered, Recovered::Unreadable(_));
-        self.journal = Some(JournalWriter::new(journal, worker, set_aside));
+        let is_unreadable = matches!(recovered, Recovered::Unreadable(_));
+        self.journal = Some(JournalWriter::new(journal, worker, is_unreadable));
         recovered
     }
 
@@ -97,10 +100,15 @@ impl Supervisor {
                     tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
                 }
                 let event = result.map(|Ready { known, config }| {
+                    self.started_on = config.as_ref().map(StartedOn::from);
                     self.prepared = config;
                     known
                 });
                 self.feed(Event::Prepared(event));
+            }
+            opened = next_opened(&mut self.opening) => {
+                self.opening = None;
+                self.program_opened(opened);
             }
             () = next_timer(self.clock, due.map(|(_, due)| due)) => {
                 if let Some((timer, _)) = due {
@@ -117,7 +125,7 @@ impl Supervisor {
             // The sender is one of our own fields.
             Ok(()) = self.errors.changed() => self.publisher.touch(),
             // Without an API there is no sender.
-            Ok(()) = self.engine.lines_lost.changed() => self.publisher.touch(),
+            Ok(()) = self.parts.lines_lost.changed() => self.publisher.touch(),
             Some(call) = self.calls.recv() => self.called(call),
         }
         while !self.lifecycle.is_deciding() {
@@ -156,6 +164,13 @@ async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
 async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
     match preparing {
         Some(preparing) => preparing.await,
+        None => pending().await,
+    }
+}
+
+async fn next_opened(opening: &mut Option<Opening>) -> Result<Option<OwnedFd>, String> {
+    match opening {
+        Some(opening) => opening.await,
         None => pending().await,
     }
 }

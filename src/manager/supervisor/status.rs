@@ -3,21 +3,37 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::identity::random_id;
+use super::actor::Supervisor;
+use super::random_id::random_id;
 use super::readiness::Readiness;
 use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
-use stayput_api::checksum::Checksum;
-use stayput_api::{self as api, Config, Cursor, Manager, State, Status};
+use stayput_api::{self as api, Config, ConfigFile, Cursor, Manager, State, Status};
+
+/// The config that the last start was prepared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StartedOn {
+    checksum: Option<String>,
+    files: Vec<ConfigFile>,
+}
+
+impl From<&Prepared> for StartedOn {
+    fn from(prepared: &Prepared) -> Self {
+        let checksum = prepared.checksum.as_ref().map(ToString::to_string);
+        Self { checksum, files: prepared.files.clone() }
+    }
+}
 
 /// Publishes the status.
 #[derive(Debug)]
 pub(super) struct Publisher {
     manager: Manager,
-    generation: u64,
+    /// How many were published.
+    count: u64,
     touched: bool,
     sender: watch::Sender<Arc<Status>>,
 }
@@ -43,7 +59,7 @@ impl Publisher {
         };
         let status = build(&manager, 0, lifecycle, None, readiness);
         let (sender, receiver) = watch::channel(Arc::new(status));
-        (Self { manager, generation: 0, touched: true, sender }, receiver)
+        (Self { manager, count: 0, touched: true, sender }, receiver)
     }
 
     pub(super) fn boot_id(&self) -> &str {
@@ -60,7 +76,7 @@ impl Publisher {
         &mut self,
         lifecycle: &Lifecycle,
         observed: Option<&Observed>,
-        prepared: Option<&Prepared>,
+        started_on: Option<&StartedOn>,
         readiness: &Readiness,
         errors: &Errors,
         lines_lost: u64,
@@ -71,16 +87,17 @@ impl Publisher {
         self.count_lost_lines(lines_lost);
         let last = self.sender.borrow().clone();
         self.manager.errors = errors.list();
-        let config = observed.map(|observed| config(observed, lifecycle.run().as_ref(), prepared));
-        let mut status = build(&self.manager, self.generation, lifecycle, config, readiness);
+        let config =
+            observed.map(|observed| config(observed, lifecycle.run().as_ref(), started_on));
+        let mut status = build(&self.manager, self.count, lifecycle, config, readiness);
         if status == *last {
             return;
         }
         if status.state != last.state {
             announce(&status);
         }
-        self.generation += 1;
-        status.cursor = cursor(&self.manager, self.generation);
+        self.count += 1;
+        status.cursor = cursor(&self.manager, self.count);
         self.sender.send_replace(Arc::new(status));
     }
 
@@ -98,13 +115,30 @@ impl Publisher {
     }
 }
 
-fn cursor(manager: &Manager, generation: u64) -> Cursor {
-    Cursor(format!("{}:{generation}", manager.boot_id))
+impl Supervisor {
+    /// Publishes what is known now, if something happened.
+    pub(super) fn publish(&mut self) {
+        let observed = self.config.as_ref().map(|config| config.borrow().clone());
+        // Not borrowed while something is logged, which may change it.
+        let lines_lost = *self.parts.lines_lost.borrow();
+        self.publisher.publish(
+            &self.lifecycle,
+            observed.as_deref(),
+            self.started_on.as_ref(),
+            &self.readiness,
+            &self.parts.errors,
+            lines_lost,
+        );
+    }
+}
+
+fn cursor(manager: &Manager, count: u64) -> Cursor {
+    Cursor(format!("{}:{count}", manager.boot_id))
 }
 
 fn build(
     manager: &Manager,
-    generation: u64,
+    count: u64,
     lifecycle: &Lifecycle,
     config: Option<Config>,
     readiness: &Readiness,
@@ -114,7 +148,7 @@ fn build(
             durable: lifecycle.is_durable() && lifecycle.end_is_recorded(),
             ..manager.clone()
         },
-        cursor: cursor(manager, generation),
+        cursor: cursor(manager, count),
         desired: lifecycle.desired(),
         state: lifecycle.state(),
         ready: if lifecycle.drains_ahead() { Some(false) } else { readiness.ready() },
@@ -131,23 +165,22 @@ fn build(
     }
 }
 
-/// `prepared` is what the last start was prepared with.
-fn config(observed: &Observed, run: Option<&api::Run>, prepared: Option<&Prepared>) -> Config {
+fn config(observed: &Observed, run: Option<&api::Run>, started_on: Option<&StartedOn>) -> Config {
     let mounted = observed.checksum.as_ref().map(ToString::to_string);
     let running = run.and_then(|run| run.checksum.as_ref());
     let drift = match (&mounted, running) {
         (Some(mounted), Some(running)) => Some(mounted != running),
         (None, _) | (_, None) => None,
     };
-    let of_run = prepared.filter(|prepared| {
-        let checksum = prepared.checksum.as_ref().map(Checksum::as_str);
-        drift != Some(false) && checksum.is_some() && checksum == running.map(String::as_str)
+    let of_run = started_on.filter(|started_on| {
+        let checksum = started_on.checksum.as_ref();
+        drift != Some(false) && checksum.is_some() && checksum == running
     });
     Config {
         checksum: mounted,
         drift,
         files: observed.files.clone(),
-        run_files: of_run.map(|prepared| prepared.files.clone()),
+        run_files: of_run.map(|started_on| started_on.files.clone()),
         last_good: observed.last_good.as_ref().map(ToString::to_string),
         errors: observed.errors.clone(),
         observed_at: observed

@@ -15,6 +15,8 @@ const START_LIMIT: Duration = Duration::from_secs(300);
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// How long its processes may take to end by KILL: one that waits for a disk does not.
+const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Requests whose classes every node needs soon. Their answers do not matter: a secured engine refuses
 /// them, and then its archive lacks some classes.
@@ -80,14 +82,15 @@ impl Engine {
                 return;
             }
             let Ok(mut stream) = TcpStream::connect(self.address) else { return };
-            let _ = stream.set_read_timeout(Some(ANSWER_LIMIT));
+            let limit = Instant::now() + ANSWER_LIMIT;
+            let until = self.deadline.map_or(limit, |deadline| deadline.min(limit));
             let length = body.len();
             let request = format!(
                 "{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                  content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
             );
             let _ = stream.write_all(request.as_bytes());
-            let _ = stream.read_to_end(&mut Vec::new());
+            read_until(&mut stream, until);
         }
     }
 
@@ -135,9 +138,45 @@ impl Drop for Engine {
     /// Such as an agent that an image's entrypoint leaves in the background, or after an error all.
     fn drop(&mut self) {
         self.tree.kill_all();
-        while !self.tree.scan().is_empty() {
+        let killed = Instant::now();
+        while !self.tree.scan().is_empty() && killed.elapsed() < KILL_LIMIT {
             self.reap();
             thread::sleep(PAUSE);
         }
+    }
+}
+
+/// Reads the answer, or what of it has come until then.
+fn read_until(stream: &mut TcpStream, until: Instant) {
+    let mut part = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        // A limit of zero is refused.
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return;
+        }
+        match stream.read(&mut part) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_goes_on_and_on_is_read_for_a_limited_time() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let server = thread::spawn(move || while server.write_all(b"more").is_ok() {});
+        read_until(&mut stream, Instant::now() + Duration::from_millis(20));
+        drop(stream);
+        server.join().unwrap();
     }
 }

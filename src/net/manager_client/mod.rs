@@ -51,6 +51,9 @@ pub struct ManagerClient {
 pub struct Answer {
     /// What was requested is done (200); otherwise it is in progress (202).
     pub done: bool,
+    /// The sequence of the stop or start that was accepted, if the manager says it: the status may
+    /// be about a later request.
+    pub sequence: Option<u64>,
     /// The status that came with the answer.
     pub status: Status,
     /// The answer's body, byte for byte.

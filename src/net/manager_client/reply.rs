@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::{Answer, ClientError, ProtocolError, Refused};
 use crate::http_date;
-use stayput_api::Problem;
+use stayput_api::{Problem, SEQUENCE_HEADER};
 
 /// A response whose body has not been parsed.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(super) struct Reply {
     pub(super) status: StatusCode,
     content_type: String,
     date: Option<u64>,
+    sequence: Option<u64>,
     body: Bytes,
     manager: String,
 }
@@ -25,7 +26,9 @@ impl Reply {
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or("no content type").to_owned();
         let date = http_date::seconds(&head.headers);
-        Self { status: head.status, content_type, date, body, manager }
+        let sequence = head.headers.get(SEQUENCE_HEADER).and_then(|value| value.to_str().ok());
+        let sequence = sequence.and_then(|sequence| sequence.parse().ok());
+        Self { status: head.status, content_type, date, sequence, body, manager }
     }
 
     /// Returns the answer if it is a good one.
@@ -36,7 +39,7 @@ impl Reply {
         match serde_json::from_slice(&self.body) {
             Ok(status) => {
                 let (done, date) = (self.status == StatusCode::OK, self.date);
-                Ok(Answer { done, status, body: self.body, date })
+                Ok(Answer { done, sequence: self.sequence, status, body: self.body, date })
             }
             Err(error) => Err(self.unknown(format!("no status we know: {error}"), Some(error))),
         }

@@ -12,6 +12,13 @@ pub struct Issued {
     pub key: KeyPair,
 }
 
+impl Issued {
+    /// CA, certificate and key in PEM.
+    pub fn pem(&self) -> (String, String, String) {
+        (self.ca.pem(), self.certificate.pem(), self.key.serialize_pem())
+    }
+}
+
 /// A new CA, and a certificate for these names.
 pub fn issue(names: &[&str]) -> Result<Issued, Error> {
     let mut params = CertificateParams::default();

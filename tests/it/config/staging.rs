@@ -65,7 +65,7 @@ async fn what_is_prepared_is_fresh_and_known_to_be_stale_after_a_change() {
     writer.write(&next);
     let prepared = mounted.prepare(MOUNTED, Some(&checksum(&next))).await.unwrap();
     let copied = staging.prepare(MOUNTED, Some(&checksum(&next))).await.unwrap();
-    assert_eq!(prepared.generation, mounted.subscribe().borrow().generation);
+    assert_eq!(prepared.change_count, mounted.subscribe().borrow().change_count);
     assert_eq!((prepared.staged, copied.staged), (false, true));
     assert!(mounted.still_current(&prepared) && staging.still_current(&copied));
     writer.write(&next);

@@ -45,10 +45,10 @@ async fn a_swap_is_seen_and_is_one_generation() {
     writer.write(&payload(next));
     until_content(&mut receiver, &next).await;
     let second = receiver.borrow_and_update().clone();
-    assert_eq!(second.generation, first.generation + 1);
+    assert_eq!(second.change_count, first.change_count + 1);
 
     writer.write(&payload(next));
-    let third = until(&mut receiver, |observed| observed.generation > second.generation).await;
+    let third = until(&mut receiver, |observed| observed.change_count > second.change_count).await;
     assert_eq!(third.checksum, second.checksum, "swapped to the same content");
 }
 
@@ -144,7 +144,7 @@ async fn a_live_file_changes_the_files_and_not_the_checksum() {
         users.sha256 != before.files[0].sha256
     })
     .await;
-    assert_eq!((&after.checksum, after.generation), (&before.checksum, before.generation));
+    assert_eq!((&after.checksum, after.change_count), (&before.checksum, before.change_count));
 }
 
 fn most_queued_events() -> usize {

@@ -1,13 +1,11 @@
 //! `restart`, `cancel`, `pause`, `stop` and `start`: what they write, and what they refuse.
 
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
 use stayput_standin::apiserver::Asked;
 
 use super::fixture::{Fixture, idle, under_way};
+use crate::support::lease::lead;
 
 async fn request(fixture: &Fixture) -> Option<Request> {
     let text = fixture.annotation(annotation::REQUEST).await?;
@@ -49,10 +47,10 @@ async fn a_request_has_our_finalizer_with_it_only_where_a_reconciler_works() {
     };
     assert_eq!(request().await, None, "there is no Lease");
     fixture.namespace("stayput").await;
-    lead(&fixture, "2026-11-21T03:00:00.000000Z").await;
+    lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
     assert_eq!(request().await, None, "nobody has renewed it for long");
     fixture.change(json!({"metadata": {"finalizers": ["example.org/other"]}})).await;
-    lead(&fixture, &format!("{:.6}", k8s_openapi::jiff::Timestamp::now())).await;
+    lead(fixture.client.clone(), &format!("{:.6}", k8s_openapi::jiff::Timestamp::now())).await;
     let both = ["example.org/other".to_owned(), annotation::FINALIZER.to_owned()];
     assert_eq!(request().await.unwrap(), both);
     assert_eq!(request().await.unwrap(), both, "it is there once");
@@ -62,18 +60,6 @@ async fn a_request_has_our_finalizer_with_it_only_where_a_reconciler_works() {
     fixture.succeeds("restart").await;
     assert_eq!(fixture.server.counts().since(&before).matching(patches), 1);
     assert_eq!(finalizers().await.unwrap(), [annotation::FINALIZER]);
-}
-
-/// The Lease of a leader that renewed it at this time.
-async fn lead(fixture: &Fixture, renewed: &str) {
-    let api: Api<Lease> = Api::namespaced(fixture.client.clone(), "stayput");
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "stayput-reconciler"},
-        "spec": {"holderIdentity": "one", "renewTime": renewed},
-    });
-    let params = PatchParams::apply("test").force();
-    api.patch("stayput-reconciler", &params, &Patch::Apply(lease)).await.unwrap();
 }
 
 #[tokio::test]

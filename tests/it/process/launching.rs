@@ -11,7 +11,8 @@ use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, pthread_sigmask, 
 use stayput_manager::process::{Delivery, ExitStatus, Launch, Reaper, Signals, Tree, launch};
 
 use super::{COOKIE, command, reap, shell};
-use crate::support::isolated::{eventually, isolated, test_name};
+use crate::support::isolated::{isolated, test_name};
+use crate::support::wait::eventually;
 
 /// What `/proc` shows of a child that does nothing, after it has loaded its libraries.
 struct Seen {

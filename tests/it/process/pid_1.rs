@@ -5,7 +5,8 @@ use std::process::Command;
 use stayput_manager::process::{Delivery, ExitStatus, Reaper, Tree, is_pid_1};
 
 use super::{COOKIE, reap, shell};
-use crate::support::isolated::{NAMESPACE, eventually, isolated_as_pid_1, test_name};
+use crate::support::isolated::{NAMESPACE, isolated_as_pid_1, test_name};
+use crate::support::wait::eventually;
 
 #[test]
 fn stops_the_engine_and_leaves_what_exec_shells_left() {

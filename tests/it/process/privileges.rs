@@ -5,10 +5,9 @@ use std::fs;
 use stayput_manager::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap};
-use crate::support::isolated::{
-    NAMESPACE, can_run, eventually, isolated, isolated_as_pid_1, test_name,
-};
+use crate::support::isolated::{NAMESPACE, can_run, isolated, isolated_as_pid_1, test_name};
 use crate::support::skip::skip;
+use crate::support::wait::eventually;
 
 /// Root as in a container: the environment of another uid's process cannot be read. Since Linux
 /// 6.13 CAP_PERFMON and CAP_SYS_ADMIN allow it, too.

@@ -3,7 +3,8 @@
 use stayput_manager::process::{ExitStatus, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap, shell};
-use crate::support::isolated::{eventually, isolated, test_name};
+use crate::support::isolated::{isolated, test_name};
+use crate::support::wait::eventually;
 
 #[test]
 fn every_exit_code_comes_back_right() {

@@ -5,8 +5,9 @@ use std::process::Command;
 use stayput_manager::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap, shell};
-use crate::support::isolated::{eventually, isolated, test_name};
+use crate::support::isolated::{isolated, test_name};
 use crate::support::processes::{children, command_line};
+use crate::support::wait::eventually;
 
 /// A tree as PID 1 would see it: not every orphan belongs to the engine.
 fn tree(script: &str) -> Tree {

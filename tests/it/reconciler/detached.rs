@@ -1,16 +1,16 @@
 //! `kubectl stayput detach`, with a reconciler that works and without one.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::NAMESPACE;
+use crate::support::lease::lead;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 
 /// Runs `kubectl stayput` in the namespace of the fixture.
@@ -19,18 +19,6 @@ pub(super) async fn run(fixture: &Fixture, line: &str) -> Ended {
     let line = format!("-n {NAMESPACE} {line}");
     let mut command = kubectl_stayput(&kubeconfig, line.split_whitespace());
     tokio::task::spawn_blocking(move || finish(&mut command)).await.expect("it ends")
-}
-
-/// The Lease of a leader that renewed it at this time.
-async fn lease(fixture: &Fixture, renewed: &str) {
-    let api: Api<Lease> = Api::namespaced(fixture.client.clone(), "stayput");
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "stayput-reconciler"},
-        "spec": {"holderIdentity": "one", "renewTime": renewed},
-    });
-    let params = PatchParams::apply("test").force();
-    api.patch("stayput-reconciler", &params, &Patch::Apply(lease)).await.expect("it is taken");
 }
 
 async fn namespace(fixture: &Fixture) {
@@ -43,7 +31,7 @@ async fn namespace(fixture: &Fixture) {
 pub(super) async fn working(fixture: &Fixture) {
     namespace(fixture).await;
     let now = k8s_openapi::jiff::Timestamp::now();
-    lease(fixture, &format!("{now:.6}")).await;
+    lead(fixture.client.clone(), &format!("{now:.6}")).await;
 }
 
 /// All objects of the namespace that have one of our names in their metadata.
@@ -149,7 +137,7 @@ async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
 async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     let fixture = Fixture::new("standin.stop_delay_ms: 600000").await;
     namespace(&fixture).await;
-    lease(&fixture, "2026-11-21T03:00:00.000000Z").await;
+    lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;

@@ -6,21 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::processes::children;
-
-/// Much longer than any step takes on a busy machine: if a test reaches it, there is a bug.
-pub(super) const DEADLINE: Duration = Duration::from_secs(40);
-
-/// Calls `poll` until it returns something. Nothing depends on the length of the pause in between.
-pub(super) fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + DEADLINE;
-    loop {
-        if let Some(found) = poll() {
-            return found;
-        }
-        assert!(Instant::now() < until, "{what}: not within {DEADLINE:?}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
+pub(super) use crate::support::wait::{DEADLINE, eventually};
 
 /// Calls `poll` until it returns `expected`.
 pub(super) fn becomes<T: PartialEq + Debug>(expected: &T, mut poll: impl FnMut() -> T) {

@@ -82,6 +82,23 @@ fn environment(pid: u32) -> String {
 }
 
 #[test]
+fn the_files_that_the_engine_was_started_on_are_known_to_the_next_version() {
+    let pod = Pod::new();
+    pod.write("config/a.yml", "a: 1\n");
+    let config = pod.path("config").display().to_string();
+    let manager = start(&pod, &["--config", &config], &["sleep", "600"]);
+    let files = manager.until_state("running")["config"]["files"].clone();
+    pod.write("config/a.yml", "a: 2\n");
+    let drifts = |status: &Value| status["config"]["drift"] == true;
+    let before = manager.until("drift", drifts)["config"].clone();
+    assert_eq!(before["run_files"], files);
+    install_version(&pod, "0.1.1");
+    upgrade(&manager);
+    let after = manager.until("drift", drifts)["config"].clone();
+    assert_eq!((&after["run_files"], &after["files"]), (&files, &before["files"]));
+}
+
+#[test]
 fn another_version_takes_over_and_the_engine_runs_on() {
     let pod = Pod::new();
     let script = "sh -c 'sleep 600 & echo $! >orphan'; exec sleep 600";

@@ -29,13 +29,19 @@ pub(crate) struct Reply {
     pub(crate) code: u16,
     pub(crate) content_type: &'static str,
     pub(crate) body: String,
+    /// The sequence of the request that it answers.
+    pub(crate) sequence: Option<u64>,
 }
 
 impl Reply {
     pub(crate) fn json(code: u16, body: impl serde::Serialize) -> Self {
         let body = serde_json::to_string(&body).expect("JSON");
         let content_type = if code < 400 { "application/json" } else { "application/problem+json" };
-        Self { code, content_type, body }
+        Self { code, content_type, body, sequence: None }
+    }
+
+    pub(crate) fn of_request(self, sequence: u64) -> Self {
+        Self { sequence: Some(sequence), ..self }
     }
 }
 
@@ -251,11 +257,13 @@ impl Stage {
                 reply
             }
         };
-        Response::builder()
-            .status(reply.code)
-            .header("content-type", reply.content_type)
-            .body(Full::new(Bytes::from(reply.body)))
-            .expect("a response")
+        let response =
+            Response::builder().status(reply.code).header("content-type", reply.content_type);
+        let response = match reply.sequence {
+            Some(sequence) => response.header("stayput-sequence", sequence),
+            None => response,
+        };
+        response.body(Full::new(Bytes::from(reply.body))).expect("a response")
     }
 
     fn show(&self, position: impl Fn(usize) -> usize) -> Reply {

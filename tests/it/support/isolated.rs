@@ -6,7 +6,6 @@
 use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use super::skip::skip;
 
@@ -87,17 +86,5 @@ pub(crate) fn can_run(wrapper: &[&str]) -> Result<(), String> {
         Ok(result) if result.status.success() => Ok(()),
         Ok(result) => Err(String::from_utf8_lossy(&result.stderr).trim().to_owned()),
         Err(error) => Err(format!("{}: {error}", wrapper[0])),
-    }
-}
-
-/// Polls until `ready` returns something, and fails with `what` after half a minute.
-pub(crate) fn eventually<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(value) = ready() {
-            return value;
-        }
-        assert!(Instant::now() < deadline, "never happened: {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -2,10 +2,12 @@
 
 pub(crate) mod fake_manager;
 pub(crate) mod isolated;
+pub(crate) mod lease;
 pub(crate) mod metrics;
 pub(crate) mod pki;
 pub(crate) mod program;
 pub(crate) mod standin_cluster;
+pub(crate) mod wait;
 pub(crate) mod yaml;
 
 pub(crate) use stayput_standin::harness::{

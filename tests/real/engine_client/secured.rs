@@ -1,10 +1,10 @@
 //! An Elasticsearch with users, over TLS.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, SanType};
 use stayput_net::https::Pem;
 use stayput_reconciler::engine_client::{
     Access, Allocation, Color, Credentials, Distribution, EngineClient, EngineError, Flush, tls,
 };
+use stayput_standin::harness::pki::issue;
 
 use super::{BOUND, client, wait};
 use crate::support::engine::{Kind, Node};
@@ -18,17 +18,9 @@ const USERS: &str = "admin:admin-secret\nreader:reader-secret\n";
 const USERS_ROLES: &str = "superuser:admin\nlooking:reader\n";
 const ROLES: &str = "looking:\n  cluster: [monitor]\n";
 
-/// A CA, and a certificate signed by it for 127.0.0.1 and `logs.search`, with its key.
-fn issue() -> (String, String, String) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key"));
-    let ca = ca.expect("a CA");
-    let mut params = CertificateParams::new(["logs.search".to_owned()]).expect("a name");
-    params.subject_alt_names.push(SanType::IpAddress([127, 0, 0, 1].into()));
-    let key = KeyPair::generate().expect("a key");
-    let certificate = params.signed_by(&key, &ca).expect("a certificate");
-    (ca.pem(), certificate.pem(), key.serialize_pem())
+/// A CA, and a certificate signed by it, with its key.
+fn issued() -> (String, String, String) {
+    issue(&["logs.search", "127.0.0.1"]).expect("a certificate").pem()
 }
 
 #[test]
@@ -38,7 +30,7 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         Ok(node) => node,
         Err(why) => return skip(name, &why),
     };
-    let (ca, certificate, key) = issue();
+    let (ca, certificate, key) = issued();
     node.swap_with(
         SETTINGS,
         &[
@@ -58,7 +50,7 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         std::fs::write(&path, content).expect("a file");
         path.to_str().expect("UTF-8").to_owned()
     };
-    let (trusted, auth) = (file("ready-ca.crt", &issue().0), file("ready-auth", "reader:wrong"));
+    let (trusted, auth) = (file("ready-ca.crt", &issued().0), file("ready-auth", "reader:wrong"));
     let launch = launch.options(["--ready-ca", &trusted, "--ready-auth", &auth]);
     let manager = launch.start();
     let fails = |what: &str| {
@@ -106,7 +98,7 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         Err(EngineError::Untrusted(why)) => assert!(why.contains("metrics.search"), "{why}"),
         other => panic!("{other:?}"),
     }
-    let wrong_ca = connect(&issue().0, None, basic("admin", "admin-secret"));
+    let wrong_ca = connect(&issued().0, None, basic("admin", "admin-secret"));
     match wait(wrong_ca.health()) {
         Err(EngineError::Untrusted(why)) => assert!(why.contains("not signed by"), "{why}"),
         other => panic!("{other:?}"),

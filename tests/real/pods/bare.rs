@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
+use stayput_standin::harness::pki::issue;
 
 use super::fixture::{ACCOUNT, ENGINE, Fixture, HOME, MANAGER};
 
@@ -28,23 +28,9 @@ pub(super) fn install(fixture: &Fixture, source: &str) {
     fixture.until_idle();
 }
 
-/// A CA, a certificate for this name, and its key.
-pub(super) fn issue(name: &str) -> (String, String, String) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = KeyPair::generate().expect("a key");
-    let authority = CertifiedIssuer::self_signed(params, authority).expect("a CA");
-    let key = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
-    // With the name of its CA, OpenSSL would take it for signed by itself.
-    params.distinguished_name.push(DnType::CommonName, name);
-    let certificate = params.signed_by(&key, &authority).expect("a certificate");
-    (authority.pem(), certificate.pem(), key.serialize_pem())
-}
-
 /// A CA, a certificate for the name `stayput`, and the keys of the apiserver's tokens.
 pub(super) fn keys(fixture: &Fixture) {
-    let (authority, certificate, key) = issue("stayput");
+    let (authority, certificate, key) = issue(&["stayput"]).expect("a certificate").pem();
     fixture.secret("logs-manager-ca", &[("ca.crt", &authority)]);
     fixture.secret("logs-manager-tls", &[("tls.crt", &certificate), ("tls.key", &key)]);
     let keys = fixture.cluster.api.raw("/openid/v1/jwks").to_string();

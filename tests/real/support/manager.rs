@@ -71,6 +71,13 @@ impl Launch {
         self
     }
 
+    /// The same with its socket at another place.
+    pub(crate) fn socket(mut self, path: &Path) -> Self {
+        let position = self.options.iter().position(|option| option == "--socket");
+        self.options[position.expect("an option") + 1] = path.to_str().expect("UTF-8").to_owned();
+        self
+    }
+
     /// The same with another `--on-exit`.
     pub(crate) fn on_exit(mut self, what: &str) -> Self {
         if let Some(position) = self.options.iter().position(|option| option == "--on-exit") {
@@ -95,8 +102,9 @@ impl Launch {
         let log = self.work.join("manager.log");
         // Opened for append: a container restart continues the log.
         let out = File::options().create(true).append(true).open(&log).expect("a log");
-        // A socket left by a killed manager could be taken for that of the new one.
-        let socket = self.work.join("s.sock");
+        // Without one, nobody is to be asked.
+        let socket = self.options.iter().skip_while(|option| *option != "--socket").nth(1);
+        let socket = socket.map(PathBuf::from).unwrap_or_default();
         let options = self.options.iter().map(OsStr::new);
         let values = self.variables.iter().map(|(_, value)| value.as_os_str());
         let command = self.command.iter().map(OsString::as_os_str);

@@ -11,7 +11,7 @@ use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::super::content::{self, READ, Unread};
-use super::super::generation::{Access, lossy};
+use super::super::generation::{Permissions, lossy};
 use super::super::stage::Item;
 use super::disk;
 use super::error::RecordError;
@@ -37,7 +37,7 @@ pub(in crate::config_watch) struct StagedFile {
     pub(in crate::config_watch) dir: Option<String>,
     pub(in crate::config_watch) relative: PathBuf,
     pub(in crate::config_watch) sha256: ContentDigest,
-    pub(in crate::config_watch) access: Access,
+    pub(in crate::config_watch) access: Permissions,
     pub(in crate::config_watch) sources: Vec<PathBuf>,
 }
 
@@ -60,7 +60,7 @@ struct File {
     dir: Option<String>,
     relative: PathBuf,
     sha256: String,
-    access: Access,
+    access: Permissions,
 }
 
 /// The path of a file below a config directory, as it is listed.

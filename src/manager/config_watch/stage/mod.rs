@@ -26,7 +26,7 @@ use error::Unverified;
 use manifest::Manifest;
 use target::Target;
 
-use super::generation::Access;
+use super::generation::Permissions;
 use super::progress::Progress;
 use stayput_api::checksum::ContentDigest;
 
@@ -39,7 +39,7 @@ pub(super) struct Item {
     pub(super) source: PathBuf,
     /// The digest that its content must have.
     pub(super) sha256: ContentDigest,
-    pub(super) access: Access,
+    pub(super) access: Permissions,
 }
 
 /// A file that is linked to the mount, so that the engine sees its changes.

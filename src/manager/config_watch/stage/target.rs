@@ -13,7 +13,7 @@ use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat};
 
 use super::super::content::{self, DIRECTORY, READ, Unread};
-use super::super::generation::Access;
+use super::super::generation::Permissions;
 use super::error::{Error, TargetFault};
 use stayput_api::checksum::ContentDigest;
 
@@ -98,7 +98,7 @@ impl Target {
         &self,
         index: usize,
         source: &Path,
-        access: Access,
+        access: Permissions,
     ) -> Result<Result<ContentDigest, Unread>, Error> {
         let name = index.to_string();
         let failed = |error| self.failed(format!("cannot copy {}", source.display()), error);
@@ -244,7 +244,7 @@ fn make_directory(parent: &OwnedFd, name: &[u8]) -> nix::Result<OwnedFd> {
 }
 
 /// Sets a file's owner, group and permissions, as far as the manager may.
-fn give(file: &File, access: Access) -> nix::Result<()> {
+fn give(file: &File, access: Permissions) -> nix::Result<()> {
     let mut mode = access.mode & 0o777 | 0o400;
     if fchown(file, None, Some(Gid::from_raw(access.gid))).is_err() {
         mode &= !0o070;

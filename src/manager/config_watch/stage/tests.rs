@@ -39,7 +39,7 @@ impl Fixture {
                     relative: path.into(),
                     source: source(path),
                     sha256: ContentDigest::of(content.as_bytes()),
-                    access: Access { mode: 0o640, uid: 0, gid: 0 },
+                    access: Permissions { mode: 0o640, uid: 0, gid: 0 },
                 })
                 .collect(),
             links: links

@@ -8,7 +8,7 @@ use nix::sys::stat::FileStat;
 
 use super::super::content::{self, Unread};
 use super::super::fingerprint::{Mount, Stamp};
-use super::super::generation::{Access, Entry, Generation, Problem, lossy};
+use super::super::generation::{Entry, Generation, Permissions, Problem, lossy};
 use super::super::settings::ConfigSettings;
 use super::messages::NOT_REGULAR;
 use stayput_api::checksum::FileDigest;
@@ -100,7 +100,7 @@ impl<'a> Findings<'a> {
                     relative: at.to_owned(),
                     live: self.settings.is_live(&listed),
                     file: FileDigest { path: listed, sha256: content.sha256 },
-                    access: Access {
+                    access: Permissions {
                         mode: content.stat.st_mode & 0o777,
                         uid: content.stat.st_uid,
                         gid: content.stat.st_gid,

@@ -216,6 +216,11 @@ impl Walk<'_> {
             .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
         match openat2(base.fd, Path::new(OsStr::from_bytes(from_base)), how) {
             Ok(fd) => self.opened(base, fd, at),
+            // Something was renamed or mounted meanwhile, anywhere.
+            Err(Errno::EAGAIN) => {
+                self.found.changed = true;
+                Ok(())
+            }
             Err(error) => {
                 self.found.problem(at, &broken_link(error));
                 Ok(())

@@ -174,7 +174,8 @@ async fn the_end_of_the_manager_answers_those_who_wait() {
     );
     assert_eq!((poll.status.as_u16(), wait.status.as_u16()), (204, 202));
     assert_eq!(wait.header("stayput-wait-cut-short"), "the manager is ending");
-    assert!(!world.path("socket").exists());
+    let refused = tokio::net::UnixStream::connect(world.path("socket")).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::scenario::{done, on_exit, start, stop, stop_and_exit, under_way};
 use super::world::World;
-use crate::lifecycle::{OnExit, Phase, Policy};
+use crate::lifecycle::{Event, ExitStatus, OnExit, Phase, Policy};
 
 #[test]
 fn the_manager_ends_with_0_when_the_engine_is_stopped_and_the_next_one_waits() {
@@ -35,4 +35,22 @@ fn a_later_stop_without_it_counts() {
     assert_eq!(world.answer_to(stop(2)), under_way(2));
     world.obeys();
     assert_eq!((world.phase(), world.exit), (Phase::Stopped, None));
+}
+
+/// While the journal cannot be written, the manager does not end after the stop.
+#[test]
+fn a_start_that_is_accepted_first_takes_the_end_back() {
+    let mut world = World::running(Policy { probe: true, ..Policy::default() });
+    assert_eq!(world.answer_to(stop_and_exit(1)), under_way(1));
+    world.asks(start(2));
+    world.works_without_disk();
+    world.leader_ends(ExitStatus::Code(143), false, false, false);
+    world.scanned();
+    world.works_without_disk();
+    assert_eq!((world.phase(), world.exit), (Phase::Stopped, None));
+    assert_eq!(world.answer_to(start(3)), under_way(3));
+    world.happens(Event::Ready);
+    world.works();
+    world.asks_for_upgrade();
+    assert!(world.checking, "it does not end, so another program may take over");
 }

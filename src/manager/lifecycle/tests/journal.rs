@@ -114,6 +114,21 @@ fn a_stop_is_done_when_the_engines_end_is_on_the_disk_too() {
 }
 
 #[test]
+fn an_engines_end_that_could_not_be_written_is_written_when_the_disk_is_back() {
+    let mut world = World::running(Policy::default());
+    assert_eq!(world.answer_to(stop(1)), under_way(1));
+    world.leader_ends(ExitStatus::Code(143), false, false, false);
+    world.scanned();
+    world.works_without_disk();
+    world.asks_for_upgrade();
+    assert_eq!(world.answer().unwrap_err().code, Code::NotAtRest, "the journal cannot be written");
+    world.waits_for(Timer::Rewrite);
+    world.works();
+    assert_eq!(world.disk.as_ref().unwrap().last_exit.as_ref().unwrap().code, Some(143));
+    assert_eq!(world.due(Timer::Rewrite), None);
+}
+
+#[test]
 fn a_disk_that_hangs_after_the_stop_holds_its_answer_for_a_limited_time() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(stop(1)), under_way(1));

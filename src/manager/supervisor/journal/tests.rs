@@ -99,12 +99,35 @@ fn a_directory_in_its_place_and_a_huge_file_are_held() {
 
 #[test]
 fn an_unreadable_journal_is_kept_when_somebody_decided() {
-    let (dir, journal) = journal_with(b"torn");
-    journal.set_aside().unwrap();
-    journal.write(&record(None)).unwrap();
-    let kept = fs::read(dir.path().join("journal.json.unreadable")).unwrap();
-    assert_eq!(kept, b"torn");
+    for earlier in [None, Some("of an earlier time")] {
+        let (dir, journal) = journal_with(b"torn");
+        let kept = dir.path().join("journal.json.unreadable");
+        if let Some(earlier) = earlier {
+            fs::write(&kept, earlier).unwrap();
+        }
+        journal.replace_unreadable(&record(None)).unwrap();
+        assert_eq!(fs::read(kept).unwrap(), b"torn");
+        assert!(matches!(journal.recover(None), Recovered::Journal { .. }));
+    }
+}
+
+#[test]
+fn a_directory_in_the_journals_place_is_kept_too() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("journal.json")).unwrap();
+    let journal = Journal::new(dir.path());
+    journal.replace_unreadable(&record(None)).unwrap();
+    assert!(dir.path().join("journal.json.unreadable").is_dir());
     assert!(matches!(journal.recover(None), Recovered::Journal { .. }));
+}
+
+#[test]
+fn an_unreadable_journal_is_in_its_place_until_another_one_is_written() {
+    let (dir, journal) = journal_with(b"torn");
+    // What cannot be removed is in the way, as a full disk would be.
+    fs::create_dir(dir.path().join("journal.json.new")).unwrap();
+    journal.replace_unreadable(&record(None)).unwrap_err();
+    assert_unreadable(&journal, None, "torn");
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use stayput_standin::harness::pki::issue;
 
 use super::spec::declared;
 use super::{STAYPUT, until_replicas};
-use crate::pods::bare::issue;
 use crate::pods::fixture::{ENGINE, Fixture};
 use crate::pods::nodes::observe_all;
 use crate::pods::opensearch::Parts;
@@ -29,7 +29,7 @@ pub(super) fn from_the_first_start(fixture: &Fixture, parts: &Parts) {
         fixture.run(&["wait", "--for=delete", "--timeout=120s", object]);
     }
     fixture.run(&["wait", "--for=delete", "--timeout=120s", "pod", "--selector", "app=logs"]);
-    let (authority, certificate, key) = issue("logs");
+    let (authority, certificate, key) = issue(&["logs"]).expect("a certificate").pem();
     fixture.secret("logs-ca", &[("ca.crt", &authority)]);
     let files = [("ca.crt", &authority), ("tls.crt", &certificate), ("tls.key", &key)];
     fixture.secret("logs-certs", &files.map(|(name, pem)| (name, pem.as_str())));

@@ -73,7 +73,9 @@ impl Memory {
                 Effect::Exit(_) => {
                     let policy = after.lifecycle.policy().on_exit == OnExit::Exit;
                     require(
-                        after.lifecycle.is_terminating() || after.lifecycle.leaves || policy,
+                        after.lifecycle.is_terminating()
+                            || after.lifecycle.exit_after_stop
+                            || policy,
                         "an end without a request",
                     )?;
                 }
@@ -166,7 +168,7 @@ fn structure(world: &World) -> Result<(), &'static str> {
         require(Some(*due) >= at || lifecycle.awaits_config(), "resumes too early")?;
         require(phase == Phase::Stopped, "resumes beside an engine")?;
     } else if resume.is_some() && phase == Phase::Stopped {
-        let later = lifecycle.is_deciding() || lifecycle.terminating || lifecycle.leaves;
+        let later = lifecycle.is_deciding() || lifecycle.terminating || lifecycle.exit_after_stop;
         require(later, "nothing will resume it")?;
     }
     require(!alive || wanted, "an engine that is to be stopped still runs")?;
@@ -215,7 +217,7 @@ fn structure(world: &World) -> Result<(), &'static str> {
         "an engine that is not up drains",
     )?;
     let rest = matches!(phase, Phase::Stopped | Phase::Failed | Phase::Running | Phase::Stuck);
-    let rewrites = !lifecycle.is_durable();
+    let rewrites = !lifecycle.journal.is_on_disk();
     let only = |timer: &Timer| match timer {
         Timer::Rewrite => rewrites,
         Timer::Journal => !lifecycle.end_is_recorded(),

@@ -108,10 +108,11 @@ fn simplify(world: &mut World) {
     if let Some(ending) = &mut lifecycle.ending {
         ending.forget_names();
     }
+    let journal = &mut lifecycle.journal;
     // Versions of the journal are only compared, so only their order counts.
     let mut versions: BTreeSet<u64> =
-        [0, lifecycle.asked, lifecycle.answered, lifecycle.durable, lifecycle.written].into();
-    versions.extend(lifecycle.unrecorded_end);
+        [0, journal.intent, journal.answered, journal.durable, journal.given].into();
+    versions.extend(journal.unrecorded_end);
     versions.extend(world.writing.iter().map(|(version, _)| *version));
     if let Some(Deciding::Committing { proposed, version, act, pending }) = &mut lifecycle.deciding
     {
@@ -123,11 +124,11 @@ fn simplify(world: &mut World) {
         }
     }
     let ranks: BTreeMap<u64, u64> = versions.into_iter().zip(0..).collect();
-    lifecycle.asked = ranks[&lifecycle.asked];
-    lifecycle.answered = ranks[&lifecycle.answered];
-    lifecycle.durable = ranks[&lifecycle.durable];
-    lifecycle.written = ranks[&lifecycle.written];
-    lifecycle.unrecorded_end = lifecycle.unrecorded_end.map(|version| ranks[&version]);
+    journal.intent = ranks[&journal.intent];
+    journal.answered = ranks[&journal.answered];
+    journal.durable = ranks[&journal.durable];
+    journal.given = ranks[&journal.given];
+    journal.unrecorded_end = journal.unrecorded_end.map(|version| ranks[&version]);
     if let Some(Deciding::Committing { version, .. }) = &mut lifecycle.deciding {
         *version = ranks[version];
     }

@@ -13,7 +13,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::Signals;
-use super::exec::Program as Executable;
+use super::fork_exec::Executable;
 
 /// Names the descriptor with what is handed over.
 pub const HAND_OVER_VARIABLE: &str = "STAYPUT_HAND_OVER";

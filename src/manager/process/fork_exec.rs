@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
-use super::execute::HAND_OVER_VARIABLE;
+use super::replace_program::HAND_OVER_VARIABLE;
 
 /// How long the manager waits for an exec. A healthy disk takes a few milliseconds.
 const EXEC_TIMEOUT: Duration = Duration::from_millis(200);
@@ -41,12 +41,12 @@ impl Launched {
 }
 
 /// A program with its arguments and its environment, in the form that exec takes.
-pub(super) struct Program {
+pub(super) struct Executable {
     argv: Vec<CString>,
     environment: Vec<CString>,
 }
 
-impl Program {
+impl Executable {
     /// The manager's own environment, with `set_env` on top.
     pub(super) fn new(argv: &[OsString], set_env: &[(OsString, OsString)]) -> io::Result<Self> {
         // What is handed over to this manager is not for another process.

@@ -1,0 +1,108 @@
+//! Which versions of the journal were given to the writer, and what is known of them. A version is a
+//! number; it contains all that the earlier ones do.
+
+use super::commit::Deciding;
+use super::{Effect, Lifecycle, Limits, Millis, Timer};
+
+/// Numbers of versions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct JournalVersions {
+    /// The last one that was given to the writer.
+    pub(super) given: u64,
+    /// The last one that changed the intent; later ones record events.
+    pub(super) intent: u64,
+    /// The last one whose writing succeeded, failed or timed out.
+    pub(super) answered: u64,
+    /// The last one known to be on disk.
+    pub(super) durable: u64,
+    /// The one with the end of a run that was to be stopped, until it is on disk, or writing it
+    /// failed or timed out.
+    pub(super) unrecorded_end: Option<u64>,
+    /// Why the last write failed; none after a good one.
+    pub(super) error: Option<String>,
+}
+
+impl JournalVersions {
+    /// All that was given to the writer is on disk.
+    pub(super) fn is_on_disk(&self) -> bool {
+        self.durable >= self.given
+    }
+
+    /// The writer has nothing to do, or is not waited for any more.
+    pub(super) fn is_answered(&self) -> bool {
+        self.answered == self.given
+    }
+
+    /// Every version up to this one is on disk.
+    pub(super) fn succeeded(&mut self, version: u64) {
+        self.durable = self.durable.max(version);
+        self.error = None;
+        self.answer(version);
+    }
+
+    /// Every version up to this one is on disk, or will not be waited for any more.
+    pub(super) fn answer(&mut self, version: u64) {
+        self.answered = self.answered.max(version);
+        self.unrecorded_end = self.unrecorded_end.filter(|end| *end > version);
+    }
+}
+
+impl Lifecycle {
+    /// Whether the current intent is on disk.
+    pub fn is_durable(&self) -> bool {
+        self.journal.durable >= self.journal.intent
+    }
+
+    /// Whether the end of the last run is on disk, if it was to be stopped; also when it cannot be
+    /// written.
+    pub fn end_is_recorded(&self) -> bool {
+        self.journal.unrecorded_end.is_none()
+    }
+
+    /// Writes a version that changes the intent.
+    pub(super) fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
+        self.record(out);
+        self.journal.intent = self.journal.given;
+        self.journal.given
+    }
+
+    /// Writes a version that records an event.
+    pub(super) fn record(&mut self, out: &mut Vec<Effect>) {
+        self.journal.given += 1;
+        out.push(Effect::Persist(self.journal.given));
+    }
+
+    /// Writes the version with the end of a run that was to be stopped.
+    pub(super) fn record_end(&mut self, out: &mut Vec<Effect>) {
+        self.record(out);
+        self.journal.unrecorded_end = Some(self.journal.given);
+    }
+
+    /// What is not on disk is written again and again: the disk may be repaired, and there may be no
+    /// other event that writes it.
+    pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
+        if !self.journal.is_on_disk() && self.journal.is_answered() {
+            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
+        } else {
+            self.timers.remove(&Timer::Rewrite);
+        }
+    }
+
+    /// What waits for the journal waits for a limited time.
+    pub(super) fn limit_wait_for_journal(&mut self, now: Millis) {
+        let commits = matches!(self.deciding, Some(Deciding::Committing { .. }));
+        let ends = self.exit.is_some() && self.deciding.is_none() && !self.journal.is_answered();
+        if commits || ends || self.journal.unrecorded_end.is_some() {
+            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
+        } else if self.exit.is_none() {
+            self.timers.remove(&Timer::Journal);
+        }
+    }
+
+    /// The disk has not answered in time.
+    pub(super) fn journal_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let limit = Limits::JOURNAL_WRITE_TIMEOUT / 1000;
+        self.journal.error.get_or_insert(format!("the disk did not answer for {limit} s"));
+        self.persist_failed(now, self.journal.given, out);
+    }
+}

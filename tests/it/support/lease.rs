@@ -1,0 +1,18 @@
+//! The Lease of the reconciler.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+
+/// Writes the Lease of a leader that renewed it at this time.
+pub(crate) async fn lead(client: Client, renewed: &str) {
+    let api: Api<Lease> = Api::namespaced(client, "stayput");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "stayput-reconciler"},
+        "spec": {"holderIdentity": "one", "renewTime": renewed},
+    });
+    let params = PatchParams::apply("test").force();
+    api.patch("stayput-reconciler", &params, &Patch::Apply(lease)).await.expect("it is taken");
+}
