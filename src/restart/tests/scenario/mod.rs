@@ -198,6 +198,7 @@ scenarios! {
     phase_edited_by_hand
     phase_taken_from_all
     phase_written_again
+    pod_being_deleted
     pod_not_listed
     pod_replaced
     queue_of_one
