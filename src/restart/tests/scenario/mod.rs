@@ -203,6 +203,7 @@ scenarios! {
     pod_replaced
     queue_of_one
     queued_for_the_last_node
+    role_of_a_node_down
     rolling_config_change
     running_snapshot
     running_snapshot_hangs
