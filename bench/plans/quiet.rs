@@ -134,6 +134,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
                 index: format!("logs-2026.11.21-{:06}", shard / 10),
                 shard: u32::try_from(shard % 10).unwrap_or(0),
                 primary,
+                search_only: false,
                 started: true,
                 node: Some(name(place % nodes)),
             }

@@ -174,13 +174,15 @@ impl<'a> Index<'a> {
         runs && (self.engine.is_err() || node.is_some_and(|node| !node.roles_unknown))
     }
 
-    /// Names of the nodes that are down, or may be at any moment because of us.
+    /// Names of the nodes that are down, or may be at any moment: because of us, or because their pod
+    /// is being deleted. Until the hook before its stop is over, such a node is listed as any other.
     pub(super) fn down(&self, ledger: &Ledger) -> OwnNames {
         let mut down: OwnNames = ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {
-            pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
+            pod.terminating
+                || pod.manager.as_ref().is_ok_and(|manager| manager.state != State::Running)
         });
         down.extend(stopped.map(|pod| pod.node.clone()));
         // It does not answer the other nodes.

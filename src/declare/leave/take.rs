@@ -30,10 +30,16 @@ pub(super) fn take(
     if facts.under_way {
         return Err("it is empty; a restart has other nodes under way".to_owned());
     }
-    let listed = seen.nodes.get(node).filter(|node| node.is_master);
-    let vote = listed.map(|listed| hand_over(node, listed, facts, seen, debts)).transpose()?;
+    let vote = match seen.nodes.get(node) {
+        Some(listed) if listed.is_master => hand_over(node, listed, facts, seen, debts)?,
+        Some(_) => None,
+        None => {
+            may_have_no_vote(seen)?;
+            None
+        }
+    };
     let scale = || Action::Scale { set: set.name.clone(), replicas: set.replicas - 1 };
-    Ok(vote.flatten().unwrap_or_else(scale))
+    Ok(vote.unwrap_or_else(scale))
 }
 
 /// Passes if the engine has no shard on the node.
@@ -46,6 +52,25 @@ pub(super) fn shards(node: &str, seen: &Seen) -> Result<(), String> {
         many => format!("{many} shards are still on it"),
     };
     Err(listed.stuck.as_ref().map_or(count.clone(), |stuck| format!("{count}; {stuck}")))
+}
+
+/// Passes if a node that is not in the cluster has no vote. Its id is not known: a vote of a node that is
+/// not in the cluster either may be its own, and nobody could take that over any more.
+fn may_have_no_vote(seen: &Seen) -> Result<(), String> {
+    let Some(id) = seen.votes.iter().flat_map(|votes| missing_voters(votes, seen)).next() else {
+        return Ok(());
+    };
+    Err(format!(
+        "it is not in the cluster, and a vote may be its own: {id} has one and is not in the cluster \
+         either. Its start ends this; if its data is lost, take that vote away: \
+         POST /_cluster/voting_config_exclusions?node_ids={id}, and then {COMMAND}"
+    ))
+}
+
+/// The ids of the voters that are not in the cluster.
+fn missing_voters<'a>(votes: &'a Votes, seen: &'a Seen) -> impl Iterator<Item = &'a String> {
+    let is_listed = |id: &String| seen.nodes.values().any(|other| other.id == *id);
+    votes.voters.iter().filter(move |id| !is_listed(id))
 }
 
 /// What is to be done so that a master has no vote; none once it has none.
@@ -92,8 +117,7 @@ fn may_hand_over(
     if let Some(why) = foreign(&votes.excluded, Some(node)) {
         return Err(why);
     }
-    let is_listed = |id: &String| seen.nodes.values().any(|other| other.id == *id);
-    if votes.voters.iter().any(|id| *id != listed.id && !is_listed(id)) {
+    if missing_voters(votes, seen).next().is_some() {
         return Err("a master with a vote is not in the cluster: without this one more, too few \
                     might be left to elect one"
             .to_owned());

@@ -93,6 +93,11 @@ impl Answer {
                 );
                 return EngineError::Unauthorized(message.into());
             }
+            403 if self.kind().as_deref() == Some("cluster_block_exception") => {
+                "; a block forbids it, no privilege is missing: once the cause is known, take the \
+                 setting away that made it, cluster.blocks.read_only or \
+                 cluster.blocks.read_only_allow_delete of the cluster, or index.blocks.* of an index"
+            }
             403 => {
                 let message = format!(
                     "{asked}: {} may not do this (HTTP 403): {reason}; give that \
@@ -112,6 +117,12 @@ impl Answer {
             message: format!("{asked} refused (HTTP {status}): {reason}{advice}"),
             reason,
         }
+    }
+
+    /// The engine's name for this kind of refusal.
+    fn kind(&self) -> Option<String> {
+        let body: Value = serde_json::from_slice(&self.body).ok()?;
+        Some(body["error"]["type"].as_str()?.to_owned())
     }
 
     /// The engine's own reason, from either format of error bodies.

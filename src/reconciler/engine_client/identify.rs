@@ -7,14 +7,15 @@ use serde::Deserialize;
 
 use super::answer::Answer;
 use super::transport::Call;
-use super::{EngineClient, EngineError, Version, shutdown};
+use super::{EngineClient, EngineError, Topology, Version, shutdown};
 
 /// An engine, as the node that answered describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Engine {
     /// The distribution of an engine.
     pub distribution: Distribution,
-    /// The version of the node that answered; never the compatibility version that it may report to
+    /// The version of the node that answered. While the engine is upgraded the elected master may have
+    /// another one, and it decides what the cluster can do: see [`Topology`](super::Topology). Never the compatibility version that it may report to
     /// old clients.
     pub version: Version,
     /// The cluster's name.
@@ -45,10 +46,28 @@ impl fmt::Display for Distribution {
     }
 }
 
+/// The same lower bound as in ECK: the first versions with records had bugs.
+const FIRST_WITH_RECORDS: Version = Version::new(7, 15, 2);
+
 impl Engine {
-    /// The same lower bound as in ECK: the first versions with records had bugs.
+    /// Whether this was learned from a node of the past: the elected master has another version than
+    /// `before`, or no node has this one any more.
+    pub fn is_outdated(&self, before: Option<&Topology>, now: &Topology) -> bool {
+        let master = now.master_version();
+        let has_changed = before.is_some_and(|before| before.master_version() != master);
+        let mut versions = now.nodes.iter().filter_map(|node| node.version);
+        has_changed || (master.is_some() && !versions.any(|version| version == self.version))
+    }
+
+    /// Whether the elected master can list records. An older one than the node that answered does not
+    /// know the request that this one passes on to it.
+    pub fn lists_records(&self, topology: &Topology) -> bool {
+        self.has_node_shutdown
+            && topology.master_version().is_none_or(|version| version >= FIRST_WITH_RECORDS)
+    }
+
     pub(super) fn may_have_node_shutdown(&self) -> bool {
-        self.distribution == Distribution::Elasticsearch && self.version >= Version::new(7, 15, 2)
+        self.distribution == Distribution::Elasticsearch && self.version >= FIRST_WITH_RECORDS
     }
 
     /// From 7.6 on every flush does what a synced one did.

@@ -20,6 +20,9 @@ pub struct Shard {
     pub number: u32,
     /// Whether this copy is the primary.
     pub primary: bool,
+    /// Whether it is a search replica of OpenSearch 3: it answers searches, and is never made the
+    /// primary.
+    pub search_only: bool,
     /// Its state.
     pub state: ShardState,
     /// The name of the node that has it; the source while it relocates.
@@ -53,11 +56,11 @@ impl ShardState {
 }
 
 /// The indices of which some shard has no second copy, not even an unassigned one: they are not
-/// replicated, and not available while the node restarts.
+/// replicated, and not available while the node restarts. A search replica is no second copy.
 pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
     let mut copies: BTreeMap<(&Arc<str>, u32), usize> = BTreeMap::new();
     for shard in shards {
-        *copies.entry((&shard.index, shard.number)).or_default() += 1;
+        *copies.entry((&shard.index, shard.number)).or_default() += usize::from(!shard.search_only);
     }
     copies
         .into_iter()
@@ -72,7 +75,8 @@ pub(super) fn routing_call(timeout: &str) -> Call {
         "/_cluster/state/routing_table?master_timeout={timeout}\
          &filter_path=routing_table.indices.*.shards.*.state,\
          routing_table.indices.*.shards.*.primary,routing_table.indices.*.shards.*.node,\
-         routing_table.indices.*.shards.*.relocating_node"
+         routing_table.indices.*.shards.*.relocating_node,\
+         routing_table.indices.*.shards.*.searchOnly"
     ))
     .large()
 }
@@ -106,6 +110,9 @@ struct Copy<'a> {
     primary: bool,
     node: Option<&'a str>,
     relocating_node: Option<&'a str>,
+    /// Only an OpenSearch that knows search replicas says it.
+    #[serde(default, rename = "searchOnly")]
+    search_only: bool,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Copies<'a> {
@@ -165,6 +172,7 @@ pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Arc<[Shard]>, Eng
         index,
         number,
         primary: copy.primary,
+        search_only: copy.search_only,
         state: copy.state,
         node_name: copy.node.map(name),
         relocating_to: copy.relocating_node.map(name),

@@ -101,6 +101,10 @@ impl EngineClient {
         let state = state_call(&timeout);
         let (state, minimum) = tokio::try_join!(self.transport.send(&state), minimum)?;
         let mut topology = parse(&state, minimum)?;
+        if topology.is_led_without_configurations() {
+            let minimum = parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?;
+            topology.voting = Voting::MinimumMasterNodes(minimum);
+        }
         if let Some(before) = before {
             topology.take_details(before);
         }
@@ -121,11 +125,43 @@ impl EngineClient {
         let (shards, details) = tokio::try_join!(shards, details)?;
         topology.shards = shards;
         topology.add_details(details);
+        topology.raise_minimum();
         Ok(topology)
     }
 }
 
 impl Topology {
+    /// The version of the elected master; none while there is none, or it has not reported it.
+    pub(super) fn master_version(&self) -> Option<Version> {
+        let id = self.elected_master.as_ref()?;
+        self.nodes.iter().find(|node| node.id == *id)?.version
+    }
+
+    /// An elected master without voting configurations is an Elasticsearch 6, also if a later version
+    /// has answered: that one prints them empty.
+    pub(super) fn is_led_without_configurations(&self) -> bool {
+        let is_empty = match &self.voting {
+            Voting::Configurations { committed, accepted, .. } => {
+                committed.is_empty() && accepted.is_empty()
+            }
+            Voting::MinimumMasterNodes(_) => false,
+        };
+        is_empty && self.elected_master.is_some()
+    }
+
+    /// While Elasticsearch 6 is upgraded, the node that answered may not have the minimum that the
+    /// master has: its default is 1. A majority is needed at least.
+    pub(super) fn raise_minimum(&mut self) {
+        let is_later = |node: &Node| node.version.is_some_and(|version| version.major > 6);
+        let may_lead = |node: &&Node| node.roles.as_ref().is_none_or(|all| all.contains("master"));
+        if let Voting::MinimumMasterNodes(minimum) = &mut self.voting
+            && self.nodes.iter().any(is_later)
+        {
+            let majority = self.nodes.iter().filter(may_lead).count() / 2 + 1;
+            *minimum = u32::try_from(majority).unwrap_or(u32::MAX).max(*minimum);
+        }
+    }
+
     /// Whether it was read from the same cluster state: the versions of one master never repeat.
     pub(super) fn is_state_of(&self, other: &Self) -> bool {
         let master = |topology: &Self| {
@@ -280,9 +316,10 @@ impl From<Coordination> for Voting {
 pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
     let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } =
         answer.read()?;
+    // The minimum may have been asked for because of a node of the past.
     let voting = match (metadata.cluster_coordination, minimum) {
-        (_, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
-        (Some(coordination), None) => coordination.into(),
+        (Some(coordination), _) => coordination.into(),
+        (None, Some(minimum)) => Voting::MinimumMasterNodes(minimum),
         (None, None) => return Err(answer.unexpected("it has no voting configuration")),
     };
     let mut running = by_node(snapshots);

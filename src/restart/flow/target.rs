@@ -12,6 +12,9 @@ pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<M
     if let Some(missing) = target.nodes.iter().find(|node| !is_known(context, node)) {
         return Err(format!("there is no node {missing} among the cluster's pods"));
     }
+    if let Some(message) = unknown_among(context, target) {
+        return Err(message);
+    }
     let mut members: Vec<Member> = context
         .index
         .pods()
@@ -68,15 +71,61 @@ fn no_such_zone(context: &Context<'_>, zone: &str) -> String {
     format!("no node is in zone {zone:?}, there are {}{without}", list_names(&zones))
 }
 
+/// Why it is not known which nodes have the role or the zone. A node that is left out because it is down
+/// would stay as it is, and the restart would be done.
+fn unknown_among(context: &Context<'_>, target: &Target) -> Option<String> {
+    if !target.is_by_engine() {
+        return None;
+    }
+    let pods = context.index.pods();
+    let unknown: Vec<&str> = pods
+        .filter(|pod| !pod.terminating && !is_to_be_stopped(context, pod))
+        .filter(|pod| target.nodes.is_empty() || target.nodes.contains(&pod.node))
+        .filter(|pod| match context.index.node(&pod.node) {
+            Some(node) => node.roles_unknown && target.role.is_some(),
+            None => remembered(context, pod).is_none(),
+        })
+        .map(|pod| pod.node.as_str())
+        .collect();
+    (!unknown.is_empty()).then(|| {
+        let (they, are, do_not) = match unknown.len() {
+            1 => ("it", "is", "does not"),
+            _ => ("they", "are", "do not"),
+        };
+        format!(
+            "role and zone of {} are not known: {they} {are} not in the cluster, or {do_not} answer; \
+             request it again once that is over, or name the nodes (`--node`)",
+            list_names(&unknown),
+        )
+    })
+}
+
+/// What the ledger knows of a node that was stopped.
+fn remembered<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Member> {
+    let mut under_way = context.snapshot.ledger.under_way();
+    under_way.find(|member| member.node == pod.node && !member.roles.is_empty())
+}
+
 fn is_known(context: &Context<'_>, node: &str) -> bool {
     context.index.pods().any(|pod| pod.node == node)
 }
 
 fn is_meant(context: &Context<'_>, target: &Target, pod: &Pod) -> bool {
-    let node = context.index.node(&pod.node);
-    let has_role = |role: &String| node.is_some_and(|node| node.roles.contains(role));
-    let in_zone = |zone: &String| node.is_some_and(|node| node.zone.as_ref() == Some(zone));
+    let before = remembered(context, pod);
+    let (roles, zone) = match context.index.node(&pod.node) {
+        Some(node) => (Some(&node.roles), node.zone.as_ref()),
+        None => (before.map(|one| &one.roles), before.and_then(|one| one.zone.as_ref())),
+    };
+    let has_role =
+        |role: &String| roles.is_some_and(|roles| roles.iter().any(|one| is_same_role(one, role)));
+    let in_zone = |wanted: &String| zone == Some(wanted);
     (target.nodes.is_empty() || target.nodes.contains(&pod.node))
         && target.role.as_ref().is_none_or(has_role)
         && target.zone.as_ref().is_none_or(in_zone)
+}
+
+/// OpenSearch renamed `master`, and its nodes may report either name.
+fn is_same_role(one: &str, other: &str) -> bool {
+    let new_name = |role| if role == "master" { "cluster_manager" } else { role };
+    new_name(one) == new_name(other)
 }

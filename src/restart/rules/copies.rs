@@ -64,8 +64,8 @@ impl<'a> Copies<'a> {
     }
 
     /// The shards that have other copies, and would have no started one on a listed node without the
-    /// candidate and the nodes that are down. Replicas count as primaries do. The work is proportional
-    /// to the copies on the candidate.
+    /// candidate and the nodes that are down. Replicas count as primaries do, search replicas not at
+    /// all. The work is proportional to the copies on the candidate.
     ///
     /// # Errors
     /// The copies are unknown, and the candidate may hold data.
@@ -98,7 +98,7 @@ impl<'a> Copies<'a> {
     }
 
     /// A shard of which the candidate and one of the `others` hold a started copy, and the name of
-    /// that other node.
+    /// that other node. Two search replicas count, too: while both are down nobody searches.
     ///
     /// # Errors
     /// The copies are unknown, and the candidate may hold data.
@@ -111,6 +111,7 @@ impl<'a> Copies<'a> {
         let number_of = |other: &String| self.nodes.get(other.as_str())?.number;
         let others: BTreeSet<usize> = others.iter().filter_map(number_of).collect();
         let shards = table.copies.replicated_on(number).iter();
+        let shards = shards.chain(table.copies.searched_on(number));
         Ok(shards.map(|shard| table.copies.of_shard(*shard)).find_map(|copies| {
             let mut found = table.others(copies, number);
             let other = found.find(|other| others.contains(other))?;

@@ -26,6 +26,9 @@ pub struct ShardCopy<Name = String> {
     pub shard: u32,
     /// Whether it is the primary.
     pub primary: bool,
+    /// Whether it is a search replica, which is never made the primary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub search_only: bool,
     /// Whether it is `STARTED`; a copy that is being moved counts as started on its current node.
     pub started: bool,
     /// Name of the node; none if it is unassigned.
@@ -42,7 +45,7 @@ struct Table {
     indices: Vec<Arc<str>>,
     /// Names of the nodes, sorted.
     nodes: Vec<Arc<str>>,
-    /// Sorted by index and shard.
+    /// Sorted by index, shard, and whether they are search replicas.
     copies: Vec<NumberedCopy>,
     places: Places,
 }
@@ -52,6 +55,9 @@ struct Table {
 pub(crate) struct NumberedCopy {
     index: u32,
     shard: u32,
+    /// Before the other fields, because copies are sorted by it: those that can stand in for each
+    /// other lie next to each other.
+    search_only: bool,
     replica: bool,
     node: Option<u32>,
     pub(crate) started: bool,
@@ -68,6 +74,7 @@ impl ShardCopies {
             index: self.index(copy),
             shard: copy.shard,
             primary: !copy.replica,
+            search_only: copy.search_only,
             started: copy.started,
             node: copy.node().map(|node| &*self.0.nodes[node]),
         }
@@ -79,20 +86,28 @@ impl ShardCopies {
             index: copy.index.to_owned(),
             shard: copy.shard,
             primary: copy.primary,
+            search_only: copy.search_only,
             started: copy.started,
             node: copy.node.map(str::to_owned),
         };
         self.iter().map(own).collect()
     }
 
-    /// All copies of a shard with this number.
+    /// All copies of a shard with this number that can stand in for each other.
     pub(crate) fn of_shard(&self, shard: u32) -> &[NumberedCopy] {
         &self.0.copies[self.0.places.copies_of(shard)]
     }
 
-    /// The shards with a started copy on this node, and with other copies.
+    /// The shards with a started copy on this node, and with other copies. Search replicas are none,
+    /// unless the index has no other copies at all.
     pub(crate) fn replicated_on(&self, node: usize) -> &[u32] {
         self.0.places.replicated_on(node)
+    }
+
+    /// The shards with a started search replica on this node, with other search replicas, and with
+    /// copies that can be the primary.
+    pub(crate) fn searched_on(&self, node: usize) -> &[u32] {
+        self.0.places.searched_on(node)
     }
 
     /// The shards of which the only copy is on this node, and started: their indices have no replicas.
@@ -139,6 +154,7 @@ impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
         let numbered = |copy: ShardCopy<Name>| NumberedCopy {
             index: indices.number(copy.index.as_ref()),
             shard: copy.shard,
+            search_only: copy.search_only,
             replica: !copy.primary,
             node: copy.node.map(|node| nodes.number(node.as_ref())),
             started: copy.started,

@@ -204,7 +204,9 @@ impl EngineView {
         let Some(cluster_uuid) = topology.cluster_uuid.clone() else {
             return Err(ViewError::NoCluster);
         };
-        if identity.cluster_uuid.as_ref() != Some(&cluster_uuid) {
+        if identity.cluster_uuid.as_ref() != Some(&cluster_uuid)
+            || identity.is_outdated(self.topology.as_ref(), &topology)
+        {
             self.identity = None;
         }
         let before = self.topology.as_ref().map(|before| &before.shards);
@@ -212,6 +214,8 @@ impl EngineView {
         if !has_same_copies {
             self.searchable_snapshots = None;
         }
+        // What an older master answers is an error.
+        let records = if identity.lists_records(&topology) { records } else { Ok(None) };
         let copies = match has_same_copies {
             true => self.copies.clone(),
             false => convert::shards(&topology.shards),

@@ -24,6 +24,20 @@ fn wrong_credentials_and_missing_rights_say_what_to_check() {
 }
 
 #[test]
+fn a_block_of_the_cluster_is_no_missing_privilege() {
+    let body = r#"{"error":{"type":"cluster_block_exception",
+        "reason":"blocked by: [FORBIDDEN/6/cluster read-only (api)];"},"status":403}"#;
+    let EngineError::Refused { status, reason, message } = made_up(403, body).refusal() else {
+        panic!("a refusal")
+    };
+    assert_eq!(status, 403);
+    assert!(reason.contains("FORBIDDEN/6/cluster read-only (api)"), "{reason}");
+    assert!(message.contains("take the setting away"), "{message}");
+    assert!(message.contains("cluster.blocks.read_only_allow_delete"), "{message}");
+    assert!(!message.contains("`manage`"), "{message}");
+}
+
+#[test]
 fn both_generations_of_refusals_are_read() {
     let reason = |answer: Answer| match answer.refusal() {
         EngineError::Refused { reason, .. } => reason,

@@ -258,6 +258,43 @@ fn elasticsearch_6_counts_masters() {
     }
 }
 
+/// Which a later version answers while an Elasticsearch 6 leads.
+fn without_configurations() -> serde_json::Value {
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&recorded(ELASTICSEARCH_7, "state").body).unwrap();
+    for of in ["last_committed_config", "last_accepted_config"] {
+        state["metadata"]["cluster_coordination"][of] = serde_json::json!([]);
+    }
+    state
+}
+
+#[test]
+fn an_elasticsearch_6_that_leads_is_known_by_the_answer_of_a_later_node() {
+    let mut state = without_configurations();
+    let parsed = |state: &serde_json::Value| {
+        topology::parse(&made_up(200, &state.to_string()), None).unwrap()
+    };
+    let mut topology = parsed(&state);
+    assert!(topology.is_led_without_configurations());
+    topology.voting = Voting::MinimumMasterNodes(1);
+    topology.add_details(details::parse(&recorded(ELASTICSEARCH_7, "details")).unwrap());
+    topology.raise_minimum();
+    assert_eq!(topology.voting, Voting::MinimumMasterNodes(2), "a majority of three");
+    let mut alike = topology_of(ELASTICSEARCH_6, "state");
+    alike.voting = Voting::MinimumMasterNodes(1);
+    alike.raise_minimum();
+    assert_eq!(alike.voting, Voting::MinimumMasterNodes(1), "what every node has");
+
+    state["master_node"] = serde_json::Value::Null;
+    assert!(!parsed(&state).is_led_without_configurations(), "it has not formed yet");
+}
+
+#[test]
+fn voting_configurations_count_though_an_elasticsearch_6_was_there_before() {
+    let topology = topology::parse(&recorded(ELASTICSEARCH_7, "state"), Some(2)).unwrap();
+    assert!(matches!(topology.voting, Voting::Configurations { .. }), "{:?}", topology.voting);
+}
+
 #[test]
 fn a_state_without_votes_is_no_state() {
     let state = topology::parse(&recorded(ELASTICSEARCH_6, "state"), None);

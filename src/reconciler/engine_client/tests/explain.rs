@@ -64,6 +64,7 @@ fn a_replica_is_named_with_its_node() {
         index: "docs".into(),
         number: 3,
         primary,
+        search_only: false,
         state: ShardState::Started,
         node_name: Some("logs-2".into()),
         relocating_to: None,

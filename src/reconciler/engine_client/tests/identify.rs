@@ -94,6 +94,36 @@ fn records_are_there_where_they_can_be_written() {
 }
 
 #[test]
+fn the_elected_master_decides_whether_there_are_records_and_what_is_known_is_renewed() {
+    let of = |versions: [&str; 3], elected: usize| {
+        let mut topology = topology_of(ELASTICSEARCH_8, "state");
+        for (node, version) in topology.nodes.iter_mut().zip(versions) {
+            node.version = Some(version.parse().unwrap());
+        }
+        topology.elected_master = Some(topology.nodes[elected].id.clone());
+        topology
+    };
+    let engine = Engine {
+        version: "7.17.29".parse().unwrap(),
+        has_node_shutdown: true,
+        ..identified(ELASTICSEARCH_7)
+    };
+    let before = of(["7.10.2", "7.10.2", "7.17.29"], 0);
+    assert!(!engine.lists_records(&before), "the master does not know the request");
+    assert!(!engine.is_outdated(None, &before) && !engine.is_outdated(Some(&before), &before));
+    let after = of(["7.10.2", "7.10.2", "7.17.29"], 2);
+    assert!(engine.lists_records(&after));
+    assert!(engine.is_outdated(Some(&before), &after), "the master has another version");
+    let later = of(["8.19.0"; 3], 1);
+    assert!(engine.is_outdated(None, &later), "no node has this version any more");
+    let mut silent = after.clone();
+    silent.nodes[2].version = None;
+    assert!(engine.lists_records(&silent), "then the answer decides");
+    let without = Engine { has_node_shutdown: false, ..engine };
+    assert!(!without.lists_records(&after));
+}
+
+#[test]
 fn versions_decide_what_is_asked() {
     let engine = |distribution, version: &str| Engine {
         distribution,

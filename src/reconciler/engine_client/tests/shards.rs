@@ -64,6 +64,7 @@ fn a_relocating_copy_is_at_its_source_and_names_its_target() {
             index: "big".into(),
             number: 0,
             primary: true,
+            search_only: false,
             state: ShardState::Relocating,
             node_name: Some(source.into()),
             relocating_to: Some(target.into()),
@@ -81,6 +82,23 @@ fn an_index_without_a_second_copy_is_told_from_one_that_waits_for_it() {
         assert_eq!(names(&alone), ["single"].into(), "{engine}");
     }
     assert!(unreplicated(&[]).is_empty());
+}
+
+#[test]
+fn a_search_replica_is_told_from_a_replica_and_is_no_second_copy() {
+    let body = r#"{"routing_table":{"indices":{
+        "searched":{"shards":{"0":[
+            {"state":"STARTED","primary":true,"searchOnly":false,"node":"a","relocating_node":null},
+            {"state":"STARTED","primary":false,"searchOnly":true,"node":"b","relocating_node":null}]}},
+        "both":{"shards":{"0":[
+            {"state":"STARTED","primary":true,"searchOnly":false,"node":"a","relocating_node":null},
+            {"state":"STARTED","primary":false,"node":"c","relocating_node":null},
+            {"state":"STARTED","primary":false,"searchOnly":true,"node":"b","relocating_node":null}]}}}}}"#;
+    let copies = shards::parse(&made_up(200, body), &[]).unwrap();
+    let searching = copies.iter().filter(|copy| copy.search_only);
+    let nodes: Vec<Option<&str>> = searching.map(|copy| copy.node_name.as_deref()).collect();
+    assert_eq!(nodes, [Some("b"), Some("b")]);
+    assert_eq!(names(&unreplicated(&copies)), ["searched"].into());
 }
 
 #[test]

@@ -14,9 +14,10 @@ use crate::{
 /// The value we set: primaries are still allocated, replicas are not.
 const OURS: &str = "primaries";
 
-/// How much a value allows; an unknown value counts as the one that allows all.
+/// How much a value allows, in upper or lower case, as engines read it; an unknown value counts as the
+/// one that allows all.
 fn permissiveness(value: Option<&str>) -> u8 {
-    match value {
+    match value.map(str::to_ascii_lowercase).as_deref() {
         Some("none") => 0,
         Some("new_primaries") => 1,
         Some(OURS) => 2,
@@ -205,4 +206,25 @@ pub(in crate::flow) fn release(
 /// Whether a marker was set for this SearchCluster.
 fn is_ours(context: &Context<'_>, marker: &Marker) -> bool {
     leftovers::is_ours(marker, &context.snapshot.cluster.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tighter_value_of_a_person_is_known_in_any_case() {
+        let is_tight = |persistent: Option<&str>, transient: Option<&str>| {
+            let own = |value: Option<&str>| value.map(str::to_owned);
+            let setting =
+                AllocationBefore { persistent: own(persistent), transient: own(transient) };
+            is_tight(&Allocation { setting, marker: None })
+        };
+        for value in ["none", "NONE", "New_Primaries", "PRIMARIES"] {
+            assert!(is_tight(Some(value), None) && is_tight(Some("all"), Some(value)), "{value}");
+        }
+        for value in ["all", "ALL", "some"] {
+            assert!(!is_tight(Some(value), None), "{value}");
+        }
+    }
 }

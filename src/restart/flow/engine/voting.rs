@@ -16,7 +16,7 @@ use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restar
 const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
 /// The voting configurations and the exclusions.
-struct QuorumAfterStop<'a> {
+struct Votes<'a> {
     committed: &'a BTreeSet<String>,
     accepted: &'a BTreeSet<String>,
     excluded: &'a BTreeSet<String>,
@@ -101,9 +101,8 @@ pub(in crate::flow) fn settle(
     uid: &str,
 ) -> Option<LedgerChange> {
     let debt = ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == uid)?;
-    let is_gone = |votes: Option<QuorumAfterStop<'_>>| {
-        votes.is_none_or(|votes| !votes.excluded.contains(&debt.node))
-    };
+    let is_gone =
+        |votes: Option<Votes<'_>>| votes.is_none_or(|votes| !votes.excluded.contains(&debt.node));
     votes(context).is_ok_and(is_gone).then(|| removed(context, debt))
 }
 
@@ -170,10 +169,10 @@ fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l Exclusi
 }
 
 /// The voting configurations; none where the engine has none.
-fn votes<'a>(context: &Context<'a>) -> Result<Option<QuorumAfterStop<'a>>, Blocker> {
+fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
     match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
         Voting::Configurations { committed, accepted, excluded } => {
-            Ok(Some(QuorumAfterStop { committed, accepted, excluded }))
+            Ok(Some(Votes { committed, accepted, excluded }))
         }
         Voting::MinimumMasterNodes(_) => Ok(None),
     }

@@ -35,7 +35,7 @@ const SINGLE: &str = " / shard 0 of i";
 
 #[test]
 fn another_started_copy_stays_up_or_the_shard_is_lost() {
-    let cases: [Case; 17] = [
+    let cases: [Case; 25] = [
         ("primary here, replica there", &["i/0: a* b"], "a", "", NOTHING),
         ("replica here, primary there", &["i/0: b* a"], "a", "", NOTHING),
         ("the replica's node is down", &["i/0: a* b"], "a", "b", LAST),
@@ -71,6 +71,14 @@ fn another_started_copy_stays_up_or_the_shard_is_lost() {
             "",
             "shard 0 of i and 1 more / ",
         ),
+        ("a search replica is no other copy", &["i/0: a* +b"], "a", "", SINGLE),
+        ("nor does it stand in for a replica", &["i/0: a* ? +b"], "a", "", LAST),
+        ("a search replica beside the primary", &["i/0: b* +a"], "a", "", NOTHING),
+        ("the last search replica that is started", &["i/0: b* +a +?"], "a", "", NOTHING),
+        ("a missing search replica is no loss", &["i/0: a* b +?"], "a", "", NOTHING),
+        ("an index that is only searched", &["i/0: +a +b"], "a", "", NOTHING),
+        ("… and its last started copy", &["i/0: +a ~+b"], "a", "", LAST),
+        ("… and its only copy", &["i/0: +a"], "a", "", SINGLE),
     ];
     for (what, lines, candidate, down, answer) in cases {
         assert_eq!(lost(&nodes(lines), candidate, down).as_deref(), Some(answer), "{what}");
@@ -104,6 +112,13 @@ fn shared_names_the_shard_and_the_other() {
     assert_eq!(shared("a", "c").as_deref(), Some("shard 0 of j with c"));
     assert_eq!(shared("b", "c"), None);
     assert_eq!(shared("a", "a"), None, "not with itself");
+    let engine = nodes(&["i/0: a* +b +c"]);
+    let copies = Copies::of(&engine, &names(""));
+    let found = |candidate: &str, others: &str| {
+        copies.shared(candidate, &names(others)).expect("known").is_some()
+    };
+    assert!(found("b", "c"), "search replicas stand in for each other");
+    assert!(!found("b", "a") && !found("a", "b"), "and for no other copy");
     assert_eq!(shared("m", "a b c"), None);
     assert_eq!(shared("gone", "a b c"), None);
 }

@@ -20,6 +20,30 @@ fn blockers(text: &str) -> [Option<&'static str>; 2] {
     [before, again].map(|check| check.err().map(|no| no.code.as_str()))
 }
 
+/// An immediate restart as well: its pod may be deleted by a drain of its machine, and its engine goes
+/// at any moment.
+#[test]
+fn a_node_whose_pod_is_being_deleted_counts_as_down() {
+    for (text, code) in [
+        (
+            "nodes: d-0 master, m-1 master (elected), m-2 master (terminating)\nmax: 2",
+            Some("quorum"),
+        ),
+        (
+            "nodes: d-0 master, m-1 master (elected), m-2 master, m-3 master, m-4 master (terminating)\n\
+             max: 2",
+            None,
+        ),
+        (
+            "nodes: m-0 master (elected), d-0 data, d-1 data (terminating)\nshards: i/0: d-0* d-1\n\
+             max: 2",
+            Some("require_started_replica"),
+        ),
+    ] {
+        assert_eq!(blockers(text), [code; 2], "{text}");
+    }
+}
+
 #[test]
 fn the_rules_hold_for_it() {
     let cases = [

@@ -96,7 +96,7 @@ fn names(names: &str) -> OwnNames {
 }
 
 /// Copies from `"events/0: a* b"`: the primary has a star, a copy that is being built a tilde before
-/// its node, and a question mark is a copy that is nowhere.
+/// its node, a plus if it is a search replica, and a question mark is a copy that is nowhere.
 fn shards(lines: &[&str]) -> ShardCopies {
     let copies = |line: &&str| -> Vec<ShardCopy> {
         let (shard, copies) = line.split_once(": ").expect("a shard and its copies");
@@ -104,12 +104,13 @@ fn shards(lines: &[&str]) -> ShardCopies {
         copies
             .split_whitespace()
             .map(|copy| {
-                let node = copy.trim_start_matches('~').trim_end_matches('*');
+                let node = copy.trim_start_matches(['~', '+']).trim_end_matches('*');
                 ShardCopy {
                     index: index.to_owned(),
                     shard: number.parse().expect("a number"),
                     primary: copy.ends_with('*'),
-                    started: node != "?" && !copy.starts_with('~'),
+                    search_only: copy.contains('+'),
+                    started: node != "?" && !copy.contains('~'),
                     node: Some(node.to_owned()).filter(|node| node != "?"),
                 }
             })

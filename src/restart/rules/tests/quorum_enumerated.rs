@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{engine, id};
 use crate::lookup::OwnNames;
 use crate::rules::{MasterVoters, QuorumAfterStop};
-use crate::tests::world::votes::QuorumAfterStop as Model;
+use crate::tests::world::votes::Votes as Model;
 use crate::{Engine, Voting};
 
 /// What a master can be: in the committed configuration or not, in the accepted one or not.

@@ -3,7 +3,8 @@
 
 use super::NumberedCopy;
 
-/// Places of copies and shards.
+/// Places of copies and shards. The search replicas of a shard are a shard of their own here: they
+/// stand in for each other, and for no copy that is written to, because they are never made the primary.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Places {
     /// For each shard the place of its first copy; at the end the number of copies.
@@ -12,6 +13,10 @@ pub(super) struct Places {
     replicated: ByNode,
     /// Shards with a started copy on a node, and no other copy at all.
     single: ByNode,
+    /// Shards with a started search replica on a node, with other ones, and with copies that are
+    /// written to. An index that can only be searched has no such copies: its search replicas are in
+    /// `replicated` and `single`.
+    searched: ByNode,
     /// Places of primaries that are on no node.
     unassigned_primaries: Vec<u32>,
 }
@@ -23,17 +28,33 @@ impl Places {
         for shard in by_shard(copies) {
             first_copy.push(end(&first_copy) + count(shard.len()));
         }
-        let started = |is_single: bool| {
-            let shards = by_shard(copies).zip(0..);
-            let shards = shards.filter(move |(shard, _)| (shard.len() == 1) == is_single);
-            shards.flat_map(|(shard, number)| started_nodes(shard).map(move |node| (node, number)))
+        let mut before: Option<&NumberedCopy> = None;
+        let kinds: Vec<Kind> = by_shard(copies)
+            .map(|shard| {
+                let first = &shard[0];
+                let follows = before.replace(first).is_some_and(|other| is_same(other, first));
+                match (follows, shard.len()) {
+                    (true, 1) => Kind::OnlySearched,
+                    (true, _) => Kind::Searched,
+                    (false, 1) => Kind::Single,
+                    (false, _) => Kind::Replicated,
+                }
+            })
+            .collect();
+        let started = |wanted: Kind| {
+            let shards = by_shard(copies).zip(0..).zip(&kinds);
+            let shards = shards.filter(move |(_, kind)| **kind == wanted);
+            shards.flat_map(|((shard, number), _)| {
+                started_nodes(shard).map(move |node| (node, number))
+            })
         };
         let primaries = copies.iter().zip(0..).filter(|(copy, _)| !copy.replica);
         let unassigned = primaries.filter(|(copy, _)| copy.node.is_none());
         Self {
             first_copy,
-            replicated: ByNode::of(started(false), nodes),
-            single: ByNode::of(started(true), nodes),
+            replicated: ByNode::of(started(Kind::Replicated), nodes),
+            single: ByNode::of(started(Kind::Single), nodes),
+            searched: ByNode::of(started(Kind::Searched), nodes),
             unassigned_primaries: unassigned.map(|(_, place)| place).collect(),
         }
     }
@@ -51,6 +72,11 @@ impl Places {
     /// The shards of which the only copy is on this node, and started.
     pub(super) fn single_on(&self, node: usize) -> &[u32] {
         self.single.on(node)
+    }
+
+    /// The shards with a started search replica on this node, and with other ones.
+    pub(super) fn searched_on(&self, node: usize) -> &[u32] {
+        self.searched.on(node)
     }
 
     /// Places of primaries that are on no node.
@@ -93,8 +119,25 @@ impl ByNode {
     }
 }
 
+/// What copies of a shard are to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// There are several.
+    Replicated,
+    /// There is one.
+    Single,
+    /// Several search replicas, beside copies that are written to.
+    Searched,
+    /// One search replica beside those: nothing stands in for it, and waiting would not help.
+    OnlySearched,
+}
+
 fn by_shard(copies: &[NumberedCopy]) -> impl Iterator<Item = &[NumberedCopy]> + Clone {
-    copies.chunk_by(|one, other| (one.index, one.shard) == (other.index, other.shard))
+    copies.chunk_by(|one, other| is_same(one, other) && one.search_only == other.search_only)
+}
+
+fn is_same(one: &NumberedCopy, other: &NumberedCopy) -> bool {
+    (one.index, one.shard) == (other.index, other.shard)
 }
 
 fn started_nodes(copies: &[NumberedCopy]) -> impl Iterator<Item = usize> + Clone {

@@ -301,6 +301,8 @@ fn check_outage(facts: &Facts, pod: &Pod, request: Option<&Request>, wrong: &mut
     };
     let mut down = facts.down_by_us();
     down.extend(facts.silent().map(str::to_owned));
+    let deleted = facts.snapshot.pods.iter().filter(|pod| pod.terminating);
+    down.extend(deleted.map(|pod| pod.node.clone()));
     if let Some(what) = outages::quorum_lost(engine, &pod.node, &down) {
         wrong.push(format!("S2: the stop of {} costs the quorum: {what}", pod.name));
     }

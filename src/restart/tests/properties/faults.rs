@@ -37,6 +37,8 @@ pub(super) enum Fault {
     Replace(usize),
     /// Its owner replaces it after a while.
     OwnerReplaces(usize),
+    /// Its pod is being deleted, and its engine runs until the hook before its stop is over.
+    Evicted(usize),
     /// A container beside the engine's fails for good.
     SidecarCrashes(usize),
     /// The list lacks its pod for a while that is shorter than a phase.
@@ -101,7 +103,7 @@ pub(super) enum Fault {
 
 pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
-    let of_node = (0_usize..25, 0_usize..5).prop_map(|(which, node)| match which {
+    let of_node = (0_usize..26, 0_usize..5).prop_map(|(which, node)| match which {
         0 => Freeze(node),
         1 => Thaw(node),
         2 => Disconnect(node),
@@ -126,6 +128,7 @@ pub(super) fn faults(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
         21 => NoService(node),
         22 => EngineHangs(node),
         23 => EngineAnswers(node),
+        24 => Evicted(node),
         _ => KeepStopped(node),
     });
     let blind = prop_oneof![
@@ -194,6 +197,11 @@ impl Fault {
             Self::Replace(node) => format!("replace pod {}", name(node)),
             Self::OwnerReplaces(node) => {
                 play_line(driver, &format!("owner will replace {}", name(node)));
+                driver.run(20_000, |_| false);
+                format!("replace pod {}", name(node))
+            }
+            Self::Evicted(node) => {
+                play_line(driver, &format!("pod {} is being deleted", name(node)));
                 driver.run(20_000, |_| false);
                 format!("replace pod {}", name(node))
             }
@@ -279,6 +287,7 @@ impl Fault {
             | PatchesRefused(node)
             | GoneForGood(node)
             | OwnerReplaces(node)
+            | Evicted(node)
             | SidecarCrashes(node)
             | PersonStops(node)
             | PersonStarts(node)

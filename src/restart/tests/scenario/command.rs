@@ -261,6 +261,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.pod(pod).leaving = Some("4 shards are still on it".into());
         }
         ["node", pod, "stays"] => driver.world.pod(pod).leaving = None,
+        ["pod", pod, "is", "being", "deleted"] => driver.world.pod(pod).terminating = true,
         ["replace", "pod", pod] => replace(driver, pod),
         ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
         ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,

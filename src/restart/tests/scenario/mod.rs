@@ -199,10 +199,12 @@ scenarios! {
     phase_edited_by_hand
     phase_taken_from_all
     phase_written_again
+    pod_being_deleted
     pod_not_listed
     pod_replaced
     queue_of_one
     queued_for_the_last_node
+    role_of_a_node_down
     rolling_config_change
     running_snapshot
     running_snapshot_hangs

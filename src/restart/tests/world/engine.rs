@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::recovery::StateRecovery;
 use super::shards::Shards;
-use super::votes::QuorumAfterStop;
+use super::votes::Votes;
 use crate::{
     Allocation, AllocationBefore, Engine, Health, Marker, Node, Record, RunningSnapshot, Unknown,
 };
@@ -33,7 +33,7 @@ pub(crate) struct Searching {
     /// Those of them that hang: the cluster lists them, and they take part in nothing.
     pub(crate) silent: BTreeSet<String>,
     master: Option<String>,
-    pub(crate) votes: QuorumAfterStop,
+    pub(crate) votes: Votes,
     pub(crate) shards: Shards,
     pub(crate) searchable_snapshots: BTreeSet<String>,
     /// The largest heap of each node whose engine says it, in bytes.
@@ -64,7 +64,7 @@ impl Searching {
             joined: BTreeMap::new(),
             silent: BTreeSet::new(),
             master: None,
-            votes: QuorumAfterStop::default(),
+            votes: Votes::default(),
             shards: Shards::default(),
             searchable_snapshots: BTreeSet::new(),
             snapshots: BTreeMap::new(),

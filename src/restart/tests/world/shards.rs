@@ -142,6 +142,7 @@ impl Shards {
             index: copy.index.clone(),
             shard: copy.shard,
             primary: copy.primary,
+            search_only: false,
             started: copy.node.is_some() && copy.started_at.is_some_and(|at| at <= now),
             node: copy.node.clone(),
         };

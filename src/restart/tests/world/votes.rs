@@ -7,7 +7,7 @@ use super::engine::id_of;
 use crate::Voting;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct QuorumAfterStop {
+pub(crate) struct Votes {
     /// Ids of the voters.
     voters: BTreeSet<String>,
     /// Names of the nodes excluded from voting.
@@ -16,7 +16,7 @@ pub(crate) struct QuorumAfterStop {
     pub(crate) is_stuck: bool,
 }
 
-impl QuorumAfterStop {
+impl Votes {
     /// Only these vote.
     pub(crate) fn of(nodes: &[&str]) -> Self {
         let voters = nodes.iter().map(|node| id_of(node)).collect();

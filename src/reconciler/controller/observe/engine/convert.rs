@@ -70,6 +70,7 @@ pub(super) fn shards(shards: &[engine_client::Shard]) -> ShardCopies {
         index: Arc::clone(&shard.index),
         shard: shard.number,
         primary: shard.primary,
+        search_only: shard.search_only,
         started: shard.state.serves(),
         node: shard.node_name.clone(),
     };

@@ -38,6 +38,7 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
         index: "docs".into(),
         number: 3,
         primary: true,
+        search_only: true,
         state,
         node_name: node.map(Into::into),
         relocating_to: Some("logs-1".into()),
@@ -47,6 +48,7 @@ fn a_relocating_copy_is_a_started_one_at_its_source() {
     assert_eq!(moved.len(), 1);
     let moved = &moved[0];
     assert_eq!((moved.started, moved.node.as_deref(), moved.shard), (true, Some("logs-0"), 3));
+    assert!(moved.search_only);
     for state in [ShardState::Initializing, ShardState::Unassigned, ShardState::Unknown] {
         assert!(!copies(state)[0].started, "{state:?}");
     }
