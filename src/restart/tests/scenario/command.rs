@@ -179,6 +179,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.heaps.insert(node.into(), bytes);
         }
         ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
+        ["pods", "have", "no", "claims"] => limits(driver, |limits| limits.has_no_claim = true),
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
         ["the", "node", "of", pod, "is", "cordoned"] => {
             driver.world.pod(pod).living.limits.would_not_fit = true;

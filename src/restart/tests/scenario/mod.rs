@@ -271,6 +271,8 @@ scenarios! {
     maintenance_windows_own
     update_pending
     update_relabel
+    update_deletes_data
+    update_deletes_failed_data
     update_replace
     update_reverted
     update_size

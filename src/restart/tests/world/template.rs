@@ -101,6 +101,8 @@ pub(crate) struct Limits {
     pub(crate) would_not_fit: bool,
     /// The apiserver lets nobody delete it.
     pub(crate) is_kept: bool,
+    /// Its data is on no volume claim.
+    pub(crate) has_no_claim: bool,
 }
 
 /// The pod's part of spec and status, and its kubelet's work.
@@ -367,7 +369,10 @@ impl Living {
                     .filter(|_| !self.is_pending),
                 ended_id: self.ended.map(|number| format!("container-{number}")),
                 waiting,
-                claims: BTreeSet::from(["data".to_owned()]),
+                claims: (!self.limits.has_no_claim)
+                    .then(|| "data".to_owned())
+                    .into_iter()
+                    .collect(),
                 unschedulable: self
                     .is_pending
                     .then(|| "0/3 nodes are available: 3 Insufficient memory.".to_owned()),
