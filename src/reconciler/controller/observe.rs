@@ -18,6 +18,7 @@ mod room;
 mod snapshot;
 mod sources;
 mod start_first;
+mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -75,6 +76,7 @@ pub(super) struct Observer {
     content: content::ContentReader,
     pub(super) owners: owners::Owners,
     rooms: room::Rooms,
+    trials: trials::Trials,
     /// The nodes that have begun to leave, and how far each is.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -100,6 +102,7 @@ impl Observer {
             content: content::ContentReader::default(),
             owners: owners::Owners::default(),
             rooms: room::Rooms::default(),
+            trials: trials::Trials::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -210,11 +213,15 @@ impl Observer {
                 pod
             })
             .collect();
-        // Which pods are to be replaced is known only now.
+        // Which pods are to be replaced or changed is known only now.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
-        self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages).await;
+        tokio::join!(
+            self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages),
+            self.trials.read(&self.api, &checked.policy, &both, &ages),
+        );
         for pod in &mut seen {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
+            pod.unchangeable = self.trials.unchangeable(&pod.uid);
             pod.room = self.rooms.why_not(pod);
         }
         snapshot.engine = engine;

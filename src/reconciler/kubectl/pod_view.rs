@@ -148,6 +148,7 @@ impl PodView {
             update: Ok(None),
             live: None,
             undeletable: None,
+            unchangeable: None,
             room: Ok(None),
             sources: Sources::Unknown("not read".into()),
             ignores_change: false,

@@ -68,6 +68,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             update: known.update.clone(),
             live: live(facts, port),
             undeletable: known.undeletable.clone(),
+            unchangeable: known.unchangeable.clone(),
             room: known.room.clone(),
             manager: known.manager.clone(),
             ..pod
@@ -109,6 +110,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         update: Ok(None),
         live: None,
         undeletable: None,
+        unchangeable: None,
         room: Ok(None),
         manager: Err(unknown("not asked yet")),
     }

@@ -179,6 +179,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.heaps.insert(node.into(), bytes);
         }
         ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
+        ["pods", "must", "not", "be", "changed"] => limits(driver, |limits| limits.is_fixed = true),
+        ["pods", "may", "be", "changed"] => limits(driver, |limits| limits.is_fixed = false),
         ["pods", "have", "no", "claims"] => limits(driver, |limits| limits.has_no_claim = true),
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
         ["the", "node", "of", pod, "is", "cordoned"] => {

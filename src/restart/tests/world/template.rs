@@ -101,6 +101,8 @@ pub(crate) struct Limits {
     pub(crate) would_not_fit: bool,
     /// The apiserver lets nobody delete it.
     pub(crate) is_kept: bool,
+    /// The apiserver lets nobody change images and sizes of it.
+    pub(crate) is_fixed: bool,
     /// Its data is on no volume claim.
     pub(crate) has_no_claim: bool,
 }
@@ -179,6 +181,16 @@ impl Living {
         is_asked.then(|| "pods are forbidden to be deleted: apply deploy/replace".to_owned())
     }
 
+    /// Why the apiserver would not change images or sizes, if others are wanted.
+    pub(crate) fn why_it_is_not_changed(&self) -> Option<String> {
+        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
+        let has_any = self.image != self.wanted["image"]
+            || update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
+        let why = "admission webhook \"images.example\" denied the request: not signed";
+        (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
+    }
+
     /// No container of the manager runs.
     pub(crate) fn is_without_container(&self) -> bool {
         self.is_down || self.is_pending
@@ -203,7 +215,9 @@ impl Living {
             "engine" => &self.image,
             _ => &self.sidecar,
         };
-        if images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name))) {
+        if self.limits.is_fixed
+            || images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name)))
+        {
             return false;
         }
         for (name, change) in images {
@@ -253,7 +267,7 @@ impl Living {
 
     pub(crate) fn resize(&mut self, resources: &BTreeMap<String, Change>) -> bool {
         let Some(change) = resources.get("engine") else { return false };
-        if change.seen != Some(json(&self.memory)) {
+        if self.limits.is_fixed || change.seen != Some(json(&self.memory)) {
             return false;
         }
         let wanted = change.wanted.clone().unwrap_or_default();
@@ -317,6 +331,7 @@ impl Living {
         self.limits.low.clear();
         self.limits.would_not_fit = false;
         self.limits.is_kept = false;
+        self.limits.is_fixed = false;
         self.limits.infeasible.remove(&self.labelled["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
