@@ -13,6 +13,7 @@ mod leaving;
 mod leftovers;
 mod managers;
 mod objects;
+mod ordered;
 mod owners;
 mod room;
 mod snapshot;
@@ -44,6 +45,7 @@ use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
+use ordered::Ordered;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 
@@ -219,10 +221,14 @@ impl Observer {
             self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages),
             self.trials.read(&self.api, &checked.policy, &both, &ages),
         );
-        for pod in &mut seen {
+        let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
+        for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
             pod.unchangeable = self.trials.unchangeable(&pod.uid);
-            pod.room = self.rooms.why_not(pod);
+            pod.room = match self.rooms.why_not(pod) {
+                Ok(None) => Ok(ordered.why_not(facts, pod)),
+                known => known,
+            };
         }
         snapshot.engine = engine;
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
