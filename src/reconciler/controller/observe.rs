@@ -218,8 +218,8 @@ impl Observer {
         // Which pods are to be replaced or changed is known only now.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
         tokio::join!(
-            self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages),
-            self.trials.read(&self.api, &checked.policy, &both, &ages),
+            Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages)),
+            Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages)),
         );
         let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
         for (pod, facts) in seen.iter_mut().zip(&pods) {
