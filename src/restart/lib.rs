@@ -52,7 +52,7 @@ pub use ignored_changes::IgnoredChanges;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberUpdate,
-    NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt, Step, Tried,
 };
 pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};

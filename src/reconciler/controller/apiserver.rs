@@ -219,6 +219,33 @@ impl Apiserver {
         self.call("patch_pod_resize", &what, call).await
     }
 
+    /// Whether [`Self::patch_pod`] would be allowed; nothing is changed.
+    pub(super) async fn try_to_patch_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let what = format!("Pod {namespace}/{name}");
+        let (patch, params) = (json_patch(patch)?, dry_run());
+        self.call("try_to_patch_pod", &what, api.patch(name, &params, &patch)).await.map(drop)
+    }
+
+    /// Whether [`Self::resize_pod`] would be allowed; nothing is changed.
+    pub(super) async fn try_to_resize_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let what = format!("pods/resize of {namespace}/{name}");
+        let (patch, params) = (json_patch(patch)?, dry_run());
+        let call = api.patch_subresource("resize", name, &params, &patch);
+        self.call("try_to_patch_pod_resize", &what, call).await.map(drop)
+    }
+
     /// Deletes a pod if it is still this one, at this version.
     pub(super) async fn delete_pod(
         &self,
@@ -327,6 +354,10 @@ pub(super) fn namespaced_name(metadata: &kube::api::ObjectMeta) -> (&str, &str) 
 
 fn params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }
+}
+
+fn dry_run() -> PatchParams {
+    PatchParams { dry_run: true, ..params() }
 }
 
 /// Deletes only the object with this uid, at this version.

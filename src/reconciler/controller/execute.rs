@@ -1,7 +1,7 @@
 //! Executing a plan's actions: each is one call. Its effect shows at the next observation; it is not
 //! assumed.
 
-mod patches;
+pub(super) mod patches;
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use super::observe::Observer;
 use super::pods::{Facts, Reading};
 use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
+use patches::On;
 use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError};
 use stayput_restart::{Action, AllocationBefore, Policy, UpdateStep, annotation};
@@ -146,13 +147,13 @@ impl Executor<'_> {
             }
             Action::PatchImages { uid, images } => {
                 let pod = self.pod(uid)?;
-                let patch = patches::images(pod, images)?;
+                let patch = patches::images(pod, On::ThisVersion, images)?;
                 let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
                 self.update(pod, changed).await
             }
             Action::Resize { uid, resources } => {
                 let pod = self.pod(uid)?;
-                let patch = patches::resources(pod, resources)?;
+                let patch = patches::resources(pod, On::ThisVersion, resources)?;
                 let changed = api.resize_pod(&pod.namespace, &pod.name, patch).await;
                 self.update(pod, changed).await
             }

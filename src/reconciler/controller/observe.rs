@@ -14,11 +14,13 @@ mod leaving;
 mod leftovers;
 mod managers;
 mod objects;
+mod ordered;
 mod owners;
 mod room;
 mod snapshot;
 mod sources;
 mod start_first;
+mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -44,6 +46,7 @@ use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
+use ordered::Ordered;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 
@@ -77,6 +80,7 @@ pub(super) struct Observer {
     pub(super) owners: owners::Owners,
     rooms: room::Rooms,
     claims: claims::Claims,
+    trials: trials::Trials,
     /// The nodes that have begun to leave, and how far each is.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -103,6 +107,7 @@ impl Observer {
             owners: owners::Owners::default(),
             rooms: room::Rooms::default(),
             claims: claims::Claims::default(),
+            trials: trials::Trials::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -213,13 +218,21 @@ impl Observer {
                 pod
             })
             .collect();
-        // Which pods are to be replaced is known only now.
+        // Which pods are to be replaced or changed is known only now.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
-        self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages).await;
-        self.claims.read(&self.api, &snapshot.ledger, &pods).await;
-        for pod in &mut seen {
+        tokio::join!(
+            Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages)),
+            Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
+            Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages)),
+        );
+        let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
+        for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
-            pod.room = self.rooms.why_not(pod);
+            pod.unchangeable = self.trials.unchangeable(&pod.uid);
+            pod.room = match self.rooms.why_not(pod) {
+                Ok(None) => Ok(ordered.why_not(facts, pod)),
+                known => known,
+            };
             let uids = self.rooms.claim_uids(&pod.uid);
             pod.claim_uids = uids.map_or_else(|| self.claims.of(&pod.uid), Ok);
         }

@@ -67,7 +67,9 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     let fault = cx.definition.fault();
     let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), fault.as_deref()) {
         Ok(spec) => spec,
-        Err(refusal) => return Some(unusable::report_refused(cx, &cluster, &refusal).await),
+        Err(refusal) => {
+            return Some(Box::pin(unusable::report_refused(cx, &cluster, &refusal)).await);
+        }
     };
     if let Some(valid) = spec.as_valid(&cluster) {
         cx.last_valid = Some(valid);
@@ -81,7 +83,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     cx.pod_watch.drain(&mut cx.observer.pods).await;
     if !cx.observer.pods.is_complete() {
         return Some(match cx.pod_watch.error().map(str::to_owned) {
-            Some(error) => unusable::report_unlisted(cx, &cluster, &error).await,
+            Some(error) => Box::pin(unusable::report_unlisted(cx, &cluster, &error)).await,
             None => Next::after(FIRST_LIST_TIMEOUT),
         });
     }

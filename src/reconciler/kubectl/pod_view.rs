@@ -157,6 +157,7 @@ impl PodView {
             update: Ok(None),
             live: None,
             undeletable: None,
+            unchangeable: None,
             room: Ok(None),
             claim_uids: Ok(BTreeMap::new()),
             sources: Sources::Unknown("not read".into()),

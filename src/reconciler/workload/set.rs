@@ -1,5 +1,7 @@
 //! A StatefulSet: which pods it wants, of which revision, and how it replaces them.
 
+use std::ops::Range;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
 use stayput_declare::NODE_SET;
 
@@ -21,6 +23,10 @@ pub(crate) struct Set {
     pub(crate) operator: Option<String>,
     /// The node set of a declared cluster that it was made for.
     pub(crate) node_set: Option<String>,
+    /// It makes a pod only when all of lower ordinals are ready (`OrderedReady`).
+    pub(crate) is_ordered: bool,
+    /// How long a pod has to be ready for that, in milliseconds.
+    pub(crate) min_ready: u64,
     first: i64,
     count: i64,
 }
@@ -54,6 +60,13 @@ impl Set {
                 .filter(|_| !is_ours)
                 .map(|owner| format!("{} {}", owner.kind, owner.name)),
             node_set: labels.and_then(|labels| labels.get(NODE_SET)).cloned(),
+            is_ordered: spec.and_then(|spec| spec.pod_management_policy.as_deref())
+                != Some("Parallel"),
+            min_ready: spec
+                .and_then(|spec| spec.min_ready_seconds)
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .unwrap_or_default()
+                .saturating_mul(1000),
             first,
             count: spec.and_then(|spec| spec.replicas).unwrap_or(1).into(),
         }
@@ -61,7 +74,12 @@ impl Set {
 
     /// Whether it is to have a pod of this number; one without a number is not told apart.
     pub(crate) fn wants(&self, ordinal: Option<i64>) -> bool {
-        ordinal.is_none_or(|ordinal| (self.first..self.first + self.count).contains(&ordinal))
+        ordinal.is_none_or(|ordinal| self.ordinals().contains(&ordinal))
+    }
+
+    /// The numbers that its pods are to have.
+    pub(crate) const fn ordinals(&self) -> Range<i64> {
+        self.first..self.first + self.count
     }
 
     /// The revision that its pods are to have.

@@ -47,6 +47,10 @@ fn what_becomes_of(
         pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)
     {
         return format!("not carried out: the pod cannot be deleted: {why}");
+    } else if let Some(why) =
+        pod.unchangeable.as_ref().filter(|_| update.step != UpdateStep::Replace)
+    {
+        return format!("not carried out: the apiserver refuses to change the pod: {why}");
     } else if update.step == UpdateStep::Relabel {
         match snapshot.cluster.paused {
             true => "without a restart, once spec.paused is false",

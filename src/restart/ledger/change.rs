@@ -2,7 +2,8 @@
 
 use super::{
     AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
-    Member, NodeResult, Once, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    Member, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
+    Tried,
 };
 use crate::lookup::Names;
 use crate::{IgnoredChanges, KnownConfigs, Request, Time};
@@ -21,6 +22,11 @@ pub(crate) enum LedgerChange {
     RememberRequest {
         id: String,
         keep: Option<String>,
+    },
+    /// Remembers what our last restart of a kind was for.
+    SetTried {
+        kind: OwnKind,
+        tried: Box<Tried>,
     },
     /// The phase on the SearchCluster that is not carried out again.
     SetKeptPhase(Option<String>),
@@ -103,6 +109,10 @@ impl LedgerChange {
             }
             Self::SetQueued(queued) => ledger.queued = queued,
             Self::RememberRequest { id, keep } => ledger.remember(&id, keep.as_deref()),
+            Self::SetTried { kind: OwnKind::Configs, tried } => ledger.tried_configs = Some(tried),
+            Self::SetTried { kind: OwnKind::Templates, tried } => {
+                ledger.tried_templates = Some(tried);
+            }
             Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),

@@ -5,6 +5,7 @@ mod change;
 mod debt;
 mod history;
 mod restart;
+mod tried;
 mod written;
 
 use schemars::JsonSchema;
@@ -19,6 +20,9 @@ pub use debt::{
 };
 pub use history::{HistoryEntry, LastRestart, NodeResult, Outcome};
 pub use restart::{Compensation, Direction, Ending, Member, MemberUpdate, Once, Restart, Step};
+
+pub(crate) use tried::OwnKind;
+pub use tried::Tried;
 
 /// How many restarts the history keeps.
 pub const MAX_HISTORY: usize = 20;
@@ -65,6 +69,12 @@ pub struct Ledger {
     /// Which configs count as which, since nothing but ignored keys differs.
     #[serde(default, skip_serializing_if = "IgnoredChanges::is_empty")]
     pub ignored_changes: IgnoredChanges,
+    /// What our last restart for changed configs was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried_configs: Option<Box<Tried>>,
+    /// What our last restart for changed pod templates was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried_templates: Option<Box<Tried>>,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,6 +152,14 @@ impl Ledger {
         while self.handled.len() > MAX_HANDLED {
             let oldest = self.handled.iter().position(|handled| Some(handled.as_str()) != keep);
             self.handled.remove(oldest.unwrap_or(0));
+        }
+    }
+
+    /// What our last restart of this kind was for; none if only its id is known.
+    pub(super) fn tried(&self, kind: OwnKind) -> Option<&Tried> {
+        match kind {
+            OwnKind::Configs => self.tried_configs.as_deref(),
+            OwnKind::Templates => self.tried_templates.as_deref(),
         }
     }
 

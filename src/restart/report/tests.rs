@@ -57,6 +57,7 @@ fn pod(name: &str) -> Pod {
         outdated: None,
         deadly_probe: None,
         undeletable: None,
+        unchangeable: None,
         room: Ok(None),
         claim_uids: Ok([].into()),
         leaving: None,

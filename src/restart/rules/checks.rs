@@ -1,7 +1,7 @@
 //! Whether one candidate may be stopped: the rules in their order, the first that blocks counts.
 
+use super::{deleted_data, predicates, preflight, unreplicated_index};
 use super::{evaluation::Evaluation, peer::Peer};
-use super::{predicates, preflight, unreplicated_index};
 use crate::blocker::{Blocker, Check};
 use crate::{Code, Color, Manager, Pod, Predicate, Request, Strategy};
 
@@ -24,11 +24,12 @@ impl Evaluation<'_> {
         fit
     }
 
-    /// Passes if the pod may take a slot: first the quorum, whose loss would be worst; then the
-    /// predicates in their order; then indices without replicas.
+    /// Passes if the pod may take a slot: first what would be deleted; then the quorum, whose loss would
+    /// be the worst outage; then the predicates in their order; then indices without replicas.
     pub(crate) fn check_rules(&self, pod: &Pod, strategy: Strategy) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         roles_known(candidate)?;
+        deleted_data::check(self, candidate)?;
         self.quorum(candidate)?;
         for predicate in Predicate::ALL {
             if strategy == Strategy::Rolling || applies_to_immediate(predicate) {
@@ -47,6 +48,7 @@ impl Evaluation<'_> {
     pub(crate) fn check_before_stop(&self, pod: &Pod, request: &Request) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         roles_known(candidate)?;
+        deleted_data::check(self, candidate)?;
         self.check_state(candidate, request.strategy, request.is_at_once())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
         if request.strategy == Strategy::Rolling {
@@ -54,6 +56,13 @@ impl Evaluation<'_> {
         }
         self.quorum_now(candidate)?;
         unreplicated_index::check(self, candidate)
+    }
+
+    /// Passes unless the pod is to be replaced and would take the only copy of something with it. For a
+    /// node that is down already.
+    pub(crate) fn check_deletion(&self, pod: &Pod) -> Check {
+        let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
+        deleted_data::check(self, candidate)
     }
 
     /// Health and budget, as they are asked right before a stop.

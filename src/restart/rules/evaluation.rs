@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 
 use glob::Pattern;
 
+use super::deleted_data;
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
 use super::peer::{Peer, is_master};
@@ -15,7 +16,7 @@ use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names, OwnNames, lookup};
 use crate::snapshot::hold_data;
-use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Time};
+use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Strategy, Time};
 
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
@@ -34,6 +35,10 @@ pub(crate) struct Evaluation<'a> {
     consents: Vec<Pattern>,
     /// The request that is under way accepts an outage, for its own nodes.
     is_outage_requested: bool,
+    /// How the request that is under way restarts its nodes; none if there is none.
+    strategy: Option<Strategy>,
+    /// Uids of the pods whose turn has begun with the step `replace`.
+    replaced: OwnNames,
     /// Built when the first rule needs it: there are many copies.
     copies: OnceCell<Copies<'a>>,
     /// Counted when the first master-eligible candidate needs it.
@@ -124,6 +129,8 @@ impl<'a> Evaluation<'a> {
             handing_over: ledger.debts.exclusion.as_ref().map(|debt| debt.node.clone()),
             consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
             is_outage_requested: request.is_some_and(|request| request.allow_outage),
+            strategy: request.map(|request| request.strategy),
+            replaced: deleted_data::fixed(ledger).map(str::to_owned).collect(),
             copies: OnceCell::new(),
             missing_voters: OnceCell::new(),
             newest: OnceCell::new(),
@@ -140,6 +147,7 @@ impl<'a> Evaluation<'a> {
         self.disabled = self.policy.disabled.clone();
         self.consents.clear();
         self.is_outage_requested = false;
+        self.strategy = None;
         self
     }
 
@@ -236,6 +244,14 @@ impl<'a> Evaluation<'a> {
     /// under way and has the candidate as a member.
     pub(super) const fn allows_outage(&self, candidate: &Peer<'_>) -> bool {
         self.policy.allow_outage || (candidate.is_requested && self.is_outage_requested)
+    }
+
+    /// Whether the restart under way deletes the data of the candidate with its pod.
+    pub(super) fn is_deleted(&self, candidate: &Peer<'_>) -> bool {
+        let is_fixed = self.replaced.contains(candidate.pod.uid.as_str());
+        let is_deleted =
+            |strategy| deleted_data::is_deleted(self.policy, strategy, is_fixed, candidate.pod);
+        candidate.is_requested && self.strategy.is_some_and(is_deleted)
     }
 
     /// Whether the request accepts that this index without replicas is unavailable for a while.

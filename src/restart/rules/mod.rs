@@ -9,6 +9,7 @@
 
 mod checks;
 mod copies;
+mod deleted_data;
 mod evaluation;
 mod failed_sets;
 pub(crate) mod name_list;
@@ -30,6 +31,7 @@ use copies::Copies;
 pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
 use settled::SettledYellow;
 
+pub(crate) use deleted_data::is_deleted;
 pub(crate) use evaluation::Evaluation;
 pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};

@@ -76,6 +76,10 @@ pub struct Pod {
     /// is not to be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeletable: Option<String>,
+    /// Why the apiserver would not give it the images and sizes of its template, for people; none if it
+    /// would, or if nobody asked since it is to have no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchangeable: Option<String>,
     /// Why another pod in its place would fit nowhere (`would_not_fit`), for people; none if it would,
     /// or if none is to come there.
     #[serde(with = "known", default = "fits")]

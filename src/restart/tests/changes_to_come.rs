@@ -53,11 +53,11 @@ fn a_template_that_was_given_up_is_not_to_come_and_says_so_outside_of_the_window
         plan(&snapshot, &policy).waiting.iter().map(|one| one.code.as_str()).collect();
     assert!(codes.contains(&"update_tried") && !codes.contains(&"outside_window"), "{codes:?}");
 
-    // It is another template now.
+    // It is another template now, of this pod alone.
     let pod = snapshot.pods.iter_mut().find(|pod| matches!(pod.update, Ok(Some(_))));
     let Some(Ok(Some(update))) = pod.map(|pod| &mut pod.update) else { panic!("one waits") };
     update.to = "another".into();
-    assert_eq!(changes_to_come(&snapshot, &policy), Ok(2));
+    assert_eq!(changes_to_come(&snapshot, &policy), Ok(1));
 }
 
 /// A restart of our own would wait until it has left, in the way of a person's.

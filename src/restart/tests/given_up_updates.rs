@@ -2,7 +2,8 @@
 
 use super::scenario::moment;
 use crate::{
-    Action, Change, Plan, Pod, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep, annotation, plan,
+    Action, Change, Outcome, Plan, Pod, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep,
+    annotation, plan,
 };
 
 /// The new pod of logs-2 was not scheduled in time, and is up now; the other two were left as they are.
@@ -47,4 +48,38 @@ fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
     }));
     let made = plan(&snapshot, &policy);
     assert!(!opens_a_restart(&made), "{made:#?}");
+}
+
+#[test]
+fn a_pod_that_is_gone_or_whose_template_is_not_known_is_no_other_change() {
+    let (snapshot, policy) = given_up();
+    for node in ["logs-0", "logs-2"] {
+        let mut gone = snapshot.clone();
+        gone.pods.retain(|pod| pod.node != node);
+        assert!(!opens_a_restart(&plan(&gone, &policy)), "{node} is gone");
+        let mut unread = snapshot.clone();
+        let pod = unread.pods.iter_mut().find(|pod| pod.node == node).expect("it is there");
+        pod.update = Err(crate::Unknown { message: "no answer of the apiserver".into() });
+        assert!(!opens_a_restart(&plan(&unread, &policy)), "{node} is not known");
+    }
+}
+
+#[test]
+fn the_template_of_another_set_is_carried_out_without_the_one_that_was_given_up() {
+    let (snapshot, policy) = moment(&[
+        "logs-0:master+data logs-1:master+data hot-0:master+data",
+        "policy update relabel,restart,container,resize,replace",
+        "image b cannot be pulled",
+        "template hot-* image=b",
+        "run until restart begins",
+        "run until restart is over",
+        "template logs-* image=c",
+        "run until restart begins",
+        "run until restart is over",
+        "run 5m",
+    ]);
+    assert!(!opens_a_restart(&plan(&snapshot, &policy)));
+    let ended = snapshot.ledger.history.iter().map(|entry| (entry.outcome, entry.nodes));
+    let ended: Vec<(Outcome, u32)> = ended.collect();
+    assert_eq!(ended, [(Outcome::RolledBack, 0), (Outcome::Done, 2)]);
 }

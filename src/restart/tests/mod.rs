@@ -8,6 +8,7 @@ mod failed_sets;
 mod first_status;
 mod forecasts;
 mod formats;
+mod given_up_configs;
 mod given_up_updates;
 mod ignored_changes;
 mod known_starts;

@@ -41,7 +41,8 @@ const RELEASES: [Release; 2] = [
     // It has none of these: with it, a change of ignored keys restarts nodes, windows hold none back,
     // no rule is skipped, no request allows an outage (such a restart waits), and a node that was kept
     // stopped is started on what is mounted. The last node of a restart shows the time of the whole
-    // restart, no heap that stayed as it was is told, and volume claims are compared by name alone.
+    // restart, no heap that stayed as it was is told, and volume claims are compared by name alone. What was
+    // given up is known by its id alone.
     release!(
         "2026-11-23",
         Some(&[
@@ -62,6 +63,8 @@ const RELEASES: [Release; 2] = [
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",
+            "/triedConfigs",
+            "/triedTemplates",
         ])
     ),
 ];

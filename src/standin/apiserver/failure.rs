@@ -173,7 +173,9 @@ impl Failure {
             429 => ("TooManyRequests", "the server has received too many requests"),
             503 => ("ServiceUnavailable", "the server is currently unable to handle the request"),
             504 => ("Timeout", "the server was unable to return a response in the time allotted"),
-            403 => ("Forbidden", "forbidden by an injected fault"),
+            403 => {
+                ("Forbidden", "forbidden by an injected fault: User \"stand-in\" cannot do this")
+            }
             401 => ("Unauthorized", "Unauthorized"),
             409 => ("Conflict", "Operation cannot be fulfilled: an injected fault"),
             _ => ("InternalError", "Internal error occurred: an injected fault"),
@@ -184,6 +186,11 @@ impl Failure {
             _ => json!({}),
         };
         failure
+    }
+
+    /// What admission refuses, in its own words.
+    pub(super) fn denied(code: u16, message: &str) -> Self {
+        Self::new(code, if code == 422 { "Invalid" } else { "Forbidden" }, message)
     }
 
     /// After how many seconds the client may try again.

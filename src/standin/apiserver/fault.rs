@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum How {
     /// Refused with this code; the request is not read.
     Refuse(u16),
+    /// Refused with this code and message, as admission does; the request is not read.
+    Deny(u16, &'static str),
     /// Carried out after this long.
     Delay(Duration),
     /// Carried out, but the connection is closed without an answer.

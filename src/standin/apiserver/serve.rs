@@ -55,6 +55,7 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
     let count = |code| shared.counts().add(verb, &resource, code);
     let reply = match fault {
         Some(How::Refuse(code)) => answer::refusal(&Failure::injected(code)),
+        Some(How::Deny(code, message)) => answer::refusal(&Failure::denied(code, message)),
         Some(How::Delay(time)) => {
             sleep(time).await;
             answer::answer(shared, &call)

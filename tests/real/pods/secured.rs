@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use stayput_standin::harness::pki::issue;
 
-use super::bare::{issue, keys};
+use super::bare::keys;
 use super::fixture::{ENGINE, Fixture};
 use super::nodes::until_ready;
 use super::official;
@@ -45,7 +46,7 @@ fn an_engine_with_tls_and_a_password_is_ready_once_the_manager_is_let_in() {
     let [options, log4j] = own_files(&parts.home, Path::new("/data"));
     fixture.secret("image-files", &[("jvm.options", &options), ("log4j2.properties", &log4j)]);
     fixture.secret("logs-config", &[("elasticsearch.yml", CONFIG)]);
-    let (authority, certificate, key) = issue("localhost");
+    let (authority, certificate, key) = issue(&["localhost"]).expect("a certificate").pem();
     fixture.secret("logs-ca", &[("ca.crt", &authority)]);
     let files = [("ca.crt", &authority), ("tls.crt", &certificate), ("tls.key", &key)];
     fixture.secret("logs-certs", &files.map(|(name, pem)| (name, pem.as_str())));

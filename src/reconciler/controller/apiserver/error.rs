@@ -22,7 +22,7 @@ pub(in crate::controller) enum ApiError {
         #[source]
         source: kube::Error,
     },
-    /// A role is missing.
+    /// A role is missing. What admission refuses is [`Self::Refused`].
     #[error(
         "{call} of {object}: {}; give the reconciler's service account the roles of {}",
         message(.source),
@@ -75,7 +75,7 @@ impl ApiError {
                 Self::Conflict { call, object, source }
             }
             404 => Self::NotFound { call, object, source },
-            403 => Self::Forbidden { call, object, source },
+            403 if is_about_roles(status) => Self::Forbidden { call, object, source },
             _ => Self::Refused { call, object, source },
         }
     }
@@ -100,7 +100,13 @@ impl ApiError {
 
 /// Whether a JSON patch may have been sent; the status is also written as a whole.
 fn is_patch(call: &str) -> bool {
-    call.starts_with("patch_") || call == "write_status"
+    call.contains("patch_") || call == "write_status"
+}
+
+/// Whether authorization refused the call. Admission answers with the same code and reason: policies,
+/// LimitRanges, ResourceQuotas. Only authorization names who asked, and what that user cannot do.
+fn is_about_roles(status: &Status) -> bool {
+    status.message.contains("User \"") && status.message.contains(" cannot ")
 }
 
 fn names_an_object(status: &Status) -> bool {

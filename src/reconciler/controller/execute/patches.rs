@@ -27,7 +27,7 @@ pub(super) fn revision(
 ) -> Result<Value, Failure> {
     let mut patch = metadata(pod, labels, annotations);
     if !images.is_empty() {
-        patch.splice(0..1, image_changes(pod, images)?);
+        patch.splice(0..1, image_changes(pod, On::ThisVersion, images)?);
     }
     Ok(Value::Array(patch))
 }
@@ -74,26 +74,46 @@ fn map(path: &str, exists: bool, changes: &BTreeMap<String, Change>) -> (Vec<Val
     (tests.collect(), writes.collect())
 }
 
-/// Changes images of a pod's containers.
-pub(super) fn images(pod: &Facts, images: &BTreeMap<String, Change>) -> Result<Value, Failure> {
-    Ok(Value::Array(image_changes(pod, images)?))
+/// Whether a patch is refused if anything of the pod has changed since it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::controller) enum On {
+    /// It changes the pod. One that arrives late would change a pod that was brought back meanwhile to
+    /// what it had.
+    ThisVersion,
+    /// It is a dry run. The version changes with each status.
+    AnyVersion,
 }
 
-fn image_changes(pod: &Facts, images: &BTreeMap<String, Change>) -> Result<Vec<Value>, Failure> {
-    containers(pod, "image", images, |text| Ok(json!(text)))
+/// Changes images of a pod's containers.
+pub(in crate::controller) fn images(
+    pod: &Facts,
+    on: On,
+    images: &BTreeMap<String, Change>,
+) -> Result<Value, Failure> {
+    Ok(Value::Array(image_changes(pod, on, images)?))
+}
+
+fn image_changes(
+    pod: &Facts,
+    on: On,
+    images: &BTreeMap<String, Change>,
+) -> Result<Vec<Value>, Failure> {
+    containers(pod, on, "image", images, |text| Ok(json!(text)))
 }
 
 /// Changes CPU and memory of a pod's containers, for `pods/resize`.
-pub(super) fn resources(
+pub(in crate::controller) fn resources(
     pod: &Facts,
+    on: On,
     resources: &BTreeMap<String, Change>,
 ) -> Result<Value, Failure> {
-    containers(pod, "resources", resources, |text| serde_json::from_str(text)).map(Value::Array)
+    containers(pod, on, "resources", resources, |text| serde_json::from_str(text)).map(Value::Array)
 }
 
 /// Replaces a field of containers that still have the names and values that were seen.
 fn containers(
     pod: &Facts,
+    on: On,
     field: &str,
     changes: &BTreeMap<String, Change>,
     decode: impl Fn(&str) -> serde_json::Result<Value>,
@@ -102,12 +122,13 @@ fn containers(
         let value = text.as_deref().map(&decode).transpose();
         value.map_err(|source| Failure::Encode { what: "the size of a container", source })
     };
-    // Only on the version that was seen: a patch that arrives late would change a pod that was brought
-    // back meanwhile to what it had.
-    let version = json!({
-        "op": "test", "path": "/metadata/resourceVersion", "value": pod.version.to_string(),
+    let version = (on == On::ThisVersion).then(|| {
+        json!({
+            "op": "test", "path": "/metadata/resourceVersion", "value": pod.version.to_string(),
+        })
     });
-    let (mut tests, mut writes) = (vec![is_pod(pod), version], vec![]);
+    let mut tests: Vec<Value> = std::iter::once(is_pod(pod)).chain(version).collect();
+    let mut writes = vec![];
     for (name, change) in changes {
         let container = pod.live.as_ref().and_then(|live| live.container(name));
         let Some(container) = container else {

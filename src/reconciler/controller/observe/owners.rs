@@ -115,6 +115,11 @@ impl Owners {
         self.templates.template(&wanted)
     }
 
+    /// The set that a pod belongs to, if it was read.
+    pub(super) fn set_of(&self, pod: &Facts) -> Option<&Set> {
+        self.set(pod.owner.as_ref()?).ok()
+    }
+
     fn set(&self, owner: &Owner) -> Result<&Set, UpdateError> {
         let gone = || NotComparable::OwnerGone(owner.name.clone()).into();
         match self.known.get(&owner.name).map(|(_, set)| set) {

@@ -61,7 +61,7 @@ impl Polled {
             }
         });
         let client = ManagerClient::new(Address::Socket(socket)).expect("a client");
-        Self { cursor: sender, client, directory: directory }
+        Self { cursor: sender, client, directory }
     }
 }
 

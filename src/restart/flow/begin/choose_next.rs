@@ -6,6 +6,7 @@ use super::stuck::end_if_stuck;
 use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
+use crate::flow::member::deleted::may_be_deleted;
 use crate::flow::member::give_back::is_long_ago;
 use crate::flow::requests::configs::may_change_alone;
 use crate::lookup::{Lookup, lookup};
@@ -79,6 +80,11 @@ fn begin_in_order<'a>(
         Err(blocker) => {
             let sets = FailedSets::of(&context.index, ledger);
             for pod in candidates {
+                let member = &restart.members[scheduled[&*pod.uid]];
+                if let Err(blocker) = may_be_deleted(context, ledger, restart, member, pod) {
+                    changes.block(&pod.uid, blocker);
+                    continue;
+                }
                 let blocker = preflight(pod).err().unwrap_or_else(|| blocker.clone());
                 changes.block(&pod.uid, failed_in_part(&sets, pod, blocker));
             }
@@ -160,6 +166,7 @@ fn begin_failed(
         let begun = preflight(pod).and_then(|manager| {
             may_change_alone(context, ledger, restart, pod, manager)?;
             let index = scheduled[&*pod.uid];
+            may_be_deleted(context, ledger, restart, &restart.members[index], pod)?;
             begin(context, ledger, restart, index, pod, manager, &terms)
         });
         match begun {

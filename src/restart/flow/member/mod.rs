@@ -2,6 +2,7 @@
 //! aborted; or its slot is given back before the stop.
 
 pub(super) mod abort;
+pub(super) mod deleted;
 pub(super) mod finish;
 pub(super) mod give_back;
 mod last_check;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::deleted::may_be_deleted;
 use super::mounted::until_mounted;
 use super::recovered::until_recovered;
 use super::stop::resume_on;
@@ -70,6 +71,11 @@ pub(super) fn start(
     }
     if let Some(reason) = why_not_started(context, ledger, member, pod) {
         return Turn::Abort(reason);
+    }
+    if let Some(restart) = &ledger.restart
+        && let Err(blocker) = may_be_deleted(context, ledger, restart, member, pod)
+    {
+        return Turn::Wait(blocker);
     }
     let ready = update::until_carried_out(member, pod)
         .and_then(|()| until_mounted(context, member, pod, manager, true));

@@ -1,6 +1,7 @@
 //! The `stop` phase of one node: first the config, then the preparation of the engine, then the
 //! rules again, then the stop.
 
+use super::deleted::may_be_deleted;
 use super::last_check::{may_stop, why_not};
 use super::mounted::{until_mounted, why_not_mounted};
 use super::update;
@@ -86,6 +87,7 @@ fn prepare_stop(
     }
     until_mounted(context, member, pod, manager, false)?;
     if has_failed {
+        may_be_deleted(context, ledger, restart, member, pod)?;
         return prepare_failed(context, ledger, restart, member);
     }
     hand_over(context, ledger, member)?;

@@ -1,14 +1,15 @@
 //! Restarts that the reconciler requests itself: of nodes that run on another config than their
 //! sources have.
 
-use super::open::{open, remember};
-use super::own_ids::{ended, last_try, next_try, short_id, try_of, was_left_out};
+use super::open::open;
+use super::own_ids::{next_try, short_id, try_of};
+use super::tried::{before, follow, remember_all, remember_try};
 use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::{is_to_be_stopped, is_window_open};
 use crate::index::Index;
-use crate::ledger::LedgerChange;
+use crate::ledger::{LedgerChange, OwnKind};
 use crate::{
     Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
 };
@@ -28,6 +29,9 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     let mut changes = Changes::default();
     if ledger.restart.is_some() || !context.snapshot.cluster.has_status {
         return changes;
+    }
+    if let Some(change) = follow(context, ledger, OwnKind::Configs) {
+        return Changes::of_ledger(change);
     }
     let mut drifting: Vec<&Pod> = context
         .index
@@ -75,27 +79,19 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         return changes;
     }
     let id = change_id(context);
-    if let Some((last, outcome)) = last_try(ledger, &id) {
-        let message = format!(
-            "its change was rolled out as {last}, which {}: ask for a restart",
-            ended(outcome)
-        );
-        drifting.retain(|pod| {
-            // Its manager did not answer when the others were asked for.
-            let is_left_out = was_left_out(pod, &id, outcome);
-            if !is_left_out {
-                changes.wait(&pod.uid, Code::PendingRestart, message.clone());
-            }
-            is_left_out
-        });
-    }
+    drifting.retain(|pod| {
+        let Some(before) = before(OwnKind::Configs, ledger, &id, pod) else { return true };
+        let message = format!("its change {before}: ask for a restart");
+        changes.wait(&pod.uid, Code::PendingRestart, message);
+        false
+    });
     if drifting.is_empty() {
         return changes;
     }
     let id = next_try(ledger, id);
     let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();
     nodes.sort();
-    changes.change(remember(context, &id));
+    changes.ledger.extend(remember_try(context, ledger, OwnKind::Configs, &id, &drifting));
     let request = Request {
         id,
         strategy,
@@ -113,12 +109,15 @@ pub(in crate::flow) fn remember_reverted(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
-) -> Option<LedgerChange> {
+) -> Vec<LedgerChange> {
     let id = change_id(context);
     let is_reverted = is_for_configs(restart)
         && try_of(&id, &restart.request.id).is_none()
         && context.index.pods().all(runs_on_wanted);
-    is_reverted.then(|| remember(context, &next_try(ledger, id)))
+    match is_reverted {
+        true => remember_all(context, ledger, OwnKind::Configs, id).into(),
+        false => Vec::new(),
+    }
 }
 
 /// Why a restart for a changed config leaves this node out before its turn; none if it does not. All
@@ -193,8 +192,7 @@ fn is_pending(pod: &Pod) -> bool {
     pod.drifts() && Index::manager_of(pod).is_ok() && pod.leaving.is_none()
 }
 
-/// An id for the current sources of all pods. A change with the same id is requested only once,
-/// also if it was rolled back.
+/// An id for the current sources of all pods.
 fn change_id(context: &Context<'_>) -> String {
     let mut wanted: Vec<(&str, &[u8])> = context
         .index
@@ -205,5 +203,5 @@ fn change_id(context: &Context<'_>) -> String {
         })
         .collect();
     wanted.sort_unstable();
-    short_id("config", wanted)
+    short_id(OwnKind::Configs, wanted)
 }

@@ -10,6 +10,7 @@ pub(super) mod open;
 mod own_ids;
 pub(super) mod pod_phases;
 pub(super) mod policy_names;
+mod tried;
 pub(super) mod update;
 
 use crate::changes::Changes;

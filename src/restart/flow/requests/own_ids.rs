@@ -1,13 +1,14 @@
 //! Ids of restarts that the reconciler requests itself: one for each change, so that a change is
 //! requested once, and numbered if it is requested again.
 
+use crate::ledger::OwnKind;
 use crate::{LastRestart, Ledger, Outcome, Pod, annotation};
 
 /// An id of this kind for what is wanted, by name.
-pub(super) fn short_id(kind: &str, wanted: Vec<(&str, &[u8])>) -> String {
+pub(super) fn short_id(kind: OwnKind, wanted: Vec<(&str, &[u8])>) -> String {
     let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
     let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
-    format!("{kind}-{short}")
+    format!("{}-{short}", kind.name())
 }
 
 /// Which request of this change an id is, from 1; none if it is of another change.
@@ -18,12 +19,11 @@ pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
     }
 }
 
-/// The request of its kind that was the last, and how it ended, if it was for this change. None if
-/// the outcome is forgotten.
-pub(super) fn last_try<'l>(ledger: &'l Ledger, id: &str) -> Option<(&'l str, Option<Outcome>)> {
-    let kind = id.split_inclusive('-').next().unwrap_or_default();
-    let last = ledger.handled.iter().rev().find(|handled| handled.starts_with(kind))?;
-    try_of(id, last)?;
+/// The last request of a kind, and how it ended. No outcome if that is forgotten.
+pub(super) fn last_of(ledger: &Ledger, kind: OwnKind) -> Option<(&str, Option<Outcome>)> {
+    let is_of_kind =
+        |id: &&String| id.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with('-'));
+    let last = ledger.handled.iter().rev().find(is_of_kind)?;
     let entry = ledger.history.iter().rev().find(|entry| entry.id == *last);
     Some((last, entry.map(|entry| entry.outcome)))
 }
@@ -42,14 +42,23 @@ pub(super) fn ended(outcome: Option<Outcome>) -> String {
     outcome.map_or("ended".to_owned(), |outcome| format!("ended as {}", outcome.as_str()))
 }
 
-/// Whether a request for this change that ended so left the pod out: others are done, and its last
-/// restart was not for this change.
-pub(super) fn was_left_out(pod: &Pod, id: &str, outcome: Option<Outcome>) -> bool {
-    outcome == Some(Outcome::Done) && !has_been_tried(pod, id)
+/// Whether the request `last`, which ended so, left the pod out: others are done, and its last restart was
+/// not for this change.
+pub(super) fn was_left_out(pod: &Pod, last: &str, outcome: Option<Outcome>) -> bool {
+    outcome == Some(Outcome::Done) && !has_been_tried(pod, last)
 }
 
-fn has_been_tried(pod: &Pod, id: &str) -> bool {
-    let last = pod.annotations.get(annotation::LAST_RESTART);
-    last.and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
-        .is_some_and(|last| try_of(id, &last.id).is_some())
+/// Whether the last restart of the pod was a request of the same change.
+fn has_been_tried(pod: &Pod, last: &str) -> bool {
+    let first = first_of(last);
+    let shown = pod.annotations.get(annotation::LAST_RESTART);
+    shown
+        .and_then(|text| serde_json::from_str::<LastRestart>(text).ok())
+        .is_some_and(|shown| try_of(first, &shown.id).is_some())
+}
+
+/// The id of the first request of a change: `config-…` of `config-…-2`.
+fn first_of(id: &str) -> &str {
+    let parts = id.match_indices('-').nth(1);
+    parts.map_or(id, |(at, _)| &id[..at])
 }

@@ -1,18 +1,16 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
-use super::open::{open, remember};
-use super::own_ids::{ended, last_try, next_try, short_id, was_left_out};
+use super::open::open;
+use super::own_ids::{next_try, short_id};
+use super::tried::{before, content, follow, remember_try};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::update::{
     BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
 };
 use crate::flow::observed::is_window_open;
-use crate::{
-    Code, Ledger, Outcome, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep,
-    annotation,
-};
-use stayput_reuse::Note;
+use crate::ledger::OwnKind;
+use crate::{Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep};
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
 /// wanted templates. Says why a pod stays as it is.
@@ -21,6 +19,11 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     let cluster = &context.snapshot.cluster;
     if context.policy.update.is_empty() || !cluster.has_status || !cluster.overlaps.is_empty() {
         return changes;
+    }
+    if ledger.restart.is_none()
+        && let Some(change) = follow(context, ledger, OwnKind::Templates)
+    {
+        return Changes::of_ledger(change);
     }
     let is_idle = ledger.restart.is_none() && ledger.debts.start.is_empty();
     let mut wanted: Vec<(&Pod, &PodUpdate)> = Vec::new();
@@ -49,11 +52,10 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     }
     let id = update_id(context);
     wanted.retain(|(pod, update)| {
-        let Some((last, outcome)) = tried(ledger, &id, pod) else { return true };
+        let Some(before) = before(OwnKind::Templates, ledger, &id, pod) else { return true };
         let message = format!(
-            "its new pod template was carried out as {last}, which {}: change the template, or ask \
-             for a restart to try it again ({})",
-            ended(outcome),
+            "its new pod template {before}: change the template, or ask for a restart to try it again \
+             ({})",
             update.fields()
         );
         changes.wait(&pod.uid, Code::UpdateTried, message);
@@ -84,14 +86,8 @@ pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item =
         pod.leaving.is_none()
             && planned_update(context.policy, Strategy::Rolling, pod).is_some()
             && why_left_out(context, ledger, pod).is_none()
-            && tried(ledger, &id, pod).is_none()
+            && before(OwnKind::Templates, ledger, &id, pod).is_none()
     })
-}
-
-/// The last request for these templates and how it ended; none if it is made again for this pod,
-/// which it has left out although it is done.
-fn tried<'l>(ledger: &'l Ledger, id: &str, pod: &Pod) -> Option<(&'l str, Option<Outcome>)> {
-    last_try(ledger, id).filter(|(_, outcome)| !was_left_out(pod, id, *outcome))
 }
 
 /// Whether neither a restart nor a debt concerns this pod, and its node does not leave.
@@ -136,7 +132,8 @@ fn request(
     let id = next_try(ledger, id);
     let mut nodes: Vec<String> = wanted.iter().map(|(pod, _)| pod.node.clone()).collect();
     nodes.sort();
-    changes.change(remember(context, &id));
+    let asked: Vec<&Pod> = wanted.iter().map(|(pod, _)| *pod).collect();
+    changes.ledger.extend(remember_try(context, ledger, OwnKind::Templates, &id, &asked));
     let request = Request {
         id,
         strategy: Strategy::Rolling,
@@ -149,31 +146,19 @@ fn request(
 }
 
 /// An id for the templates that all pods should be made from, and for what their containers are to
-/// read. It is the same before and after some of them are: what was given up is not tried again by
-/// itself. A note of what a container has read already is nothing that it is to read.
+/// read. It is the same before and after some of them are.
 fn update_id(context: &Context<'_>) -> String {
     let revision = |pod: &'_ Pod| match &pod.update {
         Ok(Some(update)) => Some(update.to.clone()),
         Ok(None) => pod.live.as_ref().map(|live| live.revision.clone()),
         Err(_) => None,
     };
-    let content = |pod: &'_ Pod| {
-        let update = pod.update.as_ref().ok()?.as_ref()?;
-        if update.step <= UpdateStep::Relabel {
-            return None;
-        }
-        let note = update.patch.annotations.get(annotation::CONTENT)?.wanted.as_deref()?;
-        let note = Note::parse(note)?;
-        // Another container does not read again what its init containers have read.
-        let init = note.init.filter(|_| update.step == UpdateStep::Replace);
-        // Not of which container it is.
-        Note { restarts: 0, init, ..note }.text()
-    };
+    let content = |pod: &'_ Pod| content(pod.update.as_ref().ok()?.as_ref()?);
     let pods = || context.index.pods();
     let mut wanted: Vec<String> =
         pods().filter_map(revision).chain(pods().filter_map(content)).collect();
     wanted.sort_unstable();
     wanted.dedup();
     let contents = wanted.iter().map(|revision| (revision.as_str(), &[][..])).collect();
-    short_id("update", contents)
+    short_id(OwnKind::Templates, contents)
 }

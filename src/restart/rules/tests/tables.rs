@@ -131,6 +131,7 @@ selection! {
     in_place
     in_place_bad_input
     unreplicated
+    deleted_data
 }
 
 macro_rules! predicates {

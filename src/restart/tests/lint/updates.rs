@@ -283,7 +283,9 @@ pub(super) fn is_for_updates(restart: &Restart) -> bool {
 pub(super) fn is_left_out(facts: &Facts, restart: &Restart, uid: &str) -> bool {
     let is_needless = facts.pod(uid).is_some_and(|pod| match &pod.update {
         Ok(Some(update)) => {
-            !facts.policy.update.contains(&update.step) || pod.undeletable.is_some()
+            !facts.policy.update.contains(&update.step)
+                || pod.undeletable.is_some()
+                || pod.unchangeable.is_some()
         }
         Ok(None) => true,
         Err(_) => false,

@@ -86,6 +86,9 @@ pub(super) enum Fault {
     /// The apiserver lets us delete no pod; or does again.
     DeletionForbidden,
     DeletionAllowed,
+    /// The apiserver lets us change images and sizes of no pod; or does again.
+    ChangesForbidden,
+    ChangesAllowed,
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -240,6 +243,8 @@ impl Fault {
             Self::Uncordoned(node) => format!("the node of {} is uncordoned", name(node)),
             Self::DeletionForbidden => "pods must not be deleted".into(),
             Self::DeletionAllowed => "pods may be deleted".into(),
+            Self::ChangesForbidden => "pods must not be changed".into(),
+            Self::ChangesAllowed => "pods may be changed".into(),
             Self::Crash => "crash".into(),
             Self::Deleted => "delete the searchcluster".into(),
             Self::DeletedWithPods => {
@@ -304,8 +309,8 @@ impl Fault {
             | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
             | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
             | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
-            | StateReadIn(_) | HolderDies | Crash | Deleted | DeletedWithPods | Stale
-            | BlindToEngine | ControllerAway(_) => None,
+            | StateReadIn(_) | ChangesForbidden | ChangesAllowed | HolderDies | Crash | Deleted
+            | DeletedWithPods | Stale | BlindToEngine | ControllerAway(_) => None,
         }
     }
 

@@ -182,6 +182,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.heaps.insert(node.into(), bytes);
         }
         ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
+        ["pods", "must", "not", "be", "changed"] => limits(driver, |limits| limits.is_fixed = true),
+        ["pods", "may", "be", "changed"] => limits(driver, |limits| limits.is_fixed = false),
+        ["pods", "have", "no", "claims"] => limits(driver, |limits| limits.has_no_claim = true),
         ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
         ["the", "claim", "of", pod, "is", "deleted", "with", "it"] => {
             driver.world.pod(pod).living.limits.loses_claim = true;

@@ -275,10 +275,14 @@ scenarios! {
     maintenance_windows_own
     update_pending
     update_relabel
+    update_deletes_data
+    update_deletes_failed_data
+    update_refused
     update_replace
     update_reverted
     update_size
     update_size_heap
+    update_size_refused
     update_size_infeasible
     update_size_lower
     update_size_and_image

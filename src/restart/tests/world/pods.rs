@@ -300,6 +300,7 @@ impl SimPod {
                 .then(|| template::update(&self.living.labelled, &self.living.wanted))
                 .flatten()),
             undeletable: self.living.why_it_is_not_deleted(),
+            unchangeable: self.living.why_it_is_not_changed(),
             room: Ok(self.living.why_it_would_not_fit()),
             claim_uids: Ok(self.living.claim_uids()),
             live: self.living.observe(self.container_back_at.is_some()),

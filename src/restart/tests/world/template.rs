@@ -103,6 +103,10 @@ pub(crate) struct Limits {
     pub(crate) loses_claim: bool,
     /// The apiserver lets nobody delete it.
     pub(crate) is_kept: bool,
+    /// The apiserver lets nobody change images and sizes of it.
+    pub(crate) is_fixed: bool,
+    /// Its data is on no volume claim.
+    pub(crate) has_no_claim: bool,
 }
 
 /// The pod's part of spec and status, and its kubelet's work.
@@ -189,6 +193,16 @@ impl Living {
         self.is_read.then(uid).into_iter().collect()
     }
 
+    /// Why the apiserver would not change images or sizes, if others are wanted.
+    pub(crate) fn why_it_is_not_changed(&self) -> Option<String> {
+        let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
+        let has_any = self.image != self.wanted["image"]
+            || update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
+        let why = "admission webhook \"images.example\" denied the request: not signed";
+        (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
+    }
+
     /// No container of the manager runs.
     pub(crate) fn is_without_container(&self) -> bool {
         self.is_down || self.is_pending
@@ -213,7 +227,9 @@ impl Living {
             "engine" => &self.image,
             _ => &self.sidecar,
         };
-        if images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name))) {
+        if self.limits.is_fixed
+            || images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name)))
+        {
             return false;
         }
         for (name, change) in images {
@@ -263,7 +279,7 @@ impl Living {
 
     pub(crate) fn resize(&mut self, resources: &BTreeMap<String, Change>) -> bool {
         let Some(change) = resources.get("engine") else { return false };
-        if change.seen != Some(json(&self.memory)) {
+        if self.limits.is_fixed || change.seen != Some(json(&self.memory)) {
             return false;
         }
         let wanted = change.wanted.clone().unwrap_or_default();
@@ -327,6 +343,7 @@ impl Living {
         self.limits.low.clear();
         self.limits.would_not_fit = false;
         self.limits.is_kept = false;
+        self.limits.is_fixed = false;
         self.limits.infeasible.remove(&self.labelled["memory"]);
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
@@ -379,7 +396,10 @@ impl Living {
                     .filter(|_| !self.is_pending),
                 ended_id: self.ended.map(|number| format!("container-{number}")),
                 waiting,
-                claims: BTreeSet::from(["data".to_owned()]),
+                claims: (!self.limits.has_no_claim)
+                    .then(|| "data".to_owned())
+                    .into_iter()
+                    .collect(),
                 unschedulable: self
                     .is_pending
                     .then(|| "0/3 nodes are available: 3 Insufficient memory.".to_owned()),

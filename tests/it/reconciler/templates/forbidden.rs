@@ -1,5 +1,5 @@
 //! Another pod is wanted, and the apiserver lets the reconciler delete none (`deploy/replace` is not
-//! installed).
+//! installed); or another image, and admission refuses it.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -60,6 +60,47 @@ async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
         None
     })
     .await;
+    reconciler.end().await;
+    containers.end();
+}
+
+#[tokio::test]
+async fn no_node_is_stopped_for_an_image_that_admission_refuses() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let mut set = Set::new(&fixture, "OnDelete").await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let denied = "admission webhook \"images.example\" denied the request: not signed";
+    fixture
+        .server
+        .inject(Fault::new(How::Deny(403, denied)).verb("patch").resource("pods").times(u32::MAX));
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    let (processes, first) = (fixture.processes(), pods(&fixture).await);
+
+    set.edit(template("search:2", "hot")).await;
+    let told = |cluster: &SearchCluster| {
+        let status = cluster.status.as_ref()?;
+        let mut messages = status.report.nodes.iter().filter_map(|node| node.message.clone());
+        messages.find(|message| message.contains(denied))
+    };
+    let cluster = fixture.until("it is told", |cluster| told(cluster).is_some()).await;
+    let message = told(&cluster).expect("it is told");
+    assert!(
+        message.contains("refuses to change the pod") && !message.contains("roles"),
+        "{message}"
+    );
+    assert_eq!(fixture.processes(), processes, "no engine was stopped");
+    assert_eq!(pods(&fixture).await, first, "pods and containers stay");
+
+    fixture.server.clear_faults();
+    let over = fixture
+        .until("it is carried out", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.ledger.history.len() == 1)
+        })
+        .await;
+    let entry = &over.status.expect("a status").ledger.history[0];
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     reconciler.end().await;
     containers.end();
 }

@@ -81,7 +81,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
         ("proxy", change(Some("p:1"), Some("p:2"))),
         ("search", change(Some("e:1"), Some("e:2"))),
     ]);
-    let patch = images(&pod, &images_of).expect("a patch");
+    let patch = images(&pod, On::ThisVersion, &images_of).expect("a patch");
     assert_eq!(
         patch,
         json!([
@@ -97,7 +97,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     );
     let (seen, wanted) = (r#"{"limits":{"memory":"1Gi"}}"#, r#"{"limits":{"memory":"2Gi"}}"#);
     let size = changes([("search", change(Some(seen), Some(wanted)))]);
-    let patch = resources(&pod, &size).expect("a patch");
+    let patch = resources(&pod, On::ThisVersion, &size).expect("a patch");
     assert_eq!(
         patch.as_array().expect("operations")[3..],
         [
@@ -108,7 +108,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
         ]
     );
     let gone = changes([("gone", change(Some("a"), Some("b")))]);
-    assert!(matches!(images(&pod, &gone), Err(Failure::NoContainer { .. })));
+    assert!(matches!(images(&pod, On::ThisVersion, &gone), Err(Failure::NoContainer { .. })));
 }
 
 /// A restart needs the finalizer, and finalizers of others stay.

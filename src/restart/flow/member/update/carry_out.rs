@@ -67,8 +67,17 @@ fn change_images(
         let seen = MemberUpdate { container_id, ..fixed.clone() };
         return Err(Turn::change(Member { update: Some(Box::new(seen)), ..member.clone() }));
     }
+    not_refused(pod)?;
     let action = Action::PatchImages { uid: pod.uid.clone(), images };
     Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
+}
+
+/// Passes unless the apiserver refuses to change the pod: then its engine is started again in it as it is.
+fn not_refused(pod: &Pod) -> Result<(), Turn> {
+    match &pod.unchangeable {
+        Some(why) => Err(Turn::Abort(format!("the apiserver refuses to change its pod: {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Changes the size, and waits until the kubelet has put it into effect; or has accepted it, if a new image
@@ -77,6 +86,7 @@ fn change_images(
 fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
     let resources = due_resources(fixed, live);
     if !resources.is_empty() {
+        not_refused(pod)?;
         let action = Action::Resize { uid: pod.uid.clone(), resources };
         return Err(Turn::act_and_wait(action, Code::Resizing, "its size is being changed"));
     }

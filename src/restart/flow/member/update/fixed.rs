@@ -43,6 +43,12 @@ pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) ->
              have: add it there, or delete the pod yourself ({fields})"
         ));
     }
+    if let Some(why) = pod.unchangeable.as_ref().filter(|_| update.step != UpdateStep::Replace) {
+        return Some(format!(
+            "its pod template has changed and needs the step {step}, and the apiserver refuses to change \
+             the pod: {why} ({fields})"
+        ));
+    }
     let why = pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)?;
     Some(format!(
         "{what} has changed and needs another pod, and this one cannot be deleted: {why} \

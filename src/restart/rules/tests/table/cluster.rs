@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
-use crate::{Color, KeptStopped, Member, Restart, RunningSnapshot, Step, Time, Voting};
+use crate::{
+    Color, KeptStopped, LivePod, Member, Pod, PodPatch, PodUpdate, Restart, RunningSnapshot, Step,
+    Time, UpdateStep, Voting,
+};
 use stayput_api::{ConfigChoice, State};
 
 impl Case {
@@ -80,6 +83,9 @@ impl Case {
                         manager.state = State::Backoff;
                     }
                 }
+                // The least step to its new template is `replace`.
+                "replaced" => replaced(&mut pod, &["data"]),
+                "replaced without claims" => replaced(&mut pod, &[]),
                 "terminating" => pod.terminating = true,
                 "manager silent" => pod.manager = Err(unknown()),
                 "process ended" => {
@@ -163,6 +169,19 @@ impl Case {
             } = number(count);
         }
     }
+}
+
+fn replaced(pod: &mut Pod, claims: &[&str]) {
+    pod.update = Ok(Some(PodUpdate {
+        from: "rev-a".into(),
+        to: "rev-b".into(),
+        step: UpdateStep::Replace,
+        because: Vec::new(),
+        new_container: false,
+        patch: PodPatch::default(),
+    }));
+    let claims = claims.iter().map(|&claim| claim.to_owned()).collect();
+    pod.live = Some(Box::new(LivePod { claims, ..LivePod::default() }));
 }
 
 /// `a-0..2` is a-0, a-1 and a-2.

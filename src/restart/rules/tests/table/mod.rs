@@ -9,7 +9,7 @@ mod cluster;
 use super::{engine, shards, unknown};
 use crate::{
     Allocation, AllocationBefore, Cluster, Disabled, Engine, Ledger, Policy, Share, Snapshot,
-    Strategy, Time, Unknown, Voting,
+    Strategy, Time, Unknown, UpdateStep, Voting,
 };
 
 /// One case.
@@ -118,6 +118,10 @@ impl Case {
                 restart.request.allow_outage = true;
             }
             ("outage", "allowed") => self.policy.allow_outage = true,
+            ("update", _) => {
+                assert_eq!(text, "replace", "{}", self.name);
+                self.policy.update = [UpdateStep::Replace].into();
+            }
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
             ("picked", _) => self.picked = list(text),

@@ -53,6 +53,8 @@ pub(in crate::tests::properties) fn templates(
         1 => (0_usize..5).prop_map(Fault::Uncordoned),
         1 => Just(Fault::DeletionForbidden),
         1 => Just(Fault::DeletionAllowed),
+        1 => Just(Fault::ChangesForbidden),
+        1 => Just(Fault::ChangesAllowed),
     ];
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(changes, faults)| beside(changes, faults, 10))

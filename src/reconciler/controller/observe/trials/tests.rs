@@ -1,0 +1,133 @@
+//! What the apiserver is asked before a node is stopped for another image or size, with a stand-in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
+use stayput_standin::apiserver::{ApiServer, Fault, How};
+
+use super::Trials;
+use crate::cluster::SearchCluster;
+use crate::controller::apiserver::Apiserver;
+use crate::controller::metrics::Metrics;
+use crate::controller::observe::ages::Ages;
+use crate::controller::observe::snapshot::{bare, pod as seen};
+use crate::controller::pods::{Facts, Pods, Reading};
+
+const DENIED: &str = "admission webhook \"images.example\" denied the request: not signed";
+
+struct Fixture {
+    server: ApiServer,
+    api: Apiserver,
+    pods: Vec<Arc<Facts>>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        let pods: Api<Pod> = Api::namespaced(server.client(), "default");
+        let mut all = Vec::new();
+        for name in ["logs-0", "logs-1"] {
+            let resources = json!({"limits": {"memory": "1Gi"}});
+            let container = json!({"name": "search", "image": "a", "resources": resources});
+            let pod: Value =
+                json!({"metadata": {"name": name}, "spec": {"containers": [container]}});
+            let pod = serde_json::from_value(pod).expect("a pod");
+            let made = pods.create(&PostParams::default(), &pod).await.expect("it is created");
+            let reading = Reading { updates: true, ..Reading::default() };
+            all.push(Arc::new(Facts::of(&made, &reading).expect("its facts")));
+        }
+        let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
+        Self { server, api, pods: all }
+    }
+
+    /// What is answered of each pod; those of `turns` are under way.
+    async fn ask(
+        &self,
+        trials: &mut Trials,
+        step: UpdateStep,
+        turns: &[usize],
+    ) -> Vec<Option<String>> {
+        let change = |seen: &str, wanted: &str| Change {
+            seen: Some(seen.to_owned()),
+            wanted: Some(wanted.to_owned()),
+        };
+        let images = BTreeMap::from([("search".to_owned(), change("a", "b"))]);
+        let [small, large] =
+            ["1Gi", "2Gi"].map(|size| json!({"limits": {"memory": size}}).to_string());
+        let resources = BTreeMap::from([("search".to_owned(), change(&small, &large))]);
+        let patch = match step {
+            UpdateStep::Resize => PodPatch { resources, ..PodPatch::default() },
+            _ => PodPatch { images, ..PodPatch::default() },
+        };
+        let update = PodUpdate {
+            from: "logs-1".into(),
+            to: "logs-2".into(),
+            step,
+            because: Vec::new(),
+            new_container: false,
+            patch,
+        };
+        let mut all: Vec<restart::Pod> = self.pods.iter().map(|facts| seen(facts)).collect();
+        all.iter_mut().for_each(|pod| pod.update = Ok(Some(update.clone())));
+        let cluster: SearchCluster = serde_json::from_value(json!({
+            "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
+        }))
+        .expect("a SearchCluster");
+        let snapshot = bare(&cluster, &Pods::default(), String::new());
+        let turns: BTreeSet<String> = turns.iter().map(|at| all[*at].uid.clone()).collect();
+        let ages = Ages::of(&snapshot, &turns, true, all.len());
+        let policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
+        let both: Vec<_> = self.pods.iter().zip(&all).collect();
+        trials.read(&self.api, &policy, &both, &ages).await;
+        all.iter().map(|pod| trials.unchangeable(&pod.uid)).collect()
+    }
+
+    fn patches(&self) -> u64 {
+        self.server.counts().matching(|asked| asked.verb == "patch")
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_changed() {
+    let fixture = Fixture::new().await;
+    let step = UpdateStep::Container;
+    assert_eq!(fixture.ask(&mut Trials::default(), step, &[]).await, [None, None]);
+    assert_eq!(fixture.patches(), 1, "one answers for both");
+    fixture.server.inject(Fault::new(How::Deny(403, DENIED)).verb("patch").times(u32::MAX));
+    for why in fixture.ask(&mut Trials::default(), step, &[]).await {
+        let why = why.expect("it is refused");
+        assert!(why.contains(DENIED) && !why.contains("roles"), "{why}");
+    }
+    let pods: Api<Pod> = Api::namespaced(fixture.server.client(), "default");
+    let pod = pods.get("logs-0").await.expect("it is there");
+    assert_eq!(pod.spec.expect("a spec").containers[0].image.as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn a_missing_role_is_told_from_a_refusal_of_admission() {
+    let fixture = Fixture::new().await;
+    fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch"));
+    let all = fixture.ask(&mut Trials::default(), UpdateStep::Container, &[]).await;
+    let why = all[0].clone().expect("it is refused");
+    assert!(why.contains("give the reconciler's service account the roles of deploy/"), "{why}");
+}
+
+#[tokio::test]
+async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_not() {
+    let fixture = Fixture::new().await;
+    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
+    assert_eq!(fixture.ask(&mut trials, step, &[]).await, [None, None]);
+    let quota = "pods \"logs-1\" is forbidden: exceeded quota: search";
+    fixture.server.inject(Fault::new(How::Deny(403, quota)).verb("patch").times(u32::MAX));
+    assert_eq!(fixture.ask(&mut trials, step, &[]).await, [None, None], "it was answered just now");
+    let all = fixture.ask(&mut trials, step, &[1]).await;
+    assert_eq!(all[0], None);
+    assert!(all[1].as_ref().is_some_and(|why| why.contains(quota)), "{all:?}");
+    fixture.server.clear_faults();
+    assert_eq!(fixture.ask(&mut trials, step, &[1]).await, [None, None]);
+}

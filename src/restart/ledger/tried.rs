@@ -1,0 +1,44 @@
+//! What the last restart that we requested ourselves was for: what was given up is not carried out again
+//! by itself.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What nodes were to have when we last requested a restart of a kind. Each is the beginning of a
+/// checksum, so that many fit into a ledger.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tried {
+    /// Id of that request. If another one of its kind came later, an earlier version has made that.
+    pub id: String,
+    /// What nodes lacked, but what was given up before.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub wanted: BTreeSet<String>,
+    /// What was given up before, and is wanted still.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub given_up: BTreeSet<String>,
+    /// Nodes of which it was not known what they were to have.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub unknown: BTreeSet<String>,
+}
+
+/// What a restart that we request ourselves is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnKind {
+    Configs,
+    Templates,
+}
+
+impl OwnKind {
+    /// How the ids of such requests begin.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Configs => "config",
+            Self::Templates => "update",
+        }
+    }
+}
