@@ -7,4 +7,5 @@ mod laws;
 mod manifests;
 mod patch;
 mod ready;
+mod scalars;
 mod warm;
