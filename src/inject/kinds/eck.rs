@@ -16,7 +16,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -123,7 +123,9 @@ fn node_set(
         return;
     }
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let init = pod::init_container(&options.image(), &Value::Null);
+    let security =
+        Security { pod: &spec["securityContext"], container: &container["securityContext"] };
+    let init = pod::init_container(&options.image(), security);
     let changes = &mut plan.changes;
     changes.push(put(&at.then(Step::key("initContainers")), Step::named("stayput"), init));
     if found.is_none() {

@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
 
 /// What the operator starts by itself.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -53,10 +53,14 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
     let port = object["spec"]["general"]["httpPort"].as_u64();
     let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
+    let security = Security {
+        pod: &object["spec"]["general"]["podSecurityContext"],
+        container: &object["spec"]["general"]["securityContext"],
+    };
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
-        let init = pod::init_container(&options.image(), &Value::Null);
+        let init = pod::init_container(&options.image(), security);
         let inits = at.then(Step::key("initContainers"));
         plan.changes.push(put(&inits, Step::named("stayput"), init));
         let field = format!("{at}.env");

@@ -4,6 +4,7 @@ mod command;
 mod config;
 mod container;
 mod environment;
+mod init;
 mod inspect;
 mod reached;
 mod ready;
@@ -15,6 +16,7 @@ pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub(crate) use init::{Security, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
@@ -71,6 +73,8 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         open_metrics: pod.options.open_metrics,
     });
 
+    let security =
+        Security { pod: &pod.spec["securityContext"], container: &container["securityContext"] };
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
     let mut all = vec![
@@ -78,7 +82,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         put(
             &pod.at.then(Step::key("initContainers")),
             Step::named("stayput"),
-            init_container(&pod.options.image(), &container["securityContext"]),
+            init_container(&pod.options.image(), security),
         ),
         put(&at, Step::key("command"), json!(command)),
     ];
@@ -121,28 +125,6 @@ pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -
         Change::Put { at: at.clone(), child, value: item }
     })
     .collect()
-}
-
-/// Puts the manager's program into a volume of the pod.
-pub(crate) fn init_container(image: &str, engine: &Value) -> Value {
-    let mut security = json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": { "drop": ["ALL"] },
-    });
-    // What PodSecurity asks of every container, if it is not said for the whole pod.
-    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile"] {
-        if !engine[field].is_null() {
-            security[field] = engine[field].clone();
-        }
-    }
-    json!({
-        "name": "stayput",
-        "image": image,
-        "args": ["install", "/shared"],
-        "securityContext": security,
-        "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
-    })
 }
 
 /// The manager's, by the name with which probes and PodMonitors find it.

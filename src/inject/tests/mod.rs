@@ -8,4 +8,5 @@ mod manifests;
 mod patch;
 mod ready;
 mod scalars;
+mod user;
 mod warm;
