@@ -27,7 +27,7 @@ mod tests;
 
 pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
-pub use options::{Options, Source};
+pub use options::{ConfigSource, Options, Source};
 pub use pod::Reached;
 pub use probe::{Authority, Login};
 

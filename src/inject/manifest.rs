@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::edit::{Path, Step, Undo, apply, undo};
+use crate::edit::{Change, Path, Step, Undo, apply, undo};
 use crate::finding::{Finding, Found, Severity};
 use crate::kinds::{self, Plan};
 use crate::options::Options;
@@ -54,11 +54,20 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
                 "Write their content out",
             )]);
         }
+        if let Some(key) = crate::edit::find(&root, object, &Path::default()).and_then(Node::twice)
+        {
+            return Err(vec![Found::error(
+                key,
+                "the key is there twice",
+                "Write it once: a reader takes only one of them",
+            )]);
+        }
         let mut edits = Vec::new();
         let mut after = before.clone();
         // The annotation is made first and written last, so that its own way back is in it.
         for change in std::iter::once(record::write(&[])).chain(changes) {
-            if let Some((text, edit)) = apply(&after, object, &change).map_err(uneditable)? {
+            let edited = apply(&after, object, &change);
+            if let Some((text, edit)) = edited.map_err(|error| uneditable_at(&change, error))? {
                 after = text;
                 record::add(&mut edits, edit);
             }
@@ -193,6 +202,12 @@ fn uneditable(error: String) -> Vec<Found> {
         error,
         "Write the object in plain block style, without anchors and aliases",
     )]
+}
+
+fn uneditable_at(change: &Change, error: String) -> Vec<Found> {
+    let (Change::Put { at, child, .. } | Change::Remove { at, child }) = change;
+    let field = Some(at.then(child.clone()).to_string());
+    uneditable(error).into_iter().map(|found| Found { field: field.clone(), ..found }).collect()
 }
 
 fn unreadable_stream(error: &str) -> Finding {

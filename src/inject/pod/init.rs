@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// The user of the official images.
-const USER: u32 = 1000;
+pub(crate) const USER: u32 = 1000;
 
 /// What is said of the engine's user and rights.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,8 @@ pub(crate) struct Security<'a> {
     pub(crate) pod: &'a Value,
     /// The one of the engine's container.
     pub(crate) container: &'a Value,
+    /// The user of the engine's image.
+    pub(crate) user: u32,
 }
 
 impl<'a> Security<'a> {
@@ -40,7 +42,7 @@ pub(crate) fn init_container(image: &str, engine: Security<'_>) -> Value {
         }
     }
     if engine.needs_user() {
-        security["runAsUser"] = json!(USER);
+        security["runAsUser"] = json!(engine.user);
     }
     json!({
         "name": "stayput",

@@ -110,6 +110,20 @@ fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     let found = inject(&text, &Options::default()).unwrap_err();
     assert!(found[0].message.contains("cannot be edited"), "{found:#?}");
     assert!(found[0].remedy.contains("without anchors"), "{found:#?}");
+    let field = found[0].field.as_deref().unwrap();
+    assert!(field.contains("containers[name=opensearch].volumeMounts["), "{field}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_named() {
+    let text = manifest("hand-written.yaml");
+    let twice = text.replace("          args:", "          env: []\n          args:");
+    let found = inject(&twice, &Options::default()).unwrap_err();
+    let field = found[0].field.as_deref();
+    assert_eq!(field, Some("spec.template.spec.containers[0].env"), "{found:#?}");
+    assert_eq!(found[0].message, "the key is there twice");
+    let other = text.replace("kind: Service", "kind: Service\nkind: Service");
+    assert!(inject(&other, &Options::default()).is_ok());
 }
 
 #[test]
@@ -142,7 +156,7 @@ fn options_go_before_what_is_found() {
         command: vec!["/start".to_owned(), "a b".to_owned()],
         cluster: Some("other".to_owned()),
         ready: Some("tcp://127.0.0.1:1".to_owned()),
-        config: Some(crate::Source::parse("configmap/mine").unwrap()),
+        config: Some(crate::ConfigSource::parse("configmap/mine").unwrap()),
         ..Options::default()
     };
     let outcome = inject(&text, &options).unwrap();
@@ -154,5 +168,7 @@ fn options_go_before_what_is_found() {
     }
     let elsewhere = Options { container: Some("none".to_owned()), ..Options::default() };
     assert_eq!(inject(&text, &elsewhere).unwrap().text, text);
-    assert!(crate::Source::parse("mine").is_err());
+    for text in ["mine", "configmap/mine=", "configmap/mine=config", "configmap/mine=/"] {
+        assert!(crate::ConfigSource::parse(text).is_err(), "{text}");
+    }
 }

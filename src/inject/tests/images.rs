@@ -21,7 +21,9 @@ fn official_images_and_mirrors_of_them_are_known() {
             Some("opensearch"),
         ),
         ("opensearchproject/opensearch-dashboards:2.19.3", None),
-        ("bitnami/opensearch:2.19.3", None),
+        ("docker.io/bitnami/opensearch:2.19.3-debian-12-r1", Some("opensearch")),
+        ("bitnamilegacy/elasticsearch:8.18.0", Some("elasticsearch")),
+        ("bitnami/elasticsearch:7.10.2", None),
         ("notopensearchproject/opensearch:2.19.3", None),
         ("example/opensearch:2.19.3", None),
     ] {

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::runbook;
 use stayput_api::Span;
-use stayput_inject::{Authority, Login, Options, Source};
+use stayput_inject::{Authority, ConfigSource, Login, Options};
 use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
@@ -202,10 +202,11 @@ pub(super) struct InjectArgs {
     /// /KEY behind it [default: for ECK its own]
     #[arg(long, value_name = "SOURCE", value_parser = Authority::parse)]
     ready_ca: Option<Authority>,
-    /// Where the engine's config files come from, secret/NAME or configmap/NAME [default: what is
-    /// mounted at the engine's yml]
-    #[arg(long, value_name = "SOURCE", value_parser = Source::parse)]
-    config: Option<Source>,
+    /// Where the engine's config files come from, secret/NAME or configmap/NAME; with =/DIRECTORY behind it
+    /// where it is not known of the image where the engine reads them [default: what is mounted at the
+    /// engine's yml]
+    #[arg(long, value_name = "SOURCE", value_parser = ConfigSource::parse)]
+    config: Option<ConfigSource>,
     /// Before its first start, each pod of OpenSearch keeps the engine's classes in an archive, so that
     /// its engine starts faster: the pod itself starts later, each restart in place ends earlier
     #[arg(long)]
