@@ -53,7 +53,7 @@ const BITNAMI_OPENSEARCH: Engine = Engine {
 
 /// Where an image is published, and from which major version on its entrypoint is the one above. A
 /// mirror keeps the end of the name.
-const IMAGES: [(&str, u32, Engine); 8] = [
+const IMAGES: [(&str, u32, Engine); 10] = [
     ("elasticsearch/elasticsearch", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-oss", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-wolfi", 8, ELASTICSEARCH),
@@ -62,6 +62,8 @@ const IMAGES: [(&str, u32, Engine); 8] = [
     ("bitnamilegacy/elasticsearch", 8, BITNAMI_ELASTICSEARCH),
     ("bitnami/opensearch", 1, BITNAMI_OPENSEARCH),
     ("bitnamilegacy/opensearch", 1, BITNAMI_OPENSEARCH),
+    ("stayput/elasticsearch", 6, ELASTICSEARCH),
+    ("stayput/opensearch", 1, OPENSEARCH),
 ];
 
 impl Engine {
@@ -83,6 +85,12 @@ impl Engine {
             is_it && major.is_none_or(|major| major >= *since)
         })?;
         Some(*engine)
+    }
+
+    /// Whether an image starts the manager by itself: those of our Dockerfiles.
+    pub(crate) fn is_behind_manager(image: &str) -> bool {
+        let mut parts = split(image).0.rsplit('/');
+        parts.next().is_some() && parts.next() == Some("stayput") && Self::of_image(image).is_some()
     }
 
     /// Whether its server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
+pub mod check;
 mod edit;
 mod engine;
 mod finding;

@@ -172,3 +172,68 @@ fn options_go_before_what_is_found() {
         assert!(crate::ConfigSource::parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn an_engine_that_is_not_changed_is_named() {
+    let text = manifest("hand-written.yaml");
+    let deployment = text.replace("kind: StatefulSet", "kind: Deployment");
+    let outcome = inject(&deployment, &Options::default()).unwrap();
+    assert_eq!((outcome.text, outcome.changed), (deployment, vec![]));
+    let [note] = &outcome.notes[..] else { panic!("{:#?}", outcome.notes) };
+    assert!(note.message.contains("a Deployment is not changed"), "{note}");
+    let own = text.replace("opensearchproject/opensearch", "example/search");
+    let own = own.replace("- name: opensearch\n", "- name: search\n");
+    let foo = Options { container: Some("foo".to_owned()), ..Options::default() };
+    for (text, options, message) in [
+        (&own, &Options::default(), "no container has an image that is known"),
+        (&text, &foo, "it has no container foo"),
+    ] {
+        let outcome = inject(text, options).unwrap();
+        let [finding] = &outcome.without_engine[..] else { panic!("{outcome:#?}") };
+        assert_eq!(finding.object.as_deref(), Some("StatefulSet/logs"));
+        assert!(finding.message.contains(message), "{finding}");
+        assert!(finding.remedy.contains("--container NAME"), "{finding}");
+    }
+}
+
+#[test]
+fn an_object_without_a_name_needs_that_of_its_cluster() {
+    let text = manifest("hand-written.yaml").replace("  name: logs\n", "  generateName: logs-\n");
+    let found = inject(&text, &Options::default()).unwrap_err();
+    assert_eq!(found[0].field.as_deref(), Some("metadata.name"), "{found:#?}");
+    let options = Options { cluster: Some("logs".to_owned()), ..Options::default() };
+    assert!(inject(&text, &options).unwrap().text.contains("logs-manager-tls"));
+}
+
+#[test]
+fn options_are_checked() {
+    use crate::check::{cluster, image, ready};
+    for text in ["logs", "a-1.b"] {
+        assert!(cluster(text).is_ok(), "{text}");
+    }
+    for text in ["", "Foo_Bar", "-a", "a.", "a b"] {
+        assert!(cluster(text).is_err(), "{text}");
+    }
+    for text in ["a", "r.example:5000/a/b:1", "a@sha256:00", "[::1]:5000/a"] {
+        assert!(image(text).is_ok(), "{text}");
+    }
+    for text in ["", "a b", "a:", "/a", "-a", "a\n"] {
+        assert!(image(text).is_err(), "{text}");
+    }
+    for text in ["tcp://127.0.0.1:1", "http://[::1]:9200/x?y", "https://logs", "http://[::1]/"] {
+        assert!(ready(text).is_ok(), "{text}");
+    }
+    for text in [
+        "foo",
+        "",
+        "tcp://a",
+        "tcp://a:1/x",
+        "http://",
+        "ftp://a:1",
+        "http://a:0",
+        "http://u:p@a",
+        "http://a b",
+    ] {
+        assert!(ready(text).is_err(), "{text}");
+    }
+}
