@@ -8,5 +8,7 @@
 #   tar -c -C target/x86_64-unknown-linux-gnu/dist stayput -C "$PWD/docker" manager.Dockerfile |
 #       docker build -f manager.Dockerfile -t stayput/manager:0.1.0 -
 FROM scratch
+# No USER: what root has installed, `stayput upgrade` accepts whatever user the engine has. Where pods may
+# not run as root, the manifest gives the init container a user.
 COPY stayput /stayput
 ENTRYPOINT ["/stayput"]

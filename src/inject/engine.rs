@@ -1,4 +1,4 @@
-//! The official images: how their engine is started, and where it reads its config.
+//! The images that are known: how their engine is started, and where it reads its config.
 
 /// What is known of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub(crate) struct Engine {
     /// The image's default arguments.
     pub(crate) arguments: &'static str,
     pub(crate) config: &'static str,
+    /// The user that the image runs as.
+    pub(crate) user: u32,
 }
 
 /// From elasticsearch/Dockerfile in github.com/elastic/dockerfiles: since 6.0 the entrypoint is
@@ -19,6 +21,7 @@ const ELASTICSEARCH: Engine = Engine {
     entrypoint: "/usr/local/bin/docker-entrypoint.sh",
     arguments: "eswrapper",
     config: "/usr/share/elasticsearch/config",
+    user: 1000,
 };
 
 /// From docker/release/dockerfiles in github.com/opensearch-project/opensearch-build, all versions.
@@ -27,19 +30,44 @@ const OPENSEARCH: Engine = Engine {
     entrypoint: "./opensearch-docker-entrypoint.sh",
     arguments: "opensearch",
     config: "/usr/share/opensearch/config",
+    user: 1000,
+};
+
+/// From bitnami/elasticsearch and bitnami/opensearch in github.com/bitnami/containers: the Dockerfile, and
+/// `…-env.sh` with the directories.
+const BITNAMI_ELASTICSEARCH: Engine = Engine {
+    name: "elasticsearch",
+    entrypoint: "/opt/bitnami/scripts/elasticsearch/entrypoint.sh",
+    arguments: "/opt/bitnami/scripts/elasticsearch/run.sh",
+    config: "/opt/bitnami/elasticsearch/config",
+    user: 1001,
+};
+
+const BITNAMI_OPENSEARCH: Engine = Engine {
+    name: "opensearch",
+    entrypoint: "/opt/bitnami/scripts/opensearch/entrypoint.sh",
+    arguments: "/opt/bitnami/scripts/opensearch/run.sh",
+    config: "/opt/bitnami/opensearch/config",
+    user: 1001,
 };
 
 /// Where an image is published, and from which major version on its entrypoint is the one above. A
 /// mirror keeps the end of the name.
-const IMAGES: [(&str, u32, Engine); 4] = [
+const IMAGES: [(&str, u32, Engine); 10] = [
     ("elasticsearch/elasticsearch", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-oss", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-wolfi", 8, ELASTICSEARCH),
     ("opensearchproject/opensearch", 1, OPENSEARCH),
+    ("bitnami/elasticsearch", 8, BITNAMI_ELASTICSEARCH),
+    ("bitnamilegacy/elasticsearch", 8, BITNAMI_ELASTICSEARCH),
+    ("bitnami/opensearch", 1, BITNAMI_OPENSEARCH),
+    ("bitnamilegacy/opensearch", 1, BITNAMI_OPENSEARCH),
+    ("stayput/elasticsearch", 6, ELASTICSEARCH),
+    ("stayput/opensearch", 1, OPENSEARCH),
 ];
 
 impl Engine {
-    /// The engine of an official image, or of a mirror of it.
+    /// The engine of an image that is known, or of a mirror of it.
     pub(crate) fn of_image(image: &str) -> Option<Self> {
         let (repository, tag) = split(image);
         // The short name on Docker Hub is the same image of Elastic.
@@ -57,6 +85,12 @@ impl Engine {
             is_it && major.is_none_or(|major| major >= *since)
         })?;
         Some(*engine)
+    }
+
+    /// Whether an image starts the manager by itself: those of our Dockerfiles.
+    pub(crate) fn is_behind_manager(image: &str) -> bool {
+        let mut parts = split(image).0.rsplit('/');
+        parts.next().is_some() && parts.next() == Some("stayput") && Self::of_image(image).is_some()
     }
 
     /// Whether its server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.

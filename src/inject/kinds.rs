@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::edit::Change;
 use crate::finding::Found;
 use crate::options::Options;
+use crate::pod;
 
 /// What is to be done with an object.
 #[derive(Debug, Default)]
@@ -22,16 +23,24 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
     let group = object["apiVersion"].as_str()?.split('/').next()?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let cluster = options.cluster.as_deref().unwrap_or(name);
-    match (group, object["kind"].as_str()?) {
-        ("apps", "StatefulSet") => stateful_set::plan(object, cluster, options),
+    let mut plan = match (group, object["kind"].as_str()?) {
+        ("apps", "StatefulSet") => stateful_set::plan(object, cluster, options)?,
         ("elasticsearch.k8s.elastic.co", "Elasticsearch") => {
-            Some(without_warm(eck::plan(object, cluster, options), options))
+            without_warm(eck::plan(object, cluster, options), options)
         }
         ("opensearch.opster.io" | "opensearch.org", "OpenSearchCluster") => {
-            Some(without_warm(opensearch_cluster::plan(object, cluster, options), options))
+            without_warm(opensearch_cluster::plan(object, cluster, options), options)
         }
-        _ => None,
+        _ => return None,
+    };
+    if cluster.is_empty() {
+        plan.found.push(Found::error(
+            "metadata.name",
+            "without a name it is not known which Secret has the managers' certificate",
+            "Give the object a name, or the cluster: --cluster NAME",
+        ));
     }
+    Some(plan)
 }
 
 /// Operators make their pods themselves.
@@ -44,4 +53,47 @@ fn without_warm(mut plan: Plan, options: &Options) -> Plan {
         ));
     }
     plan
+}
+
+/// Why there is no plan for an object that runs pods.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    /// It has an engine, and is of a kind that is not changed.
+    Kind(Found),
+    /// It is of a kind that is changed, and no container is known as the engine's.
+    Container(Found),
+}
+
+/// Why there is no plan for an object; nothing if that is no surprise.
+pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
+    let kind = object["kind"].as_str()?;
+    let (field, spec) = match kind {
+        "Pod" => ("spec.containers", &object["spec"]),
+        _ => ("spec.template.spec.containers", &object["spec"]["template"]["spec"]),
+    };
+    let wanted = options.container.as_deref();
+    match kind {
+        "StatefulSet" => {
+            let message = match wanted {
+                Some(name) => format!("it has no container {name}"),
+                None => {
+                    "no container has an image that is known, or the name elasticsearch or opensearch"
+                        .to_owned()
+                }
+            };
+            let remedy = "If one is an engine, name it: --container NAME";
+            Some(Passed::Container(Found::note(field, message, remedy)))
+        }
+        "Deployment" | "DaemonSet" | "ReplicaSet" | "Pod" => {
+            let container = pod::find_container(spec, wanted)?;
+            (!pod::has_manager(container)).then(|| {
+                Passed::Kind(Found::note(
+                    field,
+                    format!("it has an engine, and a {kind} is not changed"),
+                    "Run the engine in a StatefulSet",
+                ))
+            })
+        }
+        _ => None,
+    }
 }

@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
+pub mod check;
 mod edit;
 mod engine;
 mod finding;
@@ -27,7 +28,7 @@ mod tests;
 
 pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
-pub use options::{Options, Source};
+pub use options::{ConfigSource, Options, Source};
 pub use pod::Reached;
 pub use probe::{Authority, Login};
 

@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use crate::edit::{Path, Step, Undo, apply, undo};
+use crate::edit::{Change, Path, Step, Undo, apply, undo};
 use crate::finding::{Finding, Found, Severity};
-use crate::kinds::{self, Plan};
+use crate::kinds::{self, Passed, Plan};
 use crate::options::Options;
 use crate::record;
 use crate::yaml::{Document, Node, documents, one};
 
 /// The manifests afterwards.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The whole text.
     pub text: String,
@@ -18,6 +18,8 @@ pub struct Outcome {
     pub changed: Vec<Changed>,
     /// What should be known.
     pub notes: Vec<Finding>,
+    /// StatefulSets in which no engine was found, and why.
+    pub without_engine: Vec<Finding>,
 }
 
 /// An object that was changed.
@@ -41,7 +43,13 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
         let before = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
         let value = value(&before, object)?;
         let Some(Plan { changes, found }) = kinds::plan(&value, options) else {
-            return Ok(Edited { text: before, edits: Vec::new(), found: Vec::new() });
+            let mut edited = Edited { text: before, ..Edited::default() };
+            match kinds::passed(&value, options) {
+                Some(Passed::Kind(found)) => edited.found.push(found),
+                Some(Passed::Container(found)) => edited.without_engine = Some(found),
+                None => {}
+            }
+            return Ok(edited);
         };
         if found.iter().any(|found| found.severity == Severity::Error) {
             return Err(found);
@@ -54,11 +62,20 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
                 "Write their content out",
             )]);
         }
+        if let Some(key) = crate::edit::find(&root, object, &Path::default()).and_then(Node::twice)
+        {
+            return Err(vec![Found::error(
+                key,
+                "the key is there twice",
+                "Write it once: a reader takes only one of them",
+            )]);
+        }
         let mut edits = Vec::new();
         let mut after = before.clone();
         // The annotation is made first and written last, so that its own way back is in it.
         for change in std::iter::once(record::write(&[])).chain(changes) {
-            if let Some((text, edit)) = apply(&after, object, &change).map_err(uneditable)? {
+            let edited = apply(&after, object, &change);
+            if let Some((text, edit)) = edited.map_err(|error| uneditable_at(&change, error))? {
                 after = text;
                 record::add(&mut edits, edit);
             }
@@ -71,7 +88,7 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
         if take_back(&after, object)?.as_ref() != Some(&before) {
             return Err(uneditable("uninject would not give back the same bytes".to_owned()));
         }
-        Ok(Edited { text: after, edits, found })
+        Ok(Edited { text: after, edits, found, without_engine: None })
     })
 }
 
@@ -83,15 +100,17 @@ pub fn uninject(text: &str) -> Result<Outcome, Vec<Finding>> {
     each(text, |text, object| {
         let edits = edits(text, object)?.unwrap_or_default();
         let text = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
-        Ok(Edited { text, edits, found: Vec::new() })
+        Ok(Edited { text, edits, ..Edited::default() })
     })
 }
 
 /// An object's document afterwards.
+#[derive(Default)]
 struct Edited {
     text: String,
     edits: Vec<Undo>,
     found: Vec<Found>,
+    without_engine: Option<Found>,
 }
 
 /// Goes through all objects. The function is given the document's text and where the object is in it.
@@ -100,7 +119,7 @@ fn each(
     edit: impl Fn(&str, &Path) -> Result<Edited, Vec<Found>>,
 ) -> Result<Outcome, Vec<Finding>> {
     let documents = documents(text).map_err(|error| vec![unreadable_stream(&error)])?;
-    let mut outcome = Outcome { text: String::new(), changed: Vec::new(), notes: Vec::new() };
+    let mut outcome = Outcome::default();
     let mut findings = Vec::new();
     for (index, Document { text: range, root }) in documents.into_iter().enumerate() {
         let mut document = text[range].to_owned();
@@ -117,6 +136,7 @@ fn each(
             match edit(&document, &at) {
                 Ok(edited) => {
                     findings.extend(edited.found.into_iter().map(finding));
+                    outcome.without_engine.extend(edited.without_engine.map(finding));
                     if !edited.edits.is_empty() {
                         let edits = edited.edits.iter().map(ToString::to_string).collect();
                         let object = name.clone();
@@ -193,6 +213,12 @@ fn uneditable(error: String) -> Vec<Found> {
         error,
         "Write the object in plain block style, without anchors and aliases",
     )]
+}
+
+fn uneditable_at(change: &Change, error: String) -> Vec<Found> {
+    let (Change::Put { at, child, .. } | Change::Remove { at, child }) = change;
+    let field = Some(at.then(child.clone()).to_string());
+    uneditable(error).into_iter().map(|found| Found { field: field.clone(), ..found }).collect()
 }
 
 fn unreadable_stream(error: &str) -> Finding {

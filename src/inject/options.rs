@@ -22,7 +22,7 @@ pub struct Options {
     /// The CA of the engine that it asks.
     pub ready_ca: Option<Authority>,
     /// Where the engine's config files come from.
-    pub config: Option<Source>,
+    pub config: Option<ConfigSource>,
     /// Whether an archive of the engine's classes is made in each pod before its first start.
     pub warm: bool,
     /// Whether the manager serves its metrics without credentials.
@@ -33,6 +33,34 @@ impl Options {
     pub(crate) fn image(&self) -> String {
         let default = || format!("stayput/manager:{}", env!("CARGO_PKG_VERSION"));
         self.image.clone().unwrap_or_else(default)
+    }
+}
+
+/// Where the engine's config files come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigSource {
+    /// What has them.
+    pub source: Source,
+    /// Where the engine reads them; none if that is known of its image.
+    pub directory: Option<String>,
+}
+
+impl ConfigSource {
+    /// Reads `secret/NAME` or `configmap/NAME`, or these with `=/DIRECTORY`.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (source, directory) = match text.split_once('=') {
+            Some((source, directory)) => (source, Some(directory.trim_end_matches('/'))),
+            None => (text, None),
+        };
+        if directory.is_some_and(|path| path.len() < 2 || !path.starts_with('/')) {
+            return Err(
+                "write the directory from the root on: configmap/NAME=/DIRECTORY".to_owned()
+            );
+        }
+        Ok(Self { source: Source::parse(source)?, directory: directory.map(str::to_owned) })
     }
 }
 

@@ -16,7 +16,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -123,9 +123,16 @@ fn node_set(
         return;
     }
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let init = pod::init_container(&options.image(), &Value::Null);
+    let security = Security {
+        pod: &spec["securityContext"],
+        container: &container["securityContext"],
+        user: pod::USER,
+    };
+    let init = pod::init_container(&options.image(), security);
+    let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
+    plan.found.extend(pod::port_clash(&place, container));
     let changes = &mut plan.changes;
-    changes.push(put(&at.then(Step::key("initContainers")), Step::named("stayput"), init));
+    changes.extend(init);
     if found.is_none() {
         changes.push(put(
             &at.then(Step::key("containers")),
@@ -150,14 +157,13 @@ fn node_set(
         grace: None,
         open_metrics: options.open_metrics,
     });
-    let add = |at: &Path, list: &str, field: &str, there: &Value, wanted: Vec<Value>| {
-        pod::added(&at.then(Step::key(list)), field, &there[list], wanted)
-    };
-    changes.extend(add(&place, "env", "name", container, variables));
-    changes.extend(add(&place, "ports", "name", container, pod::ports()));
+    let env = place.then(Step::key("env"));
+    changes.extend(pod::added(&env, "name", &container["env"], variables));
+    let found = &mut plan.found;
+    changes.extend(pod::ours(&place, "ports", container, pod::ports(), found));
     let mounts = pod::volume_mounts(false, &ready);
-    changes.extend(add(&place, "volumeMounts", "mountPath", container, mounts));
-    changes.extend(add(at, "volumes", "name", spec, pod::volumes(cluster, None, &ready)));
+    changes.extend(pod::ours(&place, "volumeMounts", container, mounts, found));
+    changes.extend(pod::ours(at, "volumes", spec, pod::volumes(cluster, None, &ready), found));
     if !container["args"].is_null() {
         changes.push(Change::Remove { at: place, child: Step::key("args") });
     }

@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
 
 /// What the operator starts by itself.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -46,19 +46,23 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
     plan.changes.push(put(&general, Step::key("command"), command));
-    let there = &object["spec"]["general"]["additionalVolumes"];
-    let volumes = general.then(Step::key("additionalVolumes"));
-    plan.changes.extend(pod::added(&volumes, "name", there, additional_volumes(cluster, options)));
+    let volumes = additional_volumes(cluster, options);
+    let there = &object["spec"]["general"];
+    plan.changes.extend(pod::ours(&general, "additionalVolumes", there, volumes, &mut plan.found));
     let asks_the_manager =
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
     let port = object["spec"]["general"]["httpPort"].as_u64();
     let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
+    let security = Security {
+        pod: &object["spec"]["general"]["podSecurityContext"],
+        container: &object["spec"]["general"]["securityContext"],
+        user: pod::USER,
+    };
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
-        let init = pod::init_container(&options.image(), &Value::Null);
-        let inits = at.then(Step::key("initContainers"));
-        plan.changes.push(put(&inits, Step::named("stayput"), init));
+        let init = pod::init_container(&options.image(), security);
+        plan.changes.extend(pod::ours(&at, "initContainers", pool, vec![init], &mut plan.found));
         let field = format!("{at}.env");
         let reached = Reached { port, ..pod::reached(pool) };
         let asked = Asked { container: pool, field: &field, reached, host_network: false };

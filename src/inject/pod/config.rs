@@ -13,7 +13,7 @@ pub(crate) struct Config {
     /// Its volume, without a name.
     pub(crate) volume: Value,
     /// Where it is copied to.
-    pub(crate) stage: &'static str,
+    pub(crate) stage: String,
     /// Mounts that it stands for, by their path.
     pub(crate) replaced: Vec<String>,
 }
@@ -26,67 +26,111 @@ pub(super) fn find(
     found: &mut Vec<Found>,
 ) -> Option<Config> {
     let field = format!("{at}.volumeMounts");
-    let Some(engine) = engine else {
+    let chosen = pod.options.config.as_ref();
+    let given = chosen.and_then(|chosen| chosen.directory.clone());
+    let Some(directory) = given.clone().or_else(|| engine.map(|engine| engine.config.to_owned()))
+    else {
         found.push(Found::note(
             field,
             "it is not known which engine this is, so its config is not watched",
-            "Use an official image, or name the container elasticsearch or opensearch",
+            "Give its config with the directory where it reads it: --config configmap/NAME=/DIRECTORY",
         ));
         return None;
     };
     let mounts = mounts(container);
-    let whole = mounts.iter().find(|mount| mount.path == engine.config && mount.file.is_none());
+    let whole = mounts.iter().find(|mount| mount.path == directory && mount.file.is_none());
     if let Some(volume) = whole.and_then(|mount| volume(pod.spec, &mount.volume)) {
         found.push(Found::error(
             field,
-            format!(
-                "{} is a mount of {}, which the engine cannot write to",
-                engine.config, volume.1
-            ),
+            format!("{directory} is a mount of {}, which the engine cannot write to", volume.1),
             "Mount its files one by one (subPath), or leave the mount out and give --config",
         ));
         return None;
     }
-    let yml = format!("{}/{}.yml", engine.config, engine.name);
-    let main = mounts.iter().find(|mount| mount.path == yml);
+    let yml = engine.map(|engine| format!("{directory}/{}.yml", engine.name));
+    let main = mounts.iter().find(|mount| Some(&mount.path) == yml.as_ref());
+    let image = container["image"].as_str().unwrap_or_default();
+    let is_known = given.is_some() || main.is_some() || Engine::of_image(image).is_some();
     let from_mounts = main.and_then(|main| volume(pod.spec, &main.volume));
-    let source = match (&pod.options.config, from_mounts) {
-        (Some(chosen), _) => chosen.volume(),
+    let source = match (chosen, from_mounts) {
+        (Some(_), _) if !is_known => {
+            found.push(Found::error(
+                format!("{at}.image"),
+                format!("it is not known where the image {image} reads its config"),
+                "Give the directory: --config configmap/NAME=/DIRECTORY",
+            ));
+            return None;
+        }
+        (Some(chosen), _) => chosen.source.volume(),
         (None, Some((source, _))) => source,
         (None, None) => {
+            let yml = yml.unwrap_or_default();
+            let what = match main {
+                Some(_) => format!("what is mounted at {yml} is no Secret or ConfigMap"),
+                None => format!("no Secret or ConfigMap is mounted at {yml}"),
+            };
+            let directory = if is_known { "" } else { "=/DIRECTORY" };
             found.push(Found::note(
                 field,
-                format!("no Secret or ConfigMap is mounted at {yml}, so the config is not watched"),
-                "If there is one, name it: --config secret/NAME or --config configmap/NAME",
+                format!("{what}, so the config is not watched"),
+                format!(
+                    "If there is one, name it: --config secret/NAME{directory} or --config configmap/NAME{directory}"
+                ),
             ));
             return None;
         }
     };
-    let replaced = replaced(&mounts, main, &engine, at, found);
-    others(pod.spec, &mounts, &replaced, &engine, at, found);
-    Some(Config { volume: source, stage: engine.config, replaced })
+    if container["securityContext"]["readOnlyRootFilesystem"] == true
+        && !is_writable(pod.spec, &mounts, &directory)
+    {
+        found.push(Found::error(
+            format!("{at}.securityContext.readOnlyRootFilesystem"),
+            format!("the config is to be copied to {directory}, which cannot be written to"),
+            format!(
+                "Mount an emptyDir at {directory}, into which an init container copies the image's own files, \
+                 or leave out readOnlyRootFilesystem"
+            ),
+        ));
+    }
+    let replaced = replaced(&mounts, main, &directory, at, found);
+    others(pod.spec, &mounts, &replaced, &directory, at, found);
+    Some(Config { volume: source, stage: directory, replaced })
+}
+
+/// Whether the directory is on a volume that can be written to.
+pub(super) fn is_on_volume(spec: &Value, container: &Value, directory: &str) -> bool {
+    is_writable(spec, &mounts(container), directory)
+}
+
+fn is_writable(spec: &Value, mounts: &[Mount], directory: &str) -> bool {
+    mounts.iter().any(|mount| {
+        let is_above = directory
+            .strip_prefix(mount.path.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        is_above && !mount.is_read_only && volume(spec, &mount.volume).is_none()
+    })
 }
 
 /// The mounts of single files of the volume with the yml: the whole volume is copied instead.
 fn replaced(
     mounts: &[Mount],
     main: Option<&Mount>,
-    engine: &Engine,
+    directory: &str,
     at: &Path,
     found: &mut Vec<Found>,
 ) -> Vec<String> {
     let Some(main) = main else { return Vec::new() };
     let mut paths = Vec::new();
     for mount in mounts.iter().filter(|mount| mount.volume == main.volume) {
-        let Some(name) = mount.name_in(engine.config) else { continue };
+        let Some(name) = mount.name_in(directory) else { continue };
         if mount.file.as_deref() != Some(name) {
             found.push(Found::error(
-                format!("{at}.volumeMounts[mountPath={}].subPath", mount.path),
+                format!("{at}.volumeMounts[mountPath={}].subPath", mount.written),
                 format!("the file has another name there than {name}; it is copied under its own"),
                 format!("Rename it to {name} in its Secret or ConfigMap"),
             ));
         }
-        paths.push(mount.path.clone());
+        paths.push(mount.written.clone());
     }
     paths
 }
@@ -96,11 +140,11 @@ fn others(
     spec: &Value,
     mounts: &[Mount],
     replaced: &[String],
-    engine: &Engine,
+    directory: &str,
     at: &Path,
     found: &mut Vec<Found>,
 ) {
-    for path in below(spec, mounts, engine.config).filter(|path| !replaced.contains(path)) {
+    for path in below(spec, mounts, directory).filter(|path| !replaced.contains(path)) {
         found.push(Found::note(
             format!("{at}.volumeMounts[mountPath={path}]"),
             "it stays mounted by subPath: a change of it does not arrive in a living pod",
@@ -123,14 +167,14 @@ fn below<'a>(
     let files = mounts.iter().filter(move |mount| mount.path.starts_with(&below));
     files
         .filter(|mount| mount.file.is_some() && volume(spec, &mount.volume).is_some())
-        .map(|mount| mount.path.clone())
+        .map(|mount| mount.written.clone())
 }
 
 fn mounts(container: &Value) -> Vec<Mount> {
     container["volumeMounts"].as_array().into_iter().flatten().map(Mount::of).collect()
 }
 
-/// A volume that is a Secret or a ConfigMap: its source, and in words.
+/// A volume that is a Secret or a ConfigMap, or several of them in one: its source, and in words.
 fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
     let all = spec["volumes"].as_array()?;
     let mut volume = all.iter().find(|volume| volume["name"].as_str() == Some(name))?.clone();
@@ -138,26 +182,43 @@ fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
         match (volume["secret"]["secretName"].as_str(), volume["configMap"]["name"].as_str()) {
             (Some(secret), _) => format!("the Secret {secret}"),
             (None, Some(map)) => format!("the ConfigMap {map}"),
+            (None, None) if is_projected_config(&volume) => format!("the projected volume {name}"),
             (None, None) => return None,
         };
     volume.as_object_mut()?.remove("name");
     Some((volume, words))
 }
 
+/// A token among them would change all the time.
+fn is_projected_config(volume: &Value) -> bool {
+    let sources = volume["projected"]["sources"].as_array();
+    sources.is_some_and(|sources| {
+        sources.iter().all(|source| source["secret"].is_object() || source["configMap"].is_object())
+    })
+}
+
 struct Mount {
     volume: String,
+    /// Without a slash at its end or two in a row.
     path: String,
+    /// As it is in the manifest.
+    written: String,
     /// Its `subPath`.
     file: Option<String>,
+    is_read_only: bool,
 }
 
 impl Mount {
     fn of(mount: &Value) -> Self {
         let text = |field: &str| mount[field].as_str().map(str::to_owned);
+        let written = text("mountPath").unwrap_or_default();
+        let parts = written.split('/').filter(|part| !part.is_empty());
         Self {
             volume: text("name").unwrap_or_default(),
-            path: text("mountPath").unwrap_or_default(),
+            path: parts.map(|part| format!("/{part}")).collect(),
+            written,
             file: text("subPath"),
+            is_read_only: mount["readOnly"] == true,
         }
     }
 

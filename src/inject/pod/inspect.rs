@@ -25,7 +25,8 @@ pub fn entrypoint(container: &Value) -> Entrypoint {
     let Some(first) = command.first() else {
         let image = container["image"].as_str().unwrap_or_default();
         // An image that is not known may have the manager as its entrypoint.
-        return match Engine::of_image(image).is_some() && !arguments.iter().any(is_manager) {
+        let is_engine = Engine::of_image(image).is_some() && !Engine::is_behind_manager(image);
+        return match is_engine && !arguments.iter().any(is_manager) {
             true => Entrypoint::Engine,
             false => Entrypoint::Manager,
         };

@@ -1,9 +1,11 @@
 //! The manager in a pod template.
 
+mod added;
 mod command;
 mod config;
 mod container;
 mod environment;
+mod init;
 mod inspect;
 mod reached;
 mod ready;
@@ -11,10 +13,12 @@ mod warm;
 
 use serde_json::{Value, json};
 
+pub(crate) use added::{added, ours, port_clash};
 pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub(crate) use init::{Security, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
@@ -65,41 +69,43 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
     let variables = environment(&Environment {
         config: config.as_ref().map(|_| "/stayput-config"),
-        stage: config.as_ref().map(|config| config.stage),
+        stage: config.as_ref().map(|config| config.stage.as_str()),
         ready: &ready,
         grace: Some(grace),
         open_metrics: pod.options.open_metrics,
     });
 
+    let security = Security {
+        pod: &pod.spec["securityContext"],
+        container: &container["securityContext"],
+        user: engine.map_or(USER, |engine| engine.user),
+    };
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
-    let mut all = vec![
-        put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace)),
-        put(
-            &pod.at.then(Step::key("initContainers")),
-            Step::named("stayput"),
-            init_container(&pod.options.image(), &container["securityContext"]),
-        ),
-        put(&at, Step::key("command"), json!(command)),
-    ];
+    let mut all = vec![put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
+    let init = vec![init_container(&pod.options.image(), security)];
+    all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
+    all.push(put(&at, Step::key("command"), json!(command)));
     let env = at.then(Step::key("env"));
     all.extend(added(&env, "name", &container["env"], variables));
-    all.extend(added(&at.then(Step::key("ports")), "name", &container["ports"], ports()));
+    all.extend(ours(&at, "ports", container, ports(), &mut found));
+    found.extend(port_clash(&at, container));
     all.extend([
         put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
         put(&at, Step::key("readinessProbe"), readiness()),
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
     let wanted = volume_mounts(config.is_some(), &ready);
-    all.extend(added(&mounts, "mountPath", &container["volumeMounts"], wanted));
+    all.extend(ours(&at, "volumeMounts", container, wanted, &mut found));
     let wanted = volumes(pod.cluster, config.as_ref(), &ready);
-    all.extend(added(&pod.at.then(Step::key("volumes")), "name", &pod.spec["volumes"], wanted));
+    all.extend(ours(pod.at, "volumes", pod.spec, wanted, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
         all.push(remove(&mounts, Step::item("mountPath", path)));
     }
     if pod.options.warm {
-        match warm::changes(pod, &at, container, command.get(3..).unwrap_or_default()) {
+        let command = command.get(3..).unwrap_or_default();
+        match warm::changes(pod, &at, container, command, &mut found) {
             Ok(changes) => all.extend(changes),
             Err(error) => found.push(error),
         }
@@ -111,43 +117,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     (all, found)
 }
 
-/// What is added to a list. An item that is there already stays as it is.
-pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -> Vec<Change> {
-    let name = |item: &Value| item[field].as_str().unwrap_or_default().to_owned();
-    let there: Vec<String> = there.as_array().into_iter().flatten().map(name).collect();
-    let new = wanted.into_iter().filter(|item| !there.contains(&name(item)));
-    new.map(|item| {
-        let child = Step::item(field, &name(&item));
-        Change::Put { at: at.clone(), child, value: item }
-    })
-    .collect()
-}
-
-/// Puts the manager's program into a volume of the pod.
-pub(crate) fn init_container(image: &str, engine: &Value) -> Value {
-    let mut security = json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": { "drop": ["ALL"] },
-    });
-    // What PodSecurity asks of every container, if it is not said for the whole pod.
-    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile"] {
-        if !engine[field].is_null() {
-            security[field] = engine[field].clone();
-        }
-    }
-    json!({
-        "name": "stayput",
-        "image": image,
-        "args": ["install", "/shared"],
-        "securityContext": security,
-        "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
-    })
-}
-
 /// The manager's, by the name with which probes and PodMonitors find it.
 pub(crate) fn ports() -> Vec<Value> {
-    vec![json!({ "name": "stayput", "containerPort": 9199 })]
+    vec![json!({ "name": "stayput", "containerPort": added::PORT })]
 }
 
 /// A stop waits until this has failed and no Service sends requests here any more.

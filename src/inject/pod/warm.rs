@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::command::is_shell;
-use super::{Pod, added};
-use crate::edit::{Change, Path, Step};
+use super::config::is_on_volume;
+use super::{Pod, ours};
+use crate::edit::{Change, Path};
 use crate::engine::Engine;
 use crate::finding::Found;
 
@@ -12,6 +13,8 @@ use crate::finding::Found;
 const NAME: &str = "stayput-warm";
 /// How long the pod waits for the archive. An engine that starts slower has no need of one.
 const LIMIT: &str = "5m";
+/// Where the engine of the archive has its data.
+const TEMPORARY: &str = "/tmp";
 
 /// The JVM, and its heap, which has to fit into the container.
 const VARIABLES: [&str; 3] = ["OPENSEARCH_JAVA_OPTS", "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
@@ -22,6 +25,7 @@ pub(super) fn changes(
     at: &Path,
     container: &Value,
     command: &[String],
+    found: &mut Vec<Found>,
 ) -> Result<Vec<Change>, Found> {
     let image = container["image"].as_str().unwrap_or_default();
     let name = container["name"].as_str().unwrap_or_default();
@@ -29,7 +33,7 @@ pub(super) fn changes(
     let Some(engine) = engine.filter(Engine::keeps_classes) else {
         return Err(Found::error(
             format!("{at}.image"),
-            "an archive of classes can be made for OpenSearch only",
+            "an archive of classes can be made for OpenSearch only, and not in Bitnami's image",
             "Leave out --warm",
         ));
     };
@@ -51,23 +55,32 @@ pub(super) fn changes(
             "Mount its files one by one (subPath), or leave out --warm",
         ));
     }
+    let is_read_only = container["securityContext"]["readOnlyRootFilesystem"] == true;
+    if is_read_only && !is_on_volume(pod.spec, container, TEMPORARY) {
+        found.push(Found::note(
+            format!("{at}.securityContext.readOnlyRootFilesystem"),
+            format!("the archive cannot be made without a {TEMPORARY} that can be written to"),
+            format!("Mount an emptyDir at {TEMPORARY}, or leave out --warm"),
+        ));
+    }
     let mount = json!({ "name": NAME, "mountPath": directory });
-    let init = init_container(container, command, &directory, &mount);
-    let put = |at: Path, child: Step, value: Value| Change::Put { at, child, value };
-    let mut all = vec![put(pod.at.then(Step::key("initContainers")), Step::named(NAME), init)];
-    let wanted = vec![mount];
-    all.extend(added(&at.then(Step::key("volumeMounts")), "mountPath", mounts, wanted));
+    let is_temporary = |mount: &&Value| mount["mountPath"].as_str() == Some(TEMPORARY);
+    let temporary = mounts.as_array().into_iter().flatten().filter(is_temporary).cloned();
+    let own = std::iter::once(mount.clone()).chain(temporary).collect();
+    let init = init_container(container, command, &directory, own);
+    let mut all = ours(pod.at, "initContainers", pod.spec, vec![init], found);
+    all.extend(ours(at, "volumeMounts", container, vec![mount], found));
     let volume = vec![json!({ "name": NAME, "emptyDir": {} })];
-    all.extend(added(&pod.at.then(Step::key("volumes")), "name", &pod.spec["volumes"], volume));
+    all.extend(ours(pod.at, "volumes", pod.spec, volume, found));
     Ok(all)
 }
 
 /// Runs the engine of the container, with the image's own config: with that of the cluster it would
 /// look for the other nodes.
-fn init_container(engine: &Value, command: &[String], directory: &str, mount: &Value) -> Value {
+fn init_container(engine: &Value, command: &[String], directory: &str, own: Vec<Value>) -> Value {
     let archive = format!("{directory}/warm.jsa");
     let options = format!("{directory}/warm.options");
-    let own = [
+    let warm = [
         super::PROGRAM,
         "warm",
         "--best-effort",
@@ -78,7 +91,7 @@ fn init_container(engine: &Value, command: &[String], directory: &str, mount: &V
         &options,
         "--",
     ];
-    let command: Vec<&str> = own.into_iter().chain(command.iter().map(String::as_str)).collect();
+    let command: Vec<&str> = warm.into_iter().chain(command.iter().map(String::as_str)).collect();
     let mut env = vec![
         json!({ "name": "DISABLE_INSTALL_DEMO_CONFIG", "value": "true" }),
         json!({ "name": "DISABLE_SECURITY_PLUGIN", "value": "true" }),
@@ -86,15 +99,14 @@ fn init_container(engine: &Value, command: &[String], directory: &str, mount: &V
     let variables = engine["env"].as_array().into_iter().flatten();
     let counts = |one: &&Value| one["name"].as_str().is_some_and(|name| VARIABLES.contains(&name));
     env.extend(variables.filter(counts).cloned());
+    let program = json!({ "name": "stayput", "mountPath": "/stayput", "readOnly": true });
+    let mounts: Vec<Value> = std::iter::once(program).chain(own).collect();
     let mut init = json!({
         "name": NAME,
         "image": engine["image"],
         "command": command,
         "env": env,
-        "volumeMounts": [
-            { "name": "stayput", "mountPath": "/stayput", "readOnly": true },
-            mount,
-        ],
+        "volumeMounts": mounts,
     });
     for field in ["imagePullPolicy", "resources", "securityContext", "workingDir"] {
         if !engine[field].is_null() {

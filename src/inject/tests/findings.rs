@@ -110,6 +110,20 @@ fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     let found = inject(&text, &Options::default()).unwrap_err();
     assert!(found[0].message.contains("cannot be edited"), "{found:#?}");
     assert!(found[0].remedy.contains("without anchors"), "{found:#?}");
+    let field = found[0].field.as_deref().unwrap();
+    assert!(field.contains("containers[name=opensearch].volumeMounts["), "{field}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_named() {
+    let text = manifest("hand-written.yaml");
+    let twice = text.replace("          args:", "          env: []\n          args:");
+    let found = inject(&twice, &Options::default()).unwrap_err();
+    let field = found[0].field.as_deref();
+    assert_eq!(field, Some("spec.template.spec.containers[0].env"), "{found:#?}");
+    assert_eq!(found[0].message, "the key is there twice");
+    let other = text.replace("kind: Service", "kind: Service\nkind: Service");
+    assert!(inject(&other, &Options::default()).is_ok());
 }
 
 #[test]
@@ -142,7 +156,7 @@ fn options_go_before_what_is_found() {
         command: vec!["/start".to_owned(), "a b".to_owned()],
         cluster: Some("other".to_owned()),
         ready: Some("tcp://127.0.0.1:1".to_owned()),
-        config: Some(crate::Source::parse("configmap/mine").unwrap()),
+        config: Some(crate::ConfigSource::parse("configmap/mine").unwrap()),
         ..Options::default()
     };
     let outcome = inject(&text, &options).unwrap();
@@ -154,5 +168,72 @@ fn options_go_before_what_is_found() {
     }
     let elsewhere = Options { container: Some("none".to_owned()), ..Options::default() };
     assert_eq!(inject(&text, &elsewhere).unwrap().text, text);
-    assert!(crate::Source::parse("mine").is_err());
+    for text in ["mine", "configmap/mine=", "configmap/mine=config", "configmap/mine=/"] {
+        assert!(crate::ConfigSource::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn an_engine_that_is_not_changed_is_named() {
+    let text = manifest("hand-written.yaml");
+    let deployment = text.replace("kind: StatefulSet", "kind: Deployment");
+    let outcome = inject(&deployment, &Options::default()).unwrap();
+    assert_eq!((outcome.text, outcome.changed), (deployment, vec![]));
+    let [note] = &outcome.notes[..] else { panic!("{:#?}", outcome.notes) };
+    assert!(note.message.contains("a Deployment is not changed"), "{note}");
+    let own = text.replace("opensearchproject/opensearch", "example/search");
+    let own = own.replace("- name: opensearch\n", "- name: search\n");
+    let foo = Options { container: Some("foo".to_owned()), ..Options::default() };
+    for (text, options, message) in [
+        (&own, &Options::default(), "no container has an image that is known"),
+        (&text, &foo, "it has no container foo"),
+    ] {
+        let outcome = inject(text, options).unwrap();
+        let [finding] = &outcome.without_engine[..] else { panic!("{outcome:#?}") };
+        assert_eq!(finding.object.as_deref(), Some("StatefulSet/logs"));
+        assert!(finding.message.contains(message), "{finding}");
+        assert!(finding.remedy.contains("--container NAME"), "{finding}");
+    }
+}
+
+#[test]
+fn an_object_without_a_name_needs_that_of_its_cluster() {
+    let text = manifest("hand-written.yaml").replace("  name: logs\n", "  generateName: logs-\n");
+    let found = inject(&text, &Options::default()).unwrap_err();
+    assert_eq!(found[0].field.as_deref(), Some("metadata.name"), "{found:#?}");
+    let options = Options { cluster: Some("logs".to_owned()), ..Options::default() };
+    assert!(inject(&text, &options).unwrap().text.contains("logs-manager-tls"));
+}
+
+#[test]
+fn options_are_checked() {
+    use crate::check::{cluster, image, ready};
+    for text in ["logs", "a-1.b"] {
+        assert!(cluster(text).is_ok(), "{text}");
+    }
+    for text in ["", "Foo_Bar", "-a", "a.", "a b"] {
+        assert!(cluster(text).is_err(), "{text}");
+    }
+    for text in ["a", "r.example:5000/a/b:1", "a@sha256:00", "[::1]:5000/a"] {
+        assert!(image(text).is_ok(), "{text}");
+    }
+    for text in ["", "a b", "a:", "/a", "-a", "a\n"] {
+        assert!(image(text).is_err(), "{text}");
+    }
+    for text in ["tcp://127.0.0.1:1", "http://[::1]:9200/x?y", "https://logs", "http://[::1]/"] {
+        assert!(ready(text).is_ok(), "{text}");
+    }
+    for text in [
+        "foo",
+        "",
+        "tcp://a",
+        "tcp://a:1/x",
+        "http://",
+        "ftp://a:1",
+        "http://a:0",
+        "http://u:p@a",
+        "http://a b",
+    ] {
+        assert!(ready(text).is_err(), "{text}");
+    }
 }

@@ -21,10 +21,26 @@ fn official_images_and_mirrors_of_them_are_known() {
             Some("opensearch"),
         ),
         ("opensearchproject/opensearch-dashboards:2.19.3", None),
-        ("bitnami/opensearch:2.19.3", None),
+        ("docker.io/bitnami/opensearch:2.19.3-debian-12-r1", Some("opensearch")),
+        ("bitnamilegacy/elasticsearch:8.18.0", Some("elasticsearch")),
+        ("bitnami/elasticsearch:7.10.2", None),
+        ("stayput/opensearch:2.19.3", Some("opensearch")),
+        ("registry.example/stayput/elasticsearch:8.19.0", Some("elasticsearch")),
         ("notopensearchproject/opensearch:2.19.3", None),
         ("example/opensearch:2.19.3", None),
     ] {
         assert_eq!(Engine::of_image(image).map(|engine| engine.name), engine, "{image}");
+    }
+}
+
+#[test]
+fn our_images_start_the_manager_by_themselves() {
+    for (image, entrypoint) in [
+        ("stayput/opensearch:2.19.3", crate::Entrypoint::Manager),
+        ("opensearchproject/opensearch:2.19.3", crate::Entrypoint::Engine),
+        ("bitnami/opensearch:2.19.3", crate::Entrypoint::Engine),
+    ] {
+        let container = serde_json::json!({ "name": "opensearch", "image": image });
+        assert_eq!(crate::entrypoint(&container), entrypoint, "{image}");
     }
 }

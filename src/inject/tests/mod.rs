@@ -7,4 +7,7 @@ mod laws;
 mod manifests;
 mod patch;
 mod ready;
+mod refused;
+mod scalars;
+mod user;
 mod warm;

@@ -93,7 +93,7 @@ fn where_it_cannot_be_made_nothing_is_written() {
             own.replace("mountPath: /usr/share/opensearch/config/opensearch.yml", &mounted),
             "is to be mounted there",
         ),
-        (manifest("elasticsearch-chart.yaml"), "for OpenSearch only"),
+        (manifest("elasticsearch-chart.yaml"), "for OpenSearch only, and not"),
         (manifest("eck.yaml"), "in the pods of a StatefulSet only"),
         (manifest("opensearch-cluster.yaml"), "in the pods of a StatefulSet only"),
     ] {

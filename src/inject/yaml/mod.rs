@@ -1,6 +1,7 @@
 //! YAML (and so JSON) as a tree that knows where in the text each part is, and new parts as text.
 
 mod node;
+mod plain;
 mod read;
 mod write;
 

@@ -91,4 +91,25 @@ impl Node {
             }
         }
     }
+
+    /// The first key that a mapping in it has twice, with the keys on the way there.
+    pub(crate) fn twice(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Leaf(_) => None,
+            Kind::Sequence { items, .. } => items
+                .iter()
+                .enumerate()
+                .find_map(|(index, item)| Some(format!("[{index}].{}", item.twice()?))),
+            Kind::Mapping { entries, .. } => {
+                entries.iter().enumerate().find_map(|(index, Entry { key, value, .. })| {
+                    if entries[..index].iter().any(|before| before.key == *key) {
+                        return Some(key.clone());
+                    }
+                    let inner = value.twice()?;
+                    let dot = if inner.starts_with('[') { "" } else { "." };
+                    Some(format!("{key}{dot}{inner}"))
+                })
+            }
+        }
+    }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, StructureStyle};
-use serde_json::{Number, Value};
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, StructureStyle, Tag};
+use serde_json::Value;
 
 use super::node::{Entry, Kind, Node};
+use super::plain::plain;
 
 /// Deeper than any object of Kubernetes. The tree is read and compared by recursion.
 const DEEPEST: usize = 200;
@@ -98,9 +99,13 @@ impl<'a> Reader<'a> {
                     }
                     _ => end,
                 };
-                let value = match style {
-                    ScalarStyle::Plain if tag.is_none() => plain(&text),
-                    _ => Value::String(text.into_owned()),
+                let is_plain = match tag.as_deref().map(Tag::core_suffix) {
+                    None => style == ScalarStyle::Plain,
+                    Some(suffix) => suffix.is_some_and(|suffix| suffix != "str"),
+                };
+                let value = match is_plain {
+                    true => plain(&text),
+                    false => Value::String(text.into_owned()),
                 };
                 (Node { start, end, kind: Kind::Leaf(value) }, anchor)
             }
@@ -166,17 +171,4 @@ fn block_scalar_end(source: &str, value: &str) -> usize {
     }
     let source = source.trim_end_matches(' ');
     source.strip_suffix('\n').map_or(source.len(), |rest| rest.trim_end_matches('\r').len())
-}
-
-/// A plain scalar as Kubernetes reads it, as far as it matters here.
-fn plain(text: &str) -> Value {
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => match text.parse::<i64>() {
-            Ok(number) => Value::Number(Number::from(number)),
-            Err(_) => Value::String(text.to_owned()),
-        },
-    }
 }

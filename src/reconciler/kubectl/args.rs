@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::runbook;
 use stayput_api::Span;
-use stayput_inject::{Authority, Login, Options, Source};
+use stayput_inject::{Authority, ConfigSource, Login, Options, check};
 use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
@@ -176,7 +176,7 @@ pub(super) struct InjectArgs {
     #[arg(long)]
     pub(super) check: bool,
     /// Image of the manager [default: stayput/manager of this version]
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, value_name = "IMAGE", value_parser = check::image)]
     image: Option<String>,
     /// A word of the entrypoint of the engine's image; once for each word. Needed where the image is
     /// not an official one and the container has no command
@@ -187,11 +187,11 @@ pub(super) struct InjectArgs {
     container: Option<String>,
     /// Name of the cluster: the managers' certificate is the Secret NAME-manager-tls [default: the
     /// object's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = check::cluster)]
     cluster: Option<String>,
     /// What answers when the engine is ready, as for `stayput run --ready` [default: its health where it
     /// is known how to ask for it, else its open port]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = check::ready)]
     ready: Option<String>,
     /// What the manager logs in with to ask for the engine's health: secret/NAME with username and
     /// password, apiKey, or elastic; or secret/NAME/KEY with USER:PASSWORD [default: for ECK its user
@@ -202,10 +202,11 @@ pub(super) struct InjectArgs {
     /// /KEY behind it [default: for ECK its own]
     #[arg(long, value_name = "SOURCE", value_parser = Authority::parse)]
     ready_ca: Option<Authority>,
-    /// Where the engine's config files come from, secret/NAME or configmap/NAME [default: what is
-    /// mounted at the engine's yml]
-    #[arg(long, value_name = "SOURCE", value_parser = Source::parse)]
-    config: Option<Source>,
+    /// Where the engine's config files come from, secret/NAME or configmap/NAME; with =/DIRECTORY behind it
+    /// where it is not known of the image where the engine reads them [default: what is mounted at the
+    /// engine's yml]
+    #[arg(long, value_name = "SOURCE", value_parser = ConfigSource::parse)]
+    config: Option<ConfigSource>,
     /// Before its first start, each pod of OpenSearch keeps the engine's classes in an archive, so that
     /// its engine starts faster: the pod itself starts later, each restart in place ends earlier
     #[arg(long)]

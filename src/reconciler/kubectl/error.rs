@@ -74,10 +74,10 @@ impl Error {
             Self::Watch(error) => error.exit(),
             Self::Init(error) => error.exit(),
             Self::Ui(error) => error.exit(),
+            Self::Inject(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::NotExamined => Exit::NotReachable,
             Self::Runtime(_)
-            | Self::Inject(_)
             | Self::Incomplete(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::args::{InjectArgs, ManifestsArg};
+use super::exit::Exit;
 use super::printer::write;
 use stayput_inject::{Changed, Finding, Outcome};
 use stayput_net::terminal::plain;
@@ -16,18 +17,49 @@ pub(super) enum InjectError {
     Read { file: PathBuf, source: io::Error },
     #[error("nothing is written, because of what is said above")]
     Found,
+    #[error("nothing is written: no StatefulSet in these manifests has a container {0}")]
+    NoContainer(String),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+}
+
+impl InjectError {
+    /// A file that is not there is a wrong command line, as for `plan --snapshot`.
+    pub(super) const fn exit(&self) -> Exit {
+        match self {
+            Self::Read { .. } => Exit::Usage,
+            Self::Found | Self::NoContainer(_) | Self::Output(_) => Exit::Failed,
+        }
+    }
 }
 
 /// Writes the manifests with the manager, or says what that would be.
 pub(super) fn inject(args: &InjectArgs) -> Result<(), InjectError> {
     let options = args.options();
     let done = each(&args.manifests, |text| stayput_inject::inject(text, &options))?;
+    if done.iter().all(|(_, outcome)| outcome.changed.is_empty()) {
+        no_engine(&done)?;
+        if let Some(name) = options.container {
+            return Err(InjectError::NoContainer(name));
+        }
+    }
     if args.check {
         return Ok(write(&summary(&done))?);
     }
     Ok(write(&joined(&done))?)
+}
+
+/// Says where an engine was looked for.
+fn no_engine(done: &[(String, Outcome)]) -> io::Result<()> {
+    for (file, outcome) in done {
+        for finding in &outcome.without_engine {
+            writeln!(io::stderr(), "{}", plain(&format!("{file}: {finding}")))?;
+        }
+    }
+    writeln!(
+        io::stderr(),
+        "note: no engine was found that can be changed; the manifests stay as they are"
+    )
 }
 
 /// Writes the manifests without the manager.
@@ -40,7 +72,7 @@ pub(super) fn uninject(manifests: &ManifestsArg) -> Result<(), InjectError> {
 fn each(
     manifests: &ManifestsArg,
     edit: impl Fn(&str) -> Result<Outcome, Vec<Finding>>,
-) -> Result<Vec<Outcome>, InjectError> {
+) -> Result<Vec<(String, Outcome)>, InjectError> {
     let stdin = [PathBuf::from("-")];
     let files = if manifests.files.is_empty() { &stdin } else { manifests.files.as_slice() };
     let mut done = Vec::new();
@@ -50,7 +82,7 @@ fn each(
         let findings = match edit(&text) {
             Ok(outcome) => {
                 let notes = outcome.notes.clone();
-                done.push(outcome);
+                done.push((shown(file), outcome));
                 notes
             }
             Err(findings) => findings,
@@ -77,9 +109,9 @@ fn shown(file: &Path) -> String {
 }
 
 /// One stream of all files. A single file keeps every byte.
-fn joined(done: &[Outcome]) -> String {
+fn joined(done: &[(String, Outcome)]) -> String {
     let mut all = String::new();
-    for outcome in done {
+    for (_, outcome) in done {
         if !all.is_empty() {
             if !all.ends_with('\n') {
                 all.push('\n');
@@ -93,10 +125,10 @@ fn joined(done: &[Outcome]) -> String {
     all
 }
 
-fn summary(done: &[Outcome]) -> String {
-    let changed: Vec<&Changed> = done.iter().flat_map(|outcome| &outcome.changed).collect();
+fn summary(done: &[(String, Outcome)]) -> String {
+    let changed: Vec<&Changed> = done.iter().flat_map(|(_, outcome)| &outcome.changed).collect();
     if changed.is_empty() {
-        return "no engine is in these manifests; they would stay as they are\n".to_owned();
+        return "nothing would be changed\n".to_owned();
     }
     let mut text = String::new();
     for changed in changed {

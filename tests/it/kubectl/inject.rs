@@ -110,7 +110,30 @@ fn a_check_says_what_would_be_done() {
             .contains("replaces spec.template.spec.containers[name=opensearch].readinessProbe\n")
     );
     let none = run(&["inject", "--check"], "kind: Pod\n");
-    assert_eq!((none.code, none.stdout.starts_with("no engine is in")), (0, true));
+    assert_eq!((none.code, none.stdout.as_str()), (0, "nothing would be changed\n"));
+    assert!(none.stderr.starts_with("note: no engine was found"), "{}", none.stderr);
+}
+
+#[test]
+fn where_no_engine_is_found_it_says_so() {
+    let text = manifest("hand-written.yaml");
+    let own = text.replace("opensearchproject/opensearch", "example/search");
+    let own = own.replace("- name: opensearch\n", "- name: search\n");
+    let none = run(&["inject"], &own);
+    assert_eq!((none.code, &none.stdout), (0, &own));
+    assert!(none.stderr.contains("stdin: note: document 2, StatefulSet/logs, "), "{}", none.stderr);
+    let absent = run(&["inject", "--container", "foo"], &text);
+    assert_eq!((absent.code, absent.stdout.as_str()), (1, ""));
+    assert!(absent.stderr.contains("has a container foo"), "{}", absent.stderr);
+    for (option, value) in [
+        ("--ready", "foo"),
+        ("--cluster", "Foo_Bar"),
+        ("--image", "a b"),
+        ("--config", "secret/a=b"),
+    ] {
+        let refused = run(&["inject", option, value], &text);
+        assert_eq!((refused.code, refused.stdout.as_str()), (64, ""), "{option}");
+    }
 }
 
 #[test]
@@ -131,7 +154,7 @@ fn with_an_error_nothing_is_written() {
         assert_eq!(given.code, 0, "{}", given.stderr);
     }
     let missing = run(&["inject", "/nonexistent/file"], "");
-    assert_eq!((missing.code, missing.stdout.as_str()), (1, ""));
+    assert_eq!((missing.code, missing.stdout.as_str()), (64, ""));
     assert!(missing.stderr.contains("cannot read /nonexistent/file"), "{}", missing.stderr);
     let broken = run(&["uninject"], "a: [");
     assert_eq!((broken.code, broken.stdout.as_str()), (1, ""));

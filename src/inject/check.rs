@@ -1,0 +1,64 @@
+//! What may be given as options.
+
+/// The name of a cluster: that of a Secret follows from it.
+///
+/// # Errors
+/// What to write instead.
+pub fn cluster(text: &str) -> Result<String, String> {
+    let is_inner = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
+    let is_label = |part: &str| {
+        !part.is_empty()
+            && part.chars().all(is_inner)
+            && !part.starts_with('-')
+            && !part.ends_with('-')
+    };
+    match text.len() <= 253 && text.split('.').all(is_label) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("a name in Kubernetes has lower case letters, digits, - and . only".to_owned())
+        }
+    }
+}
+
+/// The name of an image.
+///
+/// # Errors
+/// What to write instead.
+pub fn image(text: &str) -> Result<String, String> {
+    let is_allowed = |one: char| one.is_ascii_alphanumeric() || "./:@_-[]".contains(one);
+    match text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
+        && text.chars().all(is_allowed)
+        && !text.ends_with(['/', ':', '@'])
+    {
+        true => Ok(text.to_owned()),
+        false => Err("write it as REPOSITORY:TAG or REPOSITORY@DIGEST".to_owned()),
+    }
+}
+
+/// The URL of `stayput run --ready`.
+///
+/// # Errors
+/// What to write instead.
+pub fn ready(text: &str) -> Result<String, String> {
+    let usage = "write http://HOST:PORT/PATH, https://HOST:PORT/PATH or tcp://HOST:PORT";
+    let (scheme, rest) = text.split_once("://").ok_or(usage)?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if authority.contains('@') {
+        return Err(
+            "a password in the URL can be read by everybody: give it by --ready-auth".to_owned()
+        );
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    let is_right = !host.is_empty()
+        && text.chars().all(|one| one.is_ascii_graphic())
+        && match scheme {
+            "http" | "https" => port.is_none_or(is_port),
+            "tcp" => port.is_some_and(is_port) && matches!(path, "" | "/"),
+            _ => false,
+        };
+    if is_right { Ok(text.to_owned()) } else { Err(usage.to_owned()) }
+}

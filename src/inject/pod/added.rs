@@ -1,0 +1,75 @@
+//! What is added to the lists of a pod.
+
+use serde_json::Value;
+
+use crate::edit::{Change, Path, Step};
+use crate::finding::Found;
+
+/// The manager's port.
+pub(super) const PORT: u16 = 9199;
+
+/// What is added to a list. An item that is there already stays as it is.
+pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -> Vec<Change> {
+    let new = wanted.into_iter().filter(|item| find(there, field, &item[field]).is_none());
+    new.map(|item| {
+        let name = item[field].as_str().unwrap_or_default();
+        Change::Put { at: at.clone(), child: Step::item(field, name), value: item }
+    })
+    .collect()
+}
+
+/// The same with a list of what is needed as it is: another item in its place is an error.
+pub(crate) fn ours(
+    at: &Path,
+    list: &str,
+    around: &Value,
+    wanted: Vec<Value>,
+    found: &mut Vec<Found>,
+) -> Vec<Change> {
+    let field = if list == "volumeMounts" { "mountPath" } else { "name" };
+    let (at, there) = (at.then(Step::key(list)), &around[list]);
+    for item in &wanted {
+        let name = item[field].as_str().unwrap_or_default();
+        if find(there, field, &item[field]).is_some_and(|other| !says(other, item)) {
+            found.push(Found::error(
+                at.then(Step::item(field, name)),
+                "it is there already, and is not what the manager needs",
+                "Give it another name, or take it out",
+            ));
+        }
+    }
+    added(&at, field, there, wanted)
+}
+
+/// Says that the port of the manager is the engine's.
+pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<Found> {
+    let mut ports = container["ports"].as_array()?.iter();
+    let is_other = |port: &&Value| port["containerPort"] == PORT && port["name"] != "stayput";
+    ports.find(is_other).map(|_| {
+        Found::error(
+            at.then(Step::key("ports")),
+            format!(
+                "the manager listens on port {PORT}, and another port of the container is that"
+            ),
+            "Let the engine listen on another port",
+        )
+    })
+}
+
+fn find<'a>(list: &'a Value, field: &str, name: &Value) -> Option<&'a Value> {
+    list.as_array()?.iter().find(|item| item[field] == *name)
+}
+
+/// Whether it says all of that; what Kubernetes has added by itself does no harm.
+fn says(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|there| says(there, value)))
+        }
+        (Value::Array(there), Value::Array(wanted)) => {
+            there.len() == wanted.len()
+                && there.iter().zip(wanted).all(|(there, wanted)| says(there, wanted))
+        }
+        _ => there == wanted,
+    }
+}

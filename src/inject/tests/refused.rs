@@ -1,0 +1,152 @@
+//! What would not work in the pod is said before.
+
+use super::manifests::manifest;
+use crate::{ConfigSource, Options, Severity, inject, uninject};
+
+const MOUNT: &str =
+    "mountPath: /usr/share/opensearch/config/opensearch.yml\n              subPath: opensearch.yml";
+const ARGS: &str = "          args: [opensearch]   # as always\n";
+const VOLUMES: &str = "      volumes:\n";
+const IMAGE: &str = "opensearchproject/opensearch:2.19.3";
+
+fn edited(edits: &[(&str, &str)]) -> String {
+    edits.iter().fold(manifest("hand-written.yaml"), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    })
+}
+
+fn with_config(text: &str) -> Options {
+    Options {
+        config: Some(ConfigSource::parse(text).unwrap()),
+        command: vec!["/start".to_owned()],
+        ..Options::default()
+    }
+}
+
+/// What is found; whether it is done is the severity of all.
+#[track_caller]
+fn said(text: &str, options: &Options, severity: Severity, field: &str, message: &str) {
+    let found = match inject(text, options) {
+        Ok(outcome) => outcome.notes,
+        Err(found) => found,
+    };
+    let found = found.iter().find(|one| one.message.contains(message));
+    let found = found.unwrap_or_else(|| panic!("{message}: {:#?}", inject(text, options)));
+    assert_eq!(found.severity, severity, "{found}");
+    assert!(found.field.as_deref().unwrap().ends_with(field), "{found}");
+}
+
+#[test]
+fn the_config_goes_to_where_the_image_reads_it() {
+    let edits = [(IMAGE, "bitnami/opensearch:2.19.3"), (MOUNT, "mountPath: /x")];
+    let text = edited(&edits);
+    let injected = inject(&text, &with_config("configmap/mine")).unwrap().text;
+    assert!(injected.contains("/stayput-config=/opt/bitnami/opensearch/config\n"), "{injected}");
+    let own = edited(&[(IMAGE, "example/search:1"), (MOUNT, "mountPath: /x")]);
+    let message = "it is not known where the image example/search:1 reads its config";
+    said(&own, &with_config("configmap/mine"), Severity::Error, ".image", message);
+    let injected = inject(&own, &with_config("configmap/mine=/etc/search/")).unwrap().text;
+    assert!(injected.contains("/stayput-config=/etc/search\n"), "{injected}");
+    assert_eq!(uninject(&injected).unwrap().text, own);
+    // The mount shows that it is read there.
+    let own = edited(&[(IMAGE, "example/search:1")]);
+    let injected = inject(&own, &with_config("configmap/mine")).unwrap().text;
+    assert!(injected.contains("/stayput-config=/usr/share/opensearch/config\n"), "{injected}");
+}
+
+#[test]
+fn a_path_may_be_written_in_other_ways() {
+    let none = Options::default();
+    let text = edited(&[(MOUNT, "mountPath: /usr/share/opensearch/config/")]);
+    said(&text, &none, Severity::Error, ".volumeMounts", "is a mount of the Secret logs-config");
+    let text = edited(&[(
+        MOUNT,
+        "mountPath: /usr/share/opensearch//config/opensearch.yml/\n              subPath: opensearch.yml",
+    )]);
+    let injected = inject(&text, &none).unwrap().text;
+    assert!(!injected.contains("            - name: config\n"), "{injected}");
+    assert_eq!(uninject(&injected).unwrap().text, text);
+}
+
+#[test]
+fn a_projected_volume_is_known() {
+    let none = Options::default();
+    let with = |sources: &str| {
+        edited(&[(
+            "secret: {secretName: logs-config}",
+            &format!("projected: {{sources: [{sources}]}}"),
+        )])
+    };
+    let text = with("{secret: {name: a}}, {configMap: {name: b}}");
+    let outcome = inject(&text, &none).unwrap();
+    assert_eq!(outcome.notes, []);
+    assert!(
+        outcome.text.contains("name: stayput-config\n          projected:"),
+        "{}",
+        outcome.text
+    );
+    let text = with("{secret: {name: a}}, {serviceAccountToken: {path: t}}");
+    let message = "opensearch.yml is no Secret or ConfigMap, so";
+    said(&text, &none, Severity::Note, ".volumeMounts", message);
+    let whole =
+        with("{secret: {name: a}}").replace(MOUNT, "mountPath: /usr/share/opensearch/config");
+    said(&whole, &none, Severity::Error, ".volumeMounts", "a mount of the projected volume config");
+}
+
+#[test]
+fn a_root_file_system_that_cannot_be_written_to_needs_volumes() {
+    const READ_ONLY: &str = "          securityContext: {readOnlyRootFilesystem: true}\n";
+    const FIELD: &str = "securityContext.readOnlyRootFilesystem";
+    let none = Options::default();
+    let text = edited(&[(ARGS, READ_ONLY)]);
+    let message = "copied to /usr/share/opensearch/config, which cannot be written to";
+    said(&text, &none, Severity::Error, FIELD, message);
+    let mounted = |more: &str| {
+        let mounts = "            - {name: own, mountPath: /usr/share/opensearch/config}\n";
+        let text =
+            text.replace("            # data\n", &format!("{mounts}{more}            # data\n"));
+        text.replace(VOLUMES, &format!("{VOLUMES}        - {{name: own, emptyDir: {{}}}}\n"))
+    };
+    assert_eq!(inject(&mounted(""), &none).unwrap().notes, []);
+    let warm = Options { warm: true, ..Options::default() };
+    said(&mounted(""), &warm, Severity::Note, FIELD, "without a /tmp that can be written to");
+    let text = mounted("            - {name: own, mountPath: /tmp, subPath: tmp}\n");
+    let outcome = inject(&text, &warm).unwrap();
+    assert_eq!(outcome.notes, []);
+    assert_eq!(
+        outcome.text.matches("/tmp").count(),
+        2,
+        "of the init container, too: {}",
+        outcome.text
+    );
+}
+
+#[test]
+fn names_that_are_taken_are_refused() {
+    let none = Options::default();
+    let volume = |volume: &str| edited(&[(VOLUMES, &format!("{VOLUMES}        - {volume}\n"))]);
+    let field = |field: &str| edited(&[(ARGS, &format!("          {field}\n"))]);
+    let init = "      initContainers: [{name: stayput, image: x}]\n";
+    for (text, place) in [
+        (volume("{name: stayput-config, emptyDir: {}}"), "volumes[name=stayput-config]"),
+        (volume("{name: stayput, configMap: {name: x}}"), "volumes[name=stayput]"),
+        (field("ports: [{name: stayput, containerPort: 9201}]"), "ports[name=stayput]"),
+        (edited(&[(VOLUMES, &format!("{init}{VOLUMES}"))]), "initContainers[name=stayput]"),
+        (
+            edited(&[("mountPath: /usr/share/opensearch/data", "mountPath: /stayput")]),
+            "volumeMounts[mountPath=/stayput]",
+        ),
+    ] {
+        said(&text, &none, Severity::Error, place, "it is there already");
+    }
+    let text = field("ports: [{name: http, containerPort: 9199}]");
+    said(&text, &none, Severity::Error, ".ports", "the manager listens on port 9199");
+    for text in [
+        field("ports: [{name: stayput, containerPort: 9199, protocol: TCP}]"),
+        volume("{name: stayput, emptyDir: {medium: Memory}}"),
+    ] {
+        let injected = inject(&text, &none).unwrap().text;
+        assert_eq!(uninject(&injected).unwrap().text, text);
+    }
+}
