@@ -411,7 +411,7 @@ fn advice_that_costs_something_first_is_found() {
     let (snapshot, mut made) = moment(|made, _| !made.waiting.is_empty());
     made.waiting[0].message = "waits; spec.restart.allowOutage: true accepts it".into();
     finds("advises first what costs something", &snapshot, &made);
-    made.waiting[0].message = "waits; kubectl stayput restart --allow-outage".into();
+    made.waiting[0].message = "waits; kubectl stayput -n search restart logs --allow-outage".into();
     finds("advises first what costs something", &snapshot, &made);
     made.waiting[0].message = "disable it with spec.restart.disabledPredicates: [x]".into();
     finds("advises first what costs something", &snapshot, &made);
