@@ -103,7 +103,7 @@ fn the_example_shows_every_field() {
     let text = fs::read_to_string(root().join(EXAMPLE)).unwrap();
     let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
     all.retain(|name| !words.contains(name.as_str()));
-    // Of one file of a Secret: docs/rules.md is where they are.
+    // Of one file of a Secret: docs/updates.md shows them.
     let known = ["key", "path"].map(str::to_owned);
     all.retain(|name| !known.contains(name));
     assert!(all.is_empty(), "not shown: {all:?}");

@@ -1,5 +1,5 @@
-//! `docs/runbook`: a page for each code that blocks and for each alert, and one for all other codes. What its
-//! pages say to type is what the programs understand.
+//! `docs/runbook`: a page for each code that blocks and for each alert, and one for all other codes.
+//! What its pages say to type is what the programs understand.
 
 use std::collections::BTreeSet;
 use std::fs;

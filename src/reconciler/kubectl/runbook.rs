@@ -1,5 +1,5 @@
-//! The runbook: a page for each code that blocks and for each alert, and one for all other codes. It is part of the program, because
-//! the documents may not be at hand when it is needed.
+//! The runbook: a page for each code that blocks and for each alert, and one for all other codes. It
+//! is part of the program, because the documents may not be at hand when it is needed.
 
 /// Names and texts of these pages.
 macro_rules! pages {
