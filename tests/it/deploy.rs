@@ -140,6 +140,14 @@ fn both_installs_give_the_same_rights() {
     assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
 }
 
+/// Documents cut the role out at the first `---`, to bind it in a single namespace.
+#[test]
+fn the_role_for_declared_clusters_comes_first() {
+    let text = fs::read_to_string(root().join("deploy/declared.yaml")).unwrap();
+    let (first, _) = text.split_once("\n---\n").unwrap();
+    assert_eq!(documents(first).remove(0)["kind"], "ClusterRole");
+}
+
 /// A pod is deleted only where somebody has installed the role for it.
 #[test]
 fn no_install_lets_the_reconciler_delete_pods() {
