@@ -81,6 +81,7 @@ pub(super) fn pod(number: usize) -> Pod {
         live: None,
         ignores_change: false,
         undeletable: None,
+        unchangeable: None,
         room: Ok(None),
         claim_uids: Ok([].into()),
         config_from: vec![],

@@ -55,7 +55,8 @@ pub fn decide(facts: &Facts) -> Decision {
     let foreign = parts.into_iter().find(|(_, is_ours)| *is_ours == Some(false));
     let step = match (foreign, facts.clock_differs) {
         (Some((object, _)), _) => {
-            Err(Problem::Mixed { object, cluster: facts.names.cluster.clone() })
+            let (namespace, cluster) = facts.names.owner();
+            Err(Problem::Mixed { object, namespace, cluster })
         }
         (None, Some(seconds)) if seconds > CLOCKS_DIFFER => Err(Problem::Clocks { seconds }),
         (None, _) => step(facts),
@@ -74,7 +75,10 @@ fn owner<T>(found: Option<&Found<T>>) -> Option<bool> {
 fn step(facts: &Facts) -> Result<Option<Step>, Problem> {
     let absent = |object: String, step: Step| match facts.may_create {
         true => Ok(Some(step)),
-        false => Err(Problem::Absent { object, cluster: facts.names.cluster.clone() }),
+        false => {
+            let (namespace, cluster) = facts.names.owner();
+            Err(Problem::Absent { object, namespace, cluster })
+        }
     };
     let Some(authority) = &facts.authority else {
         return absent(facts.names.authority.clone(), Step::MakeAuthority);
@@ -83,6 +87,7 @@ fn step(facts: &Facts) -> Result<Option<Step>, Problem> {
     let authority = authority.content.as_ref().map_err(|problem| Problem::Unusable {
         object: facts.names.authority.clone(),
         problem: problem.clone(),
+        namespace: facts.names.namespace.clone(),
         cluster: facts.names.cluster.clone(),
     })?;
     if facts.now >= due(authority.validity) {

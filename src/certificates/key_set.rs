@@ -64,6 +64,8 @@ impl KeySet {
 /// What is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
+    /// Namespace of the cluster.
+    pub namespace: String,
     /// Name of the cluster.
     pub cluster: String,
     /// In seconds since the epoch.
@@ -102,7 +104,11 @@ pub fn decide(facts: &Facts) -> Decision {
     let held = facts.held.as_ref().and_then(|found| found.content.as_ref().ok());
     if facts.held.as_ref().is_some_and(|found| !found.is_ours) {
         let is_old = !held.is_some_and(|held| held.has_all_of(published));
-        let problem = Problem::KeysOld { object: KEY_SET.into(), cluster: facts.cluster.clone() };
+        let problem = Problem::KeysOld {
+            object: KEY_SET.into(),
+            namespace: facts.namespace.clone(),
+            cluster: facts.cluster.clone(),
+        };
         return nothing(is_old.then_some(problem));
     }
     let Some(held) = held else {

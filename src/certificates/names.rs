@@ -9,6 +9,8 @@ pub const KEY_SET: &str = "cluster-jwks";
 /// The Secrets of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Names {
+    /// Namespace of the cluster.
+    pub namespace: String,
     /// Of the cluster.
     pub cluster: String,
     /// The CA's own certificate and key. No pod mounts it.
@@ -21,13 +23,19 @@ pub struct Names {
 
 impl Names {
     /// As `kubectl stayput init` makes them.
-    pub fn of(cluster: &str) -> Self {
+    pub fn of(namespace: &str, cluster: &str) -> Self {
         Self {
+            namespace: namespace.to_owned(),
             cluster: cluster.to_owned(),
             authority: format!("{cluster}-manager-ca-key"),
             trusted: format!("{cluster}-manager-ca"),
             serving: format!("{cluster}-manager-tls"),
         }
+    }
+
+    /// Namespace and name of the cluster, for commands.
+    pub(crate) fn owner(&self) -> (String, String) {
+        (self.namespace.clone(), self.cluster.clone())
     }
 
     /// The Role, and the RoleBinding, by which the reconciler may renew them.

@@ -15,33 +15,41 @@ pub enum Problem {
         seconds: u64,
     },
     /// An object that is needed to renew is absent.
-    #[error("Secret {object} is absent: `kubectl stayput init {cluster}` makes it again")]
+    #[error(
+        "Secret {object} is absent: `kubectl stayput -n {namespace} init {cluster}` makes it again"
+    )]
     Absent {
         /// Its name.
         object: String,
+        /// Namespace of the cluster.
+        namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
     /// Some of the objects are of somebody else.
     #[error(
         "Secret {object} was not made by stayput, so none of the managers' certificates is renewed: \
-         delete it, and run `kubectl stayput init {cluster}`"
+         delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
     )]
     Mixed {
         /// Its name.
         object: String,
+        /// Namespace of the cluster.
+        namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
     /// What is in an object cannot be used.
     #[error(
-        "Secret {object} cannot be used ({problem}): delete it, and run `kubectl stayput init {cluster}`"
+        "Secret {object} cannot be used ({problem}): delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
     )]
     Unusable {
         /// Its name.
         object: String,
         /// Why.
         problem: String,
+        /// Namespace of the cluster.
+        namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
@@ -70,11 +78,13 @@ pub enum Problem {
     /// Somebody else's copy of the apiserver's keys is old.
     #[error(
         "ConfigMap {object} lacks keys that the apiserver signs tokens with, and stayput did not make \
-         it: managers will refuse the reconciler. Delete it, and run `kubectl stayput init {cluster}`"
+         it: managers will refuse the reconciler. Delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
     )]
     KeysOld {
         /// Name of the ConfigMap.
         object: String,
+        /// Namespace of the cluster.
+        namespace: String,
         /// Name of the cluster.
         cluster: String,
     },

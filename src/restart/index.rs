@@ -12,6 +12,8 @@ use stayput_api::State;
 
 /// Finds things in one snapshot.
 pub(super) struct Index<'a> {
+    /// The SearchCluster, as `namespace/name`.
+    cluster: &'a str,
     now: Time,
     /// By name, then by uid. The reconciler lists its pods by name and a ledger its members: in this
     /// order they lie next to each other in memory, which is faster to read.
@@ -52,6 +54,7 @@ impl<'a> Index<'a> {
         let under_way = snapshot.ledger.under_way().filter(|member| !member.roles.is_empty());
         let remembered = under_way.map(|member| (member.node.as_str(), &member.roles)).collect();
         Self {
+            cluster: &snapshot.cluster.name,
             now: snapshot.now,
             pods,
             marks,
@@ -61,6 +64,11 @@ impl<'a> Index<'a> {
             remembered,
             engine,
         }
+    }
+
+    /// The SearchCluster, as `namespace/name`, for commands in messages.
+    pub(super) const fn cluster(&self) -> &'a str {
+        self.cluster
     }
 
     /// When the snapshot was read.

@@ -18,9 +18,15 @@ pub enum QuorumAfterStop {
 
 /// What the stop of `node` does to the quorum while the nodes `down` are stopped or being stopped.
 /// All are names of nodes.
-pub fn quorum_after_stop(engine: &Engine, node: &str, down: &BTreeSet<String>) -> QuorumAfterStop {
+/// `cluster` is the SearchCluster, as `namespace/name`, for the message.
+pub fn quorum_after_stop(
+    cluster: &str,
+    engine: &Engine,
+    node: &str,
+    down: &BTreeSet<String>,
+) -> QuorumAfterStop {
     let down = down.iter().cloned().collect();
-    match MasterVoters::of(engine).after_stop(node, &down, None) {
+    match MasterVoters::of(engine, cluster).after_stop(node, &down, None) {
         rules::QuorumAfterStop::Kept => QuorumAfterStop::Kept,
         rules::QuorumAfterStop::KeptByHandover(to) => QuorumAfterStop::KeptByHandover(to),
         rules::QuorumAfterStop::Lost(blocker) => {

@@ -1,6 +1,7 @@
 //! `deploy/` and `docs/first-ten-minutes.md`: checks that need no cluster.
 //! `tests/real/kubernetes/install.rs` applies them to the real apiserver.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,10 +33,17 @@ fn usable(object: Value) -> SearchCluster {
     cluster
 }
 
+const EXAMPLE: &str = "deploy/example/searchcluster.yaml";
+
 #[test]
 fn the_example_can_be_used_and_its_credentials_allow_it() {
-    let [cluster, secret] = manifests("deploy/example/searchcluster.yaml").try_into().unwrap();
-    let cluster = usable(cluster);
+    let text = fs::read_to_string(root().join(EXAMPLE)).unwrap();
+    let [as_it_is, secret] = documents(&text).try_into().unwrap();
+    usable(as_it_is);
+    let secured = text.replace("scheme: http ", "scheme: https ");
+    let secured = secured.replace("# credentialsSecret:", "credentialsSecret:");
+    let secured = secured.replace("# caSecret: logs-engine-ca", "caSecret: logs-engine-ca");
+    let cluster = usable(documents(&secured).remove(0));
     let credentials = cluster.spec.engine.credentials_secret.as_deref().unwrap();
     assert_eq!(secret["metadata"]["name"], credentials);
     let annotations = serde_json::from_value(secret["metadata"]["annotations"].clone()).unwrap();
@@ -46,12 +54,22 @@ fn the_example_can_be_used_and_its_credentials_allow_it() {
 /// Comments in the manifest show the defaults: uncommented, nothing changes.
 #[test]
 fn the_defaults_shown_in_the_example_are_the_defaults() {
-    let text = fs::read_to_string(root().join("deploy/example/searchcluster.yaml")).unwrap();
+    const SAMPLES: [&str; 8] = [
+        "nodeNameLabel:",
+        "stopped:",
+        " caSecret: logs-engine-ca",
+        " serverName: logs",
+        " credentialsSecret:",
+        " distribution:",
+        " version:",
+        " image:",
+    ];
+    let text = fs::read_to_string(root().join(EXAMPLE)).unwrap();
     let shown: String = text
         .lines()
         .map(|line| {
             let commented = line.starts_with("  ") && line.trim_start().starts_with("# ");
-            let is_sample = ["nodeNameLabel", "stopped"].iter().any(|field| line.contains(field));
+            let is_sample = SAMPLES.iter().any(|field| line.contains(*field));
             match commented && !is_sample {
                 true => line.replacen("# ", "", 1) + "\n",
                 false => line.to_owned() + "\n",
@@ -64,12 +82,70 @@ fn the_defaults_shown_in_the_example_are_the_defaults() {
     assert_eq!(usable(with).spec, usable(without).spec);
 }
 
+/// The names of all fields of a schema, but not of those of a pod template and the like.
+fn fields(schema: &Value, found: &mut BTreeSet<String>) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        found.insert(name.clone());
+        if name != "nodeSets" && name != "selector" {
+            fields(field, found);
+            fields(&field["items"], found);
+        }
+    }
+}
+
+#[test]
+fn the_example_shows_every_field() {
+    let crd = manifests("deploy/base/crd.yaml").remove(0);
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let mut all = BTreeSet::new();
+    fields(schema, &mut all);
+    assert!(all.len() > 40 && all.contains("windows"), "{all:?}");
+    let text = fs::read_to_string(root().join(EXAMPLE)).unwrap();
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+    all.retain(|name| !words.contains(name.as_str()));
+    // Of one file of a Secret: docs/updates.md shows them.
+    let known = ["key", "path"].map(str::to_owned);
+    all.retain(|name| !known.contains(name));
+    assert!(all.is_empty(), "not shown: {all:?}");
+}
+
+/// It names examples/kubernetes/statefulset.yaml.
+#[test]
+fn the_example_fits_the_pods_that_it_names() {
+    let cluster = usable(manifests(EXAMPLE).remove(0));
+    let set = manifests("examples/kubernetes/statefulset.yaml").remove(0);
+    let template = &set["spec"]["template"];
+    let container = &template["spec"]["containers"][0];
+    let value = |name: &str| {
+        let mut all = container["env"].as_array().unwrap().iter();
+        all.find(|one| one["name"] == name).map(|one| one["value"].as_str().unwrap())
+    };
+    let spec = serde_json::to_value(&cluster.spec).unwrap();
+    assert_eq!(spec["pods"]["selector"]["matchLabels"], template["metadata"]["labels"]);
+    assert_eq!(value("STAYPUT_LIVE"), None);
+    assert!(cluster.spec.config.live.is_empty());
+    assert_eq!(value("DISABLE_SECURITY_PLUGIN"), Some("true"));
+    assert_eq!(spec["engine"]["scheme"], "http");
+    assert_eq!(value("STAYPUT_CONFIG"), Some("/config"));
+    let volumes = template["spec"]["volumes"].as_array().unwrap();
+    let config = volumes.iter().find(|one| one["name"] == "config").unwrap();
+    assert_eq!(spec["config"]["sources"][0]["secret"], config["secret"]["secretName"]);
+}
+
 /// The variant for one namespace gives the same rights, and no others.
 #[test]
 fn both_installs_give_the_same_rights() {
     let rules = |file: &str| manifests(file).remove(0)["rules"].take();
     assert!(rules("deploy/everywhere.yaml").as_array().is_some_and(|rules| rules.len() > 4));
     assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
+}
+
+/// Documents cut the role out at the first `---`, to bind it in a single namespace.
+#[test]
+fn the_role_for_declared_clusters_comes_first() {
+    let text = fs::read_to_string(root().join("deploy/declared.yaml")).unwrap();
+    let (first, _) = text.split_once("\n---\n").unwrap();
+    assert_eq!(documents(first).remove(0)["kind"], "ClusterRole");
 }
 
 /// A pod is deleted only where somebody has installed the role for it.

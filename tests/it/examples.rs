@@ -197,6 +197,36 @@ fn the_manager_finds_the_secrets_that_inject_mounts() {
     }
 }
 
+/// What the comments of the images' Dockerfiles say to set is enough.
+#[test]
+fn the_variables_that_the_images_name_are_enough() {
+    let value = |name: &str| match name {
+        "STAYPUT_ALLOW_SUBJECT" | "STAYPUT_ALLOW_CLIENT" => "reconciler=es:read es:control",
+        "STAYPUT_LISTEN" => ":9199",
+        _ => "/file",
+    };
+    for image in ["opensearch", "elasticsearch"] {
+        let at = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker").join(image);
+        let text = yaml(&at.join("Dockerfile"));
+        let sets = text.lines().filter(|line| line.starts_with("#   ") && line.contains("STAYPUT"));
+        let names = |line: &'_ str| -> Vec<String> {
+            line.split(' ').filter(|word| word.starts_with("STAYPUT")).map(str::to_owned).collect()
+        };
+        let sets: Vec<Vec<String>> = sets.map(names).collect();
+        let (always, ways) = sets.split_first().unwrap();
+        assert_eq!(ways.len(), 3, "{image}");
+        for way in ways {
+            let image = ["STAYPUT_LISTEN", "STAYPUT_STATE_DIR"].map(str::to_owned);
+            let all = image.iter().chain(always).chain(way);
+            let environment = all.map(|name| (name.into(), value(name).into()));
+            let command = RunArgs::augment_args(Command::new("run"));
+            let matches = command.try_get_matches_from(["run", "--", "engine"]).unwrap();
+            let read = settings::read(&matches, &Environment::new(environment), false);
+            assert_eq!(read.unwrap().warnings, Vec::<String>::new(), "{way:?}");
+        }
+    }
+}
+
 /// `exec` would fail at the pids limit, and a probe of the engine while the engine is stopped.
 #[test]
 fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
@@ -232,6 +262,55 @@ fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
                 mount["readOnly"].as_bool() == Some(true) || !mount["subPath"].is_badvalue()
             };
             assert_eq!(below.filter(read_only).count(), 0, "{file}");
+        }
+    }
+}
+
+/// Images of the init containers that have this volume mounted, and the words they run.
+fn fillers<'a>(pod: &'a Yaml, volume: &str) -> Vec<(&'a str, Vec<String>)> {
+    let containers = pod["initContainers"].as_vec().map(Vec::as_slice).unwrap_or_default();
+    let has_it = |one: &&Yaml| {
+        let mounts = one["volumeMounts"].as_vec().map(Vec::as_slice).unwrap_or_default();
+        mounts.iter().any(|mount| mount["name"].as_str() == Some(volume))
+    };
+    let found = containers.iter().filter(has_it);
+    found.map(|one| (one["image"].as_str().unwrap(), words(&one["command"]))).collect()
+}
+
+/// An empty volume over the engine's config directory hides `jvm.options` of the image, without which
+/// no engine starts.
+#[test]
+fn a_volume_over_the_engines_config_is_filled_with_the_images_files() {
+    for (file, at) in [("pod.yaml", "spec"), ("statefulset.yaml", "template")] {
+        let documents = documents(file);
+        let last = &documents.last().unwrap()["spec"];
+        let pod = if at == "spec" { last } else { &last[at]["spec"] };
+        let container = containers(&documents)[0];
+        let settings = read(container).unwrap();
+        let mounts = container["volumeMounts"].as_vec().unwrap();
+        for stage in &settings.config.stage {
+            let target = stage.target.to_str().unwrap();
+            let mount = mounts.iter().find(|one| one["mountPath"].as_str() == Some(target));
+            let volume = mount.unwrap()["name"].as_str().unwrap();
+            let (image, command) = fillers(pod, volume).pop().expect("something fills it");
+            assert_eq!(Some(image), container["image"].as_str(), "{file}");
+            let from = format!("{target}/.");
+            assert_eq!(command, ["cp", "-R", &from, "/engine-config/"], "{file}");
+        }
+    }
+}
+
+/// It is not the same in all clusters.
+#[test]
+fn who_issues_tokens_is_taken_from_where_the_keys_are() {
+    for file in PODS.into_iter().chain(["eck.yaml"]) {
+        let documents = documents(file);
+        for container in containers(&documents) {
+            let issuer = container["env"].as_vec().unwrap().iter();
+            let issuer = issuer.filter(|one| one["name"].as_str() == Some("STAYPUT_JWT_ISSUER"));
+            let names: Vec<_> =
+                issuer.map(|one| one["valueFrom"]["configMapKeyRef"]["name"].as_str()).collect();
+            assert_eq!(names, [Some("cluster-jwks")], "{file}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `docs/runbook`: a page for each code that blocks, for each alert, and for nothing else. What its
-//! pages say to type is what the programs understand.
+//! `docs/runbook`: a page for each code that blocks and for each alert, and one for all other codes.
+//! What its pages say to type is what the programs understand.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,12 +44,23 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// The codes for which `Code::blocks` is true: their arms, and the words that stand for them.
+/// The codes for which `Code::blocks` is true.
 fn blocking_codes() -> BTreeSet<String> {
+    let rules = Predicate::ALL.map(|predicate| predicate.name().to_owned());
+    codes("=> false", "=> true").into_iter().chain(rules).collect()
+}
+
+/// The codes for which it is false.
+fn other_codes() -> BTreeSet<String> {
+    codes("match self {", "=> false")
+}
+
+/// The codes whose arms are between two places in `Code::blocks`, by the words that stand for them.
+fn codes(from: &str, to: &str) -> BTreeSet<String> {
     let source = file("src/restart/code.rs");
     let (_, blocks) = source.split_once("const fn blocks").unwrap();
-    let (_, arms) = blocks.split_once("=> false").unwrap();
-    let (arms, _) = arms.split_once("=> true").unwrap();
+    let (_, arms) = blocks.split_once(from).unwrap();
+    let (arms, _) = arms.split_once(to).unwrap();
     let variants = arms.split("Self::").skip(1).filter_map(|arm| {
         arm.split(|c: char| !c.is_alphanumeric()).next().filter(|name| *name != "Predicate")
     });
@@ -57,18 +68,29 @@ fn blocking_codes() -> BTreeSet<String> {
         let (_, rest) = source.split_once(&format!("Self::{variant} => \"")).unwrap();
         rest.split('"').next().unwrap().to_owned()
     };
-    let rules = Predicate::ALL.map(|predicate| predicate.name().to_owned());
-    variants.map(word).chain(rules).collect()
+    variants.map(word).collect()
 }
 
-/// Pages that alerts name by `runbook`.
-fn pages_of_alerts() -> BTreeSet<String> {
+/// The page of all codes that do not block.
+const WAITING: &str = "waiting";
+
+/// The page of the alert whose label names the blocking code.
+const BLOCKED: &str = "restart_blocked";
+
+/// Alerts, and the pages that they name by `runbook`.
+fn alerts() -> Vec<(String, String)> {
     let rules = documents(&file("deploy/monitoring/rules.yaml")).remove(0);
     let groups = rules["spec"]["groups"].as_array().unwrap();
     let rules = groups.iter().flat_map(|group| group["rules"].as_array().unwrap());
-    let page = |rule: &Value| rule["labels"]["runbook"].as_str().unwrap().to_owned();
-    // That of the blocking code itself.
-    rules.map(page).filter(|page| page != "{{ $labels.rule }}").collect()
+    let alert = |rule: &Value| {
+        let page = match rule["labels"]["runbook"].as_str().unwrap() {
+            // That of the blocking code itself.
+            "{{ $labels.rule }}" => BLOCKED,
+            page => page,
+        };
+        (rule["alert"].as_str().unwrap().to_owned(), page.to_owned())
+    };
+    rules.map(alert).collect()
 }
 
 #[test]
@@ -79,7 +101,8 @@ fn each_code_that_blocks_and_each_alert_has_its_page() {
         assert!(file(source).contains(&format!("\"{code}\"")), "{source} has no {code}");
         wanted.insert(code.to_owned());
     }
-    wanted.extend(pages_of_alerts());
+    wanted.extend(alerts().into_iter().map(|(_, page)| page));
+    wanted.insert(WAITING.to_owned());
     let found: BTreeSet<String> = pages().into_iter().map(|(name, _)| name).collect();
     let missing: Vec<_> = wanted.difference(&found).collect();
     let unknown: Vec<_> = found.difference(&wanted).collect();
@@ -107,6 +130,52 @@ fn the_program_has_every_page_as_it_is() {
     let unknown = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", "quorums"]));
     assert_eq!(unknown.code, 64);
     assert!(unknown.stderr.contains("'quorum'"), "{}", unknown.stderr);
+}
+
+fn told(name: &str) -> String {
+    let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", name]));
+    assert_eq!((ended.code, ended.stderr), (0, String::new()), "{name}");
+    ended.stdout
+}
+
+#[test]
+fn an_alert_is_understood_by_its_name() {
+    let alerts = alerts();
+    assert!(alerts.len() > 10, "{alerts:?}");
+    for (alert, page) in alerts {
+        assert_eq!(told(&alert), file(&format!("docs/runbook/{page}.md")), "{alert}");
+    }
+}
+
+#[test]
+fn a_code_that_does_not_block_is_explained_too() {
+    let page = file("docs/runbook/waiting.md");
+    let codes = other_codes();
+    assert!(codes.len() > 20 && codes.contains("outside_window"), "{codes:?}");
+    for code in codes {
+        let explained = page.lines().any(|line| {
+            let first = line.strip_prefix("| ").and_then(|rest| rest.split('|').next());
+            first.is_some_and(|first| first.contains(&format!("`{code}`")))
+        });
+        assert!(explained, "{code}");
+        assert_eq!(told(&code), page, "{code}");
+    }
+}
+
+/// What the status says of a node that is down.
+#[test]
+fn why_a_node_is_down_is_explained_too() {
+    let page = file("docs/runbook/nodes_down.md");
+    // The first one is the head of the table.
+    let rows = page.lines().filter(|line| line.starts_with("| `")).skip(1);
+    let first = |row: &str| row.split('|').nth(1).unwrap().replace([' ', '`'], "");
+    let codes = rows.map(first).collect::<Vec<_>>().join(",");
+    assert!(codes.contains("not_in_cluster"), "{codes}");
+    for code in codes.split(',') {
+        let about = told(code);
+        let own = ["manager_unreachable", "wrong_pod"].contains(&code);
+        assert!(own || about == page, "{code}: {about}");
+    }
 }
 
 /// The commands of a page's blocks, with continued lines joined.

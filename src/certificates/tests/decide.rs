@@ -128,8 +128,9 @@ fn without_the_right_to_create_a_gap_is_a_problem() {
             1 => facts.trusted = None,
             _ => facts.serving = None,
         });
-        let expected =
-            format!("Secret {name} is absent: `kubectl stayput init logs` makes it again");
+        let expected = format!(
+            "Secret {name} is absent: `kubectl stayput -n search init logs` makes it again"
+        );
         assert_eq!((problem.to_string(), problem.reason()), (expected, "SecretAbsent"));
     }
     let mut none = good();

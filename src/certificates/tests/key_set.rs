@@ -13,6 +13,7 @@ fn set(keys: &[&str]) -> KeySet {
 
 fn facts(published: &[&str], held: &[&str]) -> Facts {
     Facts {
+        namespace: "search".into(),
         cluster: "logs".into(),
         now: START,
         published: Ok(set(published)),

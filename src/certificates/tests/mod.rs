@@ -33,7 +33,7 @@ pub(crate) fn ours<T>(content: T) -> Option<Found<T>> {
 /// All is there, made at [`START`], and it is a day later.
 pub(crate) fn good() -> Facts {
     Facts {
-        names: Names::of("logs"),
+        names: Names::of("search", "logs"),
         now: START + DAY,
         clock_differs: Some(1),
         may_create: false,

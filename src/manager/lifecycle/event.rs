@@ -1,5 +1,7 @@
 //! The events of the lifecycle.
 
+use std::fmt;
+
 use super::{Checked, Intent, TakenOver};
 use stayput_api::{
     ConfigChoice, DrainRequest, Exit, Process, Refusal, Run, StartRequest, StopRequest,
@@ -124,6 +126,15 @@ impl ExitStatus {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
 }

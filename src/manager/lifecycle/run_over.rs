@@ -36,10 +36,7 @@ impl Lifecycle {
 
     /// Applies the policy for an end without a request.
     pub(super) fn ended_by_itself(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        let message = format!(
-            "the engine {}; start it again when the cause is repaired",
-            self.how_it_ended()
-        );
+        let message = format!("the engine {}", self.how_it_ended());
         self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
     }
 
@@ -47,7 +44,7 @@ impl Lifecycle {
     pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
             OnExit::Exit => self.end_failed(held, out),
-            OnExit::Hold => self.hold(held, out),
+            OnExit::Hold => self.hold(to_be_started(held), out),
             OnExit::Restart => self.restart_later(now, held, out),
         }
     }
@@ -74,7 +71,7 @@ impl Lifecycle {
             self.own_ends.clear();
             let held = Held { code: HeldCode::TooManyRestarts, message };
             if self.policy.api {
-                self.hold(held, out);
+                self.hold(to_be_started(held), out);
             } else {
                 // No client could request a start, so only the container's restart policy is left.
                 self.end_failed(held, out);
@@ -101,6 +98,14 @@ impl Lifecycle {
         let clean = reason == ExitReason::Stopped && self.policy.success_exit.contains(&code);
         if clean { 0 } else { code }
     }
+}
+
+/// Says that only a request starts the engine. Messages of other codes say themselves what to do.
+fn to_be_started(held: Held) -> Held {
+    if !matches!(held.code, HeldCode::EndedByItself | HeldCode::TooManyRestarts) {
+        return held;
+    }
+    Held { message: held.message + "; start it again when the cause is repaired", ..held }
 }
 
 /// How long to wait before restart number `ends` in the window: doubling, with ± 10 % so that the

@@ -98,7 +98,19 @@ pub(super) fn check(
     // form; on a terminal it is text. Without options the manager replaces an init, which logs
     // nothing.
     let format = if on_terminal { LogFormat::Text } else { LogFormat::Ecs };
-    let level = if bare { LevelFilter::ERROR } else { LevelFilter::INFO };
+    let options = args::variables();
+    let is_option =
+        |name: &str| options.iter().any(|own| own == name) || pod::VARIABLES.contains(&name);
+    let warnings: Vec<String> = environment
+        .unknown(is_option)
+        .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
+        .collect();
+    let level = match (bare, warnings.is_empty()) {
+        (true, true) => LevelFilter::ERROR,
+        // Somebody meant to set something.
+        (true, false) => LevelFilter::WARN,
+        (false, _) => LevelFilter::INFO,
+    };
     let log = LogSettings {
         format: read.one("log-format", args.log_format, str::parse::<LogFormat>).unwrap_or(format),
         level: read.one("log-level", args.log_level, values::log_level).unwrap_or(level),
@@ -155,7 +167,13 @@ pub(super) fn check(
         ));
     }
     if read.all_read(&HTTP_OPTIONS) {
-        read.problems.extend(http.validate().into_iter().map(str::to_owned));
+        let by_variables =
+            HTTP_OPTIONS.iter().any(|option| read.from_environment.contains(*option));
+        let problems = http.validate().into_iter().map(|problem| match by_variables {
+            true => with_variables(problem),
+            false => problem.to_owned(),
+        });
+        read.problems.extend(problems);
     }
     if read.all_read(&["config", "stage"]) {
         read.problems.extend(config.problems());
@@ -165,13 +183,6 @@ pub(super) fn check(
         return Err(read.problems);
     }
     let command = args.command;
-    let options = args::variables();
-    let is_option =
-        |name: &str| options.iter().any(|own| own == name) || pod::VARIABLES.contains(&name);
-    let warnings = environment
-        .unknown(is_option)
-        .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
-        .collect();
     Ok(Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings })
 }
 
@@ -189,6 +200,19 @@ const HTTP_OPTIONS: [&str; 11] = [
     "jwt-audience",
     "allow-subject",
 ];
+
+/// A message with the variable in place of each option: an image that sets variables takes others too,
+/// but no further options in front of its command.
+fn with_variables(message: &str) -> String {
+    let word = |word: &str| {
+        let (name, after) = word.split_at(word.trim_end_matches([',', ':', ')']).len());
+        match name.strip_prefix("--") {
+            Some(option) => variable(option) + after,
+            None => word.to_owned(),
+        }
+    };
+    message.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
 
 /// Directory of the kept configs, inside the state directory.
 const KEPT_CONFIGS: &str = "configs";

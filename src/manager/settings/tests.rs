@@ -130,6 +130,31 @@ fn the_environment_is_read_and_the_command_line_wins() {
 }
 
 #[test]
+fn a_mistyped_variable_is_said_also_by_a_bare_run() {
+    let settings = read_with("-- x", &[("STAYPUT_GRCE", "3s")]).unwrap();
+    assert_eq!(settings.log.level, LevelFilter::WARN);
+    let [warning] = &settings.warnings[..] else { panic!("{:?}", settings.warnings) };
+    assert!(warning.starts_with("STAYPUT_GRCE is no setting"), "{warning}");
+}
+
+/// As an image has it.
+#[test]
+fn who_set_variables_is_told_variables() {
+    let variables = [("STAYPUT_LISTEN", ":1"), ("STAYPUT_STATE_DIR", "/s")];
+    let problems = read_with("-- x", &variables).unwrap_err();
+    let [tls, auth] = &problems[..] else { panic!("{problems:?}") };
+    assert!(
+        tls.starts_with("STAYPUT_LISTEN needs STAYPUT_TLS_CERT and STAYPUT_TLS_KEY: "),
+        "{tls}"
+    );
+    assert!(tls.ends_with("there is STAYPUT_INSECURE_NO_AUTH)"), "{tls}");
+    assert!(
+        auth.contains("give STAYPUT_JWT_KEY, STAYPUT_JWT_PUBLIC_KEY, STAYPUT_JWKS or"),
+        "{auth}"
+    );
+}
+
+#[test]
 fn every_option_has_its_variable() {
     for variable in super::args::variables() {
         let problems = read_with("-- x", &[(&variable, "")]).expect_err(&variable);
@@ -409,7 +434,9 @@ proptest! {
         let environment = Environment::new([(OsString::from(variable), value)]);
         if let Err(problems) = read(&matches, &environment, true) {
             for problem in problems {
-                prop_assert!(problem.contains(variable.as_str()) || problem.contains("--"), "{problem}");
+                // An option without which it cannot be, or that one's variable.
+                let names = [variable.as_str(), "STAYPUT_", "--"];
+                prop_assert!(names.iter().any(|name| problem.contains(name)), "{problem}");
             }
         }
     }

@@ -71,7 +71,7 @@ impl Supervisor {
                 tracing::error!(%error, "the engine's program was not executed");
             }
             let oom = self.was_out_of_memory(status);
-            tracing::info!(?status, oom, "the engine's leader ended");
+            tracing::info!(%status, oom, "the engine's leader ended");
             self.feed(Event::EngineExited { status, oom });
         } else if self.lifecycle.is_ending()
             && !self.lifecycle.leader_is_alive()

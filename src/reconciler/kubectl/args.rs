@@ -64,9 +64,9 @@ pub(super) enum AnyCommand {
 /// Commands about this program: nothing is read and nothing is asked.
 #[derive(Debug, Subcommand)]
 pub(super) enum ProgramCommand {
-    /// Show what to do about a code that blocks, or about an alert
+    /// Show what to do about a code, or about an alert
     Runbook {
-        /// The code, as `status` and `why` show it, or the name of a page
+        /// The code, as `status`, `why` and `plan` show it, or the name of an alert or of a page
         #[arg(value_name = "CODE", value_parser = PossibleValuesParser::new(runbook::names()), hide_possible_values = true)]
         code: String,
     },

@@ -68,7 +68,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         AnyCommand::Manifests(ManifestsCommand::Inject(args)) => Ok(inject::inject(&args)?),
         AnyCommand::Manifests(ManifestsCommand::Uninject(files)) => Ok(inject::uninject(&files)?),
         AnyCommand::Program(ProgramCommand::Runbook { code }) => {
-            Ok(write(runbook::page(&code).unwrap_or_default())?)
+            Ok(write(runbook::about(&code).unwrap_or_default())?)
         }
         AnyCommand::Program(ProgramCommand::Completion { shell }) => Ok(completion(shell)?),
     }

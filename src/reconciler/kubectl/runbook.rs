@@ -1,5 +1,5 @@
-//! The runbook: a page for each code that blocks, and for each alert. It is part of the program, because
-//! the documents may not be at hand when it is needed.
+//! The runbook: a page for each code that blocks and for each alert, and one for all other codes. It
+//! is part of the program, because the documents may not be at hand when it is needed.
 
 /// Names and texts of these pages.
 macro_rules! pages {
@@ -56,19 +56,83 @@ static PAGES: &[(&str, &str)] = &pages! {
     "reconciler_absent"
     "request_failed"
     "require_started_replica"
+    "restart_blocked"
     "skip_already_terminating_pods"
     "source_absent"
     "stopped_long"
     "stranded"
     "unreplicated_index"
+    "waiting"
     "would_not_fit"
     "wrong_cluster"
     "wrong_pod"
 };
 
-/// The names of all pages.
+/// Alerts of `deploy/monitoring/rules.yaml`, each with its page.
+static ALERTS: &[(&str, &str)] = &[
+    ("StayputAllocationLimited", "allocation"),
+    ("StayputCertificateExpires", "certificate"),
+    ("StayputDebts", "debts"),
+    ("StayputDecodeFailed", "decode_failed"),
+    ("StayputJournalNotDurable", "not_durable"),
+    ("StayputLogLinesLost", "log_lines_lost"),
+    ("StayputManagerError", "manager_error"),
+    ("StayputNodeStoppedLong", "stopped_long"),
+    ("StayputNodesDown", "nodes_down"),
+    ("StayputPredicatesDisabled", "predicates_disabled"),
+    ("StayputReconcilerAbsent", "reconciler_absent"),
+    ("StayputRestartBlocked", "restart_blocked"),
+    ("StayputServedCertificateExpires", "certificate"),
+];
+
+/// Codes that block nothing; one page says what they mean.
+static WAITING: &[&str] = &[
+    "aborting",
+    "another_in_progress",
+    "barrier",
+    "config_not_mounted",
+    "finished",
+    "giving_back",
+    "handing_over",
+    "idle",
+    "joining",
+    "kept_stopped",
+    "leaving",
+    "new_container",
+    "not_before",
+    "not_its_turn",
+    "not_ready",
+    "outside_window",
+    "pending_restart",
+    "preparing",
+    "recording",
+    "recovering",
+    "relabelling",
+    "resizing",
+    "restoring_allocation",
+    "sources_unknown",
+    "stopping",
+    "update_not_allowed",
+    "update_tried",
+    "update_unknown",
+];
+
+/// Why a node is down, as the status says it, where that has no page of its own.
+static DOWN: &[&str] =
+    &["backoff", "crash_looping", "failed", "not_in_cluster", "stopped", "stuck"];
+
+/// Everything that can be asked for: the names of pages, and what else they are found by.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    PAGES.iter().map(|(name, _)| *name)
+    let pages = PAGES.iter().chain(ALERTS).map(|(name, _)| *name);
+    pages.chain(WAITING.iter().chain(DOWN).copied())
+}
+
+/// The text about what was asked for, one of [`names`].
+pub(super) fn about(name: &str) -> Option<&'static str> {
+    let is = |list: &[&str]| list.contains(&name);
+    let alert = ALERTS.iter().find(|(alert, _)| *alert == name).map(|(_, page)| *page);
+    let other = is(WAITING).then_some("waiting").or_else(|| is(DOWN).then_some("nodes_down"));
+    page(alert.or(other).unwrap_or(name))
 }
 
 /// The text of a page.

@@ -27,7 +27,7 @@ pub(super) enum SessionError {
     #[error(
         "no usable kubeconfig: {}; choose one with --kubeconfig or KUBECONFIG, and a context with \
          --context",
-        root_cause(.0)
+        cause(.0)
     )]
     Kubeconfig(#[source] KubeconfigError),
     #[error(
@@ -35,6 +35,15 @@ pub(super) enum SessionError {
         root_cause(&**.0)
     )]
     Credentials(#[source] Box<kube::Error>),
+}
+
+/// Why, with the file's path where it is about a file.
+fn cause(error: &KubeconfigError) -> String {
+    let cause = root_cause(error);
+    if let KubeconfigError::ReadConfig(_, path) = error {
+        return format!("{}: {cause}", path.display());
+    }
+    cause
 }
 
 impl SessionError {

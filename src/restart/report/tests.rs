@@ -431,7 +431,8 @@ fn a_spec_that_cannot_be_used_is_shown_beside_what_goes_on() {
 
 #[test]
 fn a_restart_that_can_go_neither_on_nor_back_degrades_and_says_what_to_do() {
-    let message = "logs-1 is not back: ask with `kubectl stayput restart logs --coordinated`";
+    let message =
+        "logs-1 is not back: ask with `kubectl stayput -n search restart logs --coordinated`";
     let report = shown(&under_way(), &[waits(Some("logs-1"), Code::Stranded, message)]);
     assert_eq!((report.phase.as_str(), report.blocked.as_deref()), ("Blocked", Some("stranded")));
     assert_eq!(report.message.as_deref(), Some(message));

@@ -11,7 +11,7 @@ use super::node_counts::NodeCounts;
 use super::peer::{Peer, is_master};
 use super::tiers::Tiers;
 use super::voters;
-use super::{Copies, LAST_RESORT, MasterVoters, QuorumAfterStop, SettledYellow};
+use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow, last_resort};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names, OwnNames, lookup};
@@ -21,6 +21,8 @@ use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Strategy, Time};
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
 pub(crate) struct Evaluation<'a> {
+    /// The SearchCluster, as `namespace/name`, for commands in messages.
+    pub(super) cluster: &'a str,
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
     /// Those of the policy, and those that the request under way skips.
@@ -119,13 +121,14 @@ impl<'a> Evaluation<'a> {
         let mut down = view.down(ledger);
         down.extend(peers.iter().filter(|peer| peer.is_in_batch).map(|peer| peer.pod.node.clone()));
         Ok(Self {
+            cluster: view.cluster(),
             engine,
             policy,
             disabled: policy.disabled.clone().with_restart(ledger.restart.as_ref()),
             now: view.now(),
             settled: SettledYellow::of(engine, &kept_stopped, expected_data),
             counts,
-            master_voters: MasterVoters::of(engine),
+            master_voters: MasterVoters::of(engine, view.cluster()),
             handing_over: ledger.debts.exclusion.as_ref().map(|debt| debt.node.clone()),
             consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
             is_outage_requested: request.is_some_and(|request| request.allow_outage),
@@ -228,8 +231,9 @@ impl<'a> Evaluation<'a> {
                     format!(
                         "{} has the only vote, and {vote_recipient} has not taken it over: the stop \
                          would be an outage of the whole cluster, so it waits until it has; \
-                         {LAST_RESORT}",
-                        candidate.name()
+                         {}",
+                        candidate.name(),
+                        last_resort(self.cluster)
                     ),
                 )
             }

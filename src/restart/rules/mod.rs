@@ -27,6 +27,7 @@ mod unreplicated_index;
 mod version;
 mod voters;
 
+use crate::snapshot::namespace_and_name;
 use copies::Copies;
 pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
 use settled::SettledYellow;
@@ -49,10 +50,14 @@ fn more_shards(lost: usize) -> String {
     }
 }
 
-/// The end of a message about a stop that would be an outage.
-const LAST_RESORT: &str = "as a last resort, accept an outage: cancel this restart and request one \
-                           by `kubectl stayput restart --allow-outage`; for all stops, set \
-                           spec.restart.allowOutage";
+/// The end of a message about a stop that would be an outage. `cluster` is `namespace/name`.
+fn last_resort(cluster: &str) -> String {
+    let (namespace, name) = namespace_and_name(cluster);
+    format!(
+        "as a last resort, accept an outage: cancel this restart and request one by `kubectl stayput \
+         -n {namespace} restart {name} --allow-outage`; for all stops, set spec.restart.allowOutage"
+    )
+}
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ mod voter_set;
 
 use std::collections::BTreeSet;
 
-use super::LAST_RESORT;
+use super::last_resort;
 use crate::blocker::{Blocker, Check, refuse};
 use crate::lookup::{Lookup, OwnNames};
 use crate::{Code, Engine, Node, Unknown, Voting};
@@ -24,6 +24,8 @@ pub(crate) enum QuorumAfterStop {
 /// The nodes that elect the master, built once for all candidates.
 #[derive(Debug)]
 pub(crate) struct MasterVoters<'a> {
+    /// The SearchCluster, as `namespace/name`, for commands in messages.
+    cluster: &'a str,
     /// The nodes in the cluster, by name, and whether they are not master-eligible.
     ineligible: Lookup<'a, bool>,
     /// Names of the nodes that are master-eligible.
@@ -39,7 +41,7 @@ pub(crate) struct MasterVoters<'a> {
 }
 
 impl<'a> MasterVoters<'a> {
-    pub(crate) fn of(engine: &'a Engine) -> Self {
+    pub(crate) fn of(engine: &'a Engine, cluster: &'a str) -> Self {
         let mut ineligible = Lookup::default();
         ineligible.reserve(engine.nodes.len());
         let (mut eligible, mut electable) = (BTreeSet::new(), BTreeSet::new());
@@ -61,6 +63,7 @@ impl<'a> MasterVoters<'a> {
         };
         let voter_sets = voting.map(|voting| VoterSet::all(voting, engine));
         Self {
+            cluster,
             ineligible,
             eligible,
             electable,
@@ -126,7 +129,7 @@ impl<'a> MasterVoters<'a> {
         }
         let check = voter_sets
             .iter()
-            .try_for_each(|voter_set| voter_set.check(candidate, down))
+            .try_for_each(|voter_set| voter_set.check(candidate, down, self.cluster))
             .and_then(|()| self.check_electable_stays(candidate, down));
         match (check, self.vote_recipient(candidate, down)) {
             (Ok(()), _) => QuorumAfterStop::Kept,
@@ -150,7 +153,7 @@ impl<'a> MasterVoters<'a> {
     fn check_electable_stays(&self, candidate: &str, down: &OwnNames) -> Check {
         let stays = |name: &&&str| **name != candidate && !down.contains(**name);
         if self.electable.contains(candidate) && !self.electable.iter().any(|name| stays(&name)) {
-            return only_master_blocker(candidate);
+            return only_master_blocker(candidate, self.cluster);
         }
         Ok(())
     }
@@ -176,12 +179,13 @@ fn can_be_elected(node: &Node) -> bool {
     !node.roles_unknown && node.is_master_eligible() && !node.roles.contains("voting_only")
 }
 
-fn only_master_blocker(candidate: &str) -> Check {
+fn only_master_blocker(candidate: &str, cluster: &str) -> Check {
     refuse(
         Code::Quorum,
         format!(
             "no other node than {candidate} can elect a master, so its restart is an outage of the \
-             whole cluster: give the cluster three master-eligible nodes; {LAST_RESORT}"
+             whole cluster: give the cluster three master-eligible nodes; {}",
+            last_resort(cluster)
         ),
     )
 }

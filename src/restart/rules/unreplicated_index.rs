@@ -3,6 +3,7 @@
 use super::{copies::ShardName, evaluation::Evaluation, peer::Peer};
 use crate::Code;
 use crate::blocker::{Blocker, Check, refuse};
+use crate::snapshot::namespace_and_name;
 
 /// A node that holds the only copy of a shard whose index has no replicas is not stopped: waiting
 /// would not help. The published rules allow such a stop. Here it needs the consent of the request,
@@ -30,13 +31,14 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
             unknown.message
         ),
     };
+    let (namespace, cluster) = namespace_and_name(evaluation.cluster);
     refuse(
         Code::UnreplicatedIndex,
         format!(
             "{} holds the only copy of {shard}, which has no replica{more}: add a replica \
              (index.number_of_replicas), or cancel this restart and request one that accepts that \
-             this index is unavailable until the node is back: `kubectl stayput restart \
-             --allow-unreplicated {}`{snapshots}",
+             this index is unavailable until the node is back: `kubectl stayput -n {namespace} \
+             restart {cluster} --allow-unreplicated {}`{snapshots}",
             candidate.name(),
             shard.index
         ),

@@ -162,7 +162,7 @@ async fn what_was_lost_is_made_again_and_what_others_made_is_left() {
     let error = fixture.fails("init logs", 1).await;
     assert!(
         error.contains("Secret logs-manager-tls was not made by stayput")
-            && error.contains("delete it, and run `kubectl stayput init logs`"),
+            && error.contains("delete it, and run `kubectl stayput -n default init logs`"),
         "{error}"
     );
     assert_eq!(fixture.server.version(), version);

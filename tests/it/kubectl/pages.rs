@@ -23,6 +23,13 @@ fn usage_errors_are_64_and_help_is_none() {
         let ended = finish(&mut kubectl_stayput(nowhere, line.split_whitespace()));
         assert_eq!((ended.code, ended.stdout.as_str()), (64, ""), "{line}: {}", ended.stderr);
         assert!(!ended.stderr.is_empty(), "{line}");
+        if line == "status" {
+            assert!(
+                ended.stderr.contains("/nonexistent/kubeconfig: No such file"),
+                "{}",
+                ended.stderr
+            );
+        }
     }
     for line in ["--help", "restart --help", "help watch", "--version"] {
         let ended = finish(&mut kubectl_stayput(nowhere, line.split_whitespace()));

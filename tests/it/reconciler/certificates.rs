@@ -222,7 +222,7 @@ async fn what_another_made_is_watched_and_what_is_gone_is_missed() {
     secrets.delete(SECRETS[0], &DeleteParams::default()).await.expect("it is deleted");
     let reconciler = Reconciler::start(world.client.clone());
     let (_, message) = world.until("SecretAbsent").await;
-    assert!(message.contains("`kubectl stayput init logs` makes it again"), "{message}");
+    assert!(message.contains("`kubectl stayput -n default init logs` makes it again"), "{message}");
     reconciler.end().await;
 }
 

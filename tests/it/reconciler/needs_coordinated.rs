@@ -49,7 +49,7 @@ async fn it_waits_for_a_word_and_then_changes_all_nodes_at_once() {
     let (fixture, reconciler) = three_pinned_nodes().await;
     let says = change(&fixture).await;
     assert!(says.contains(&format!("{SETTING} changes from false to true")), "{says}");
-    assert!(says.contains("kubectl stayput restart logs --coordinated"), "{says}");
+    assert!(says.contains("kubectl stayput -n default restart logs --coordinated"), "{says}");
     for name in NODES {
         assert_eq!(fixture.starts(name).await, 1, "{name}");
     }

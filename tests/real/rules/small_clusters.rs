@@ -49,7 +49,7 @@ fn one(fixture: Fixture) {
     step("the only node is asked for");
     cluster.stayput(&["restart", "logs", "--id", "outage"]);
     let message = cluster.until_blocked("logs-0", "quorum");
-    assert!(message.contains("kubectl stayput restart --allow-outage"), "{message}");
+    assert!(message.contains("restart logs --allow-outage"), "{message}");
     assert_eq!(cluster.fixture.facts(), before);
 
     step("a request allows an outage");

@@ -63,7 +63,9 @@ pub(in crate::config_watch) enum ManifestFault {
 fn remedy(error: Errno) -> String {
     match error {
         Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
-            "{}: uid {} must be able to write there; mount a writable volume, such as an emptyDir",
+            "{}: uid {} must be able to write there; mount a writable volume there, such as an \
+             emptyDir, that an init container fills with the image's files of this directory: an \
+             empty one hides them",
             error.desc(),
             geteuid()
         ),

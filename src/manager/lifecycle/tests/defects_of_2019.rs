@@ -118,6 +118,8 @@ fn a_crash_loop_backs_off_and_ends() {
         }
     }
     assert_eq!(world.spawns(), 5);
+    let message = world.lifecycle.reason().unwrap().message;
+    assert!(message.ends_with("; start it again when the cause is repaired"), "{message}");
 }
 
 /// There: the check of the checksum and the start were two requests.

@@ -18,6 +18,20 @@ fn an_end_before_the_first_ready_after_a_requested_start_is_held_under_every_pol
     }
 }
 
+/// Nobody else starts it then. Otherwise to say so would contradict what follows.
+#[test]
+fn only_a_held_engine_is_to_be_started_by_somebody() {
+    const ADVICE: &str = "; start it again when the cause is repaired";
+    for (policy, advice) in [(OnExit::Exit, ""), (OnExit::Restart, ""), (OnExit::Hold, ADVICE)] {
+        let mut world = World::running(on_exit(policy));
+        world.dies(1);
+        let message = world.lifecycle.reason().unwrap().message;
+        let (said, _) = message.split_once("; the engine is started").unwrap_or((&message, ""));
+        assert!(said.starts_with("the engine ended with code 1 after "), "{policy:?}: {message}");
+        assert_eq!(said.find(';').map_or("", |at| &said[at..]), advice, "{policy:?}");
+    }
+}
+
 #[test]
 fn an_end_after_ready_is_not() {
     let mut world = World::started_by_request(on_exit(OnExit::Restart));

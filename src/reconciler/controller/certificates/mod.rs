@@ -74,7 +74,7 @@ async fn attempt(
     auth: &Auth,
     seen: &mut Seen,
 ) -> Result<(), Failure> {
-    let mut names = Names::of(cx.cluster.name());
+    let mut names = Names::of(cx.cluster.namespace(), cx.cluster.name());
     names.trusted.clone_from(&cluster.spec.manager.ca_secret);
     keep_certificates(cx, cluster, &names, seen).await?;
     match auth {
@@ -153,6 +153,7 @@ async fn keep_keys(
 
     // No outside system: what they are to have.
     let decision = key_set::decide(&key_set::Facts {
+        namespace: namespace.clone(),
         cluster: cx.cluster.name().to_owned(),
         now: now().0 / 1000,
         published,

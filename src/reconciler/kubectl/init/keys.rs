@@ -19,6 +19,7 @@ pub(super) async fn make(made: &mut Made<'_>, names: &Names, now: u64) -> Result
     let there: Option<ConfigMap> =
         there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
     let decision = decide(&Facts {
+        namespace: names.namespace.clone(),
         cluster: names.cluster.clone(),
         now,
         published: read(made.session).await.unwrap_or_else(|error| Err(error.to_string())),

@@ -47,7 +47,7 @@ impl InitError {
 /// Makes what is absent.
 pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
     served::until_served(session).await;
-    let names = Names::of(&args.cluster);
+    let names = Names::of(&session.namespace, &args.cluster);
     let mut made = Made::new(session, args.dry_run);
     let there = made.find(Kind::SearchCluster, &args.cluster).await?;
     let there: Option<SearchCluster> =

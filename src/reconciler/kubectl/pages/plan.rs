@@ -87,14 +87,16 @@ fn add_idle(view: &ClusterView, report: &Report, page: &mut Page) {
         (_, 0) => "nothing: no restart is requested, and every node runs on its config".to_owned(),
         (_, count) if view.is_blocked_by(Code::NeedsCoordinated) => format!(
             "nothing by itself: {} on another config than their sources have; all nodes need it at \
-             once, an outage: `kubectl stayput restart {} --coordinated`",
+             once, an outage: `kubectl stayput -n {} restart {} --coordinated`",
             node_count(count as usize),
+            view.namespace,
             view.name
         ),
         (OnConfigChange::None, count) => format!(
             "nothing: no restart is requested; {} on another config than their sources have: \
-             restart with `kubectl stayput restart {}`",
+             restart with `kubectl stayput -n {} restart {}`",
             if count == 1 { "1 node runs".to_owned() } else { format!("{count} nodes run") },
+            view.namespace,
             view.name
         ),
         (OnConfigChange::Rolling | OnConfigChange::Coordinated | OnConfigChange::Auto, count) => {

@@ -30,7 +30,7 @@ step 2      logs-hot-0 (hot data goes after all other data and before nodes with
 step 3      logs-master-2 (it is master-eligible: it goes after the other nodes)
 step 4      logs-master-1 (it is master-eligible: it goes after the other nodes)
             (restart, unless another step is named: keeps container, pod, address and volumes)
-never       logs-hot-1: unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput restart --allow-unreplicated once`
+never       logs-hot-1: unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput -n search restart logs --allow-unreplicated once`
 never       logs-master-0: do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded: logs-master-0 is the last master-eligible node to be restarted and goes after all others: waits for logs-hot-1; if that never happens, repair what it waits for; as a last resort, disable the rule with spec.restart.disabledPredicates: [do_not_delete_last_master_if_all_master_ineligible_nodes_are_not_upgraded]
 waiting     logs-hot-0, logs-hot-1, logs-master-0, logs-master-1, logs-master-2: another_in_progress: logs-warm-0 is under way; one node at a time
 waiting     logs-warm-0: stopping: it is not ready for 10 s, since it is not known whether Services still send requests to it: EndpointSlices cannot be listed: forbidden
@@ -77,7 +77,7 @@ config      checksum v1…
 why         logs-warm-0 is under way; one node at a time
 restart     4f2a91c07b3e: waits for its turn, since 2026-11-18T11:06:40Z (50s ago)
 last        its engine was never restarted in this pod
-never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput restart --allow-unreplicated once`
+never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput -n search restart logs --allow-unreplicated once`
 ");
 }
 

@@ -273,7 +273,7 @@ no dry run  nobody answers
     assert_eq!(
         pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
-next        nothing: no restart is requested; 2 nodes run on another config than their sources have: restart with `kubectl stayput restart logs`
+next        nothing: no restart is requested; 2 nodes run on another config than their sources have: restart with `kubectl stayput -n search restart logs`
 no dry run  nobody answers
 "
     );
@@ -283,7 +283,7 @@ no dry run  nobody answers
         pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 blocked by  needs_coordinated: cluster.name changes from a to b
-next        nothing by itself: 2 nodes on another config than their sources have; all nodes need it at once, an outage: `kubectl stayput restart logs --coordinated`
+next        nothing by itself: 2 nodes on another config than their sources have; all nodes need it at once, an outage: `kubectl stayput -n search restart logs --coordinated`
 no dry run  nobody answers
 "
     );

@@ -4,6 +4,7 @@
 use super::active;
 use crate::context::Context;
 use crate::flow::observed::{expected_now, has_joined, is_over_time};
+use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Code, Direction, Manager, Member, Restart, Strategy};
 use stayput_api::State;
 use stayput_api::checksum::short;
@@ -63,7 +64,7 @@ pub(super) fn stranded_blocker(
     if !runs {
         ways.push("put that config back".to_owned());
     }
-    let name = cluster.name.rsplit('/').next().unwrap_or_default();
+    let (namespace, name) = namespace_and_name(&cluster.name);
     match obstacle {
         // A deleted SearchCluster accepts no requests; a stop or start by a person ends the node's
         // part.
@@ -75,8 +76,8 @@ pub(super) fn stranded_blocker(
              {message}"
         )),
         None => ways.push(format!(
-            "ask with `kubectl stayput restart {name} --coordinated` for a restart of all on \
-             what their sources have now, which takes the place of {id}"
+            "ask with `kubectl stayput -n {namespace} restart {name} --coordinated` for a restart of \
+             all on what their sources have now, which takes the place of {id}"
         )),
     }
     Blocker {

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::flow::observed::{is_to_be_stopped, is_window_open};
 use crate::index::Index;
 use crate::ledger::{LedgerChange, OwnKind};
+use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
 };
@@ -178,11 +179,10 @@ fn how(
     if is_auto && context.policy.allow_outage {
         return Ok((Strategy::Coordinated, format!("{by}, for {}", change.setting())));
     }
-    let cluster = &context.snapshot.cluster.name;
-    let name = cluster.rsplit('/').next().unwrap_or(cluster);
+    let (namespace, name) = namespace_and_name(&context.snapshot.cluster.name);
     wait(format!(
-        "{sentence}; ask for a coordinated restart, which is an outage: kubectl stayput restart {name} \
-         --coordinated"
+        "{sentence}; ask for a coordinated restart, which is an outage: kubectl stayput -n {namespace} \
+         restart {name} --coordinated"
     ))
 }
 

@@ -1,7 +1,7 @@
 //! The last started copy of a shard stays up.
 
 use super::{Blocker, Check, Evaluation, Peer, Predicate, block};
-use crate::rules::LAST_RESORT;
+use crate::rules::last_resort;
 
 /// A node is stopped only if every shard of which it has a started copy has another started copy on a
 /// node that stays. Without one the cluster would turn red.
@@ -22,6 +22,7 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
     })?;
     let Some(shard) = lost.first else { return Ok(()) };
     let name = candidate.name();
+    let last_resort = last_resort(evaluation.cluster);
     let more = super::more_shards(lost.number);
     block(
         Predicate::StartedReplica,
@@ -29,12 +30,12 @@ pub(super) fn require_started_replica(evaluation: &Evaluation<'_>, candidate: &P
             format!(
                 "{name} and the nodes stopped with it hold the last started copies of {shard}{more}: \
                  waits until another copy is started on a node that stays up; {WHY_NONE}; \
-                 {LAST_RESORT}"
+                 {last_resort}"
             )
         } else {
             format!(
                 "{name} holds the last started copy of {shard}{more}: waits until another copy is \
-                 started on a node that stays up; {WHY_NONE}; {LAST_RESORT}"
+                 started on a node that stays up; {WHY_NONE}; {last_resort}"
             )
         },
     )

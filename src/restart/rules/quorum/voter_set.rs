@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::{Check, refuse};
 use crate::lookup::OwnNames;
-use crate::rules::LAST_RESORT;
+use crate::rules::last_resort;
 use crate::{Code, Engine, Node, Voting};
 
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl<'a> VoterSet<'a> {
     }
 
     /// Passes if enough members are left. The work is proportional to the members.
-    pub(super) fn check(&self, candidate: &str, down: &OwnNames) -> Check {
+    pub(super) fn check(&self, candidate: &str, down: &OwnNames, cluster: &str) -> Check {
         let others = self.present.iter().filter(|(name, _)| **name != candidate);
         let leaving = others.filter(|(name, _)| down.contains(**name));
         let own = self.present.get(candidate).copied().unwrap_or(0);
@@ -108,7 +108,7 @@ impl<'a> VoterSet<'a> {
         }
         let Self { name, needed, listed, .. } = self;
         if own == self.size.unwrap_or(*listed) && *needed == 1 {
-            return super::only_master_blocker(candidate);
+            return super::only_master_blocker(candidate, cluster);
         }
         let mut missing = Vec::new();
         if let Some(absent) =
@@ -127,7 +127,8 @@ impl<'a> VoterSet<'a> {
             Code::Quorum,
             format!(
                 "without {candidate} {left}{of} {name} would be in the cluster{missing}, and {needed} \
-                 are needed to elect a master: waits until more are in; {LAST_RESORT}"
+                 are needed to elect a master: waits until more are in; {}",
+                last_resort(cluster)
             ),
         )
     }

@@ -35,7 +35,7 @@ fn minimum(nodes: &str, minimum: u32) -> Engine {
 
 /// The rule for one node. A vote that has to be handed over first counts as not handed over yet.
 fn quorum(engine: &Engine, candidate: &str, down: &str) -> Check {
-    match MasterVoters::of(engine).after_stop(candidate, &names(down), None) {
+    match MasterVoters::of(engine, "search/logs").after_stop(candidate, &names(down), None) {
         QuorumAfterStop::Kept => Ok(()),
         QuorumAfterStop::KeptByHandover(vote_recipient) => {
             refuse(Code::HandingOver, vote_recipient)
@@ -182,7 +182,7 @@ fn two_nodes_of_one_name_go_down_together() {
 #[test]
 fn the_sentence_names_numbers_who_is_missing_and_the_remedy() {
     let text = |engine: &Engine, candidate, down| message(quorum(engine, candidate, down));
-    let outage = "kubectl stayput restart --allow-outage";
+    let outage = "kubectl stayput -n search restart logs --allow-outage";
     let cases = [
         (
             text(&voting(ONE, "a", "a"), "a", ""),

@@ -107,7 +107,7 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
         return;
     }
     let engine = masters(listed, committed, accepted);
-    let electorate = MasterVoters::of(&engine);
+    let electorate = MasterVoters::of(&engine, "search/logs");
     for downs in every_fewer(ups) {
         // The last ones of each kind are down, so that the first is one that is up, if one is.
         let down = in_it.iter().zip(&downs).flat_map(|(of_kind, many)| {
@@ -191,7 +191,11 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
         for ready in 1..=n {
             let all = (1 << n) - 1;
             let engine = masters((1 << ready) - 1, all, all);
-            let ours = MasterVoters::of(&engine).after_stop("m0", &OwnNames::default(), None);
+            let ours = MasterVoters::of(&engine, "search/logs").after_stop(
+                "m0",
+                &OwnNames::default(),
+                None,
+            );
             let majority = ready > n / 2 + 1;
             assert_eq!(ours == QuorumAfterStop::Kept, majority, "{ready} of {n}");
             if majority != (ready > n.div_ceil(2)) {
@@ -202,6 +206,6 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
     }
     assert_eq!(differ, [(2, 2), (4, 3), (6, 4), (8, 5)]);
     let one = masters(1, 1, 1);
-    let one = MasterVoters::of(&one).after_stop("m0", &OwnNames::default(), None);
+    let one = MasterVoters::of(&one, "search/logs").after_stop("m0", &OwnNames::default(), None);
     assert!(matches!(one, QuorumAfterStop::Lost(_)), "{one:?}");
 }

@@ -41,7 +41,7 @@ fn names(names: &str) -> BTreeSet<String> {
 }
 
 fn without(engine: &Engine, candidate: &str, down: &str) -> QuorumAfterStop {
-    quorum_after_stop(engine, candidate, &names(down))
+    quorum_after_stop("search/logs", engine, candidate, &names(down))
 }
 
 /// Three masters on each but the one that was recorded alone.

@@ -48,7 +48,11 @@ impl Case {
                 // 100 hours after the beginning of time.
                 now: Time(100 * 60 * 60 * 1000),
                 fresh_id: "fresh".into(),
-                cluster: Cluster { finalizer: true, ..Cluster::default() },
+                cluster: Cluster {
+                    name: "search/logs".to_owned(),
+                    finalizer: true,
+                    ..Cluster::default()
+                },
                 ledger: Ledger::default(),
                 pods: Vec::new(),
                 engine: Ok(engine("")),
