@@ -58,8 +58,7 @@ fn injected(fixture: &Fixture, set: &Value) -> Value {
         own.as_array_mut().expect("a list").extend(of_image.cloned());
     };
     add(&mut init["volumeMounts"], &engine["volumeMounts"], &|mount| {
-        let name = mount["name"].as_str().expect("a name");
-        name == "tmp" || name.starts_with("machine-")
+        mount["name"].as_str().expect("a name").starts_with("machine-")
     });
     add(&mut init["env"], &engine["env"], &|variable| variable["name"] == "PATH");
     set

@@ -3,7 +3,8 @@
 //! program and no part that is empty is shown; a number says of what. A deletion that waits says for
 //! what.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
 
 use super::facts::Facts;
 use crate::{Action, Condition, Ledger, Plan, Pod, Report, Snapshot, Voting, report};
@@ -20,6 +21,24 @@ const RULES: [Rule; 6] = [
     ("has a number and does not say of what", has_a_bare_number),
     ("says a name twice in a row", says_a_name_twice),
 ];
+
+thread_local! {
+    /// Texts that break no rule. Most are shown at many steps, and the rules take most of a step's time.
+    static GOOD: RefCell<HashSet<String>> = RefCell::default();
+}
+
+/// Which rules a text breaks.
+fn faults(text: &str) -> Vec<&'static str> {
+    if GOOD.with_borrow(|good| good.contains(text)) {
+        return vec![];
+    }
+    let broken = RULES.iter().filter(|(_, breaks)| breaks(text));
+    let broken: Vec<&str> = broken.map(|(fault, _)| *fault).collect();
+    if broken.is_empty() {
+        GOOD.with_borrow_mut(|good| good.insert(text.to_owned()));
+    }
+    broken
+}
 
 /// Settings that let a rule pass which protects something.
 const COSTLY: [&str; 3] = ["allowOutage: true", "--allow-outage", "disabledPredicates: ["];
@@ -93,10 +112,8 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
         }
     }
     for Text { from, pod, text } in texts(snapshot, plan, &report) {
-        for (fault, breaks) in RULES {
-            if breaks(text) {
-                wrong.push(format!("a message of {from} {fault}: {text}"));
-            }
+        for fault in faults(text) {
+            wrong.push(format!("a message of {from} {fault}: {text}"));
         }
         let manager = pod.and_then(|uid| facts.manager(uid));
         if text.contains("last good") && manager.is_some_and(|manager| manager.last_good.is_none())
