@@ -184,6 +184,8 @@ fn names(snapshot: &Snapshot) -> BTreeSet<&str> {
         "stayput.dev/",
         "allocation",
         "kubectl",
+        // As a whole; what each of its nodes waits for is shown beside it.
+        "zone ",
     ]);
     names.extend(snapshot.pods.iter().flat_map(|pod| [&*pod.name, &*pod.node]));
     let ledger = &snapshot.ledger;
