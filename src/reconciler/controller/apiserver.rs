@@ -191,32 +191,14 @@ impl Apiserver {
         }
     }
 
-    /// Patches metadata, by a JSON patch.
+    /// Changes a pod, by a JSON patch.
     pub(super) async fn patch_pod(
         &self,
         namespace: &str,
         name: &str,
         patch: Value,
     ) -> Result<Pod, ApiError> {
-        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
-        let what = format!("Pod {namespace}/{name}");
-        let patch = json_patch(patch)?;
-        self.call("patch_pod", &what, api.patch(name, &params(), &patch)).await
-    }
-
-    /// Changes the size of a living pod, by a JSON patch.
-    pub(super) async fn resize_pod(
-        &self,
-        namespace: &str,
-        name: &str,
-        patch: Value,
-    ) -> Result<Pod, ApiError> {
-        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
-        let what = format!("pods/resize of {namespace}/{name}");
-        let patch = json_patch(patch)?;
-        let params = params();
-        let call = api.patch_subresource("resize", name, &params, &patch);
-        self.call("patch_pod_resize", &what, call).await
+        self.send_pod_patch("patch_pod", namespace, name, patch, &params()).await
     }
 
     /// Whether [`Self::patch_pod`] would be allowed; nothing is changed.
@@ -226,10 +208,31 @@ impl Apiserver {
         name: &str,
         patch: Value,
     ) -> Result<(), ApiError> {
+        self.send_pod_patch("try_to_patch_pod", namespace, name, patch, &dry_run()).await.map(drop)
+    }
+
+    async fn send_pod_patch(
+        &self,
+        call: &'static str,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+        params: &PatchParams,
+    ) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("Pod {namespace}/{name}");
-        let (patch, params) = (json_patch(patch)?, dry_run());
-        self.call("try_to_patch_pod", &what, api.patch(name, &params, &patch)).await.map(drop)
+        let patch = json_patch(patch)?;
+        self.call(call, &what, api.patch(name, params, &patch)).await
+    }
+
+    /// Changes the size of a living pod, by a JSON patch.
+    pub(super) async fn resize_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+    ) -> Result<Pod, ApiError> {
+        self.send_pod_resize("patch_pod_resize", namespace, name, patch, &params()).await
     }
 
     /// Whether [`Self::resize_pod`] would be allowed; nothing is changed.
@@ -239,11 +242,22 @@ impl Apiserver {
         name: &str,
         patch: Value,
     ) -> Result<(), ApiError> {
+        let call = "try_to_patch_pod_resize";
+        self.send_pod_resize(call, namespace, name, patch, &dry_run()).await.map(drop)
+    }
+
+    async fn send_pod_resize(
+        &self,
+        call: &'static str,
+        namespace: &str,
+        name: &str,
+        patch: Value,
+        params: &PatchParams,
+    ) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("pods/resize of {namespace}/{name}");
-        let (patch, params) = (json_patch(patch)?, dry_run());
-        let call = api.patch_subresource("resize", name, &params, &patch);
-        self.call("try_to_patch_pod_resize", &what, call).await.map(drop)
+        let patch = json_patch(patch)?;
+        self.call(call, &what, api.patch_subresource("resize", name, params, &patch)).await
     }
 
     /// Deletes a pod if it is still this one, at this version.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::template;
 use crate::{
@@ -14,16 +14,22 @@ fn keystore() -> Source {
     Source { kind: SourceKind::Secret, name: "keystore".to_owned() }
 }
 
-/// An init container mounts a Secret, and the engine's container reads a variable of a ConfigMap.
-fn used() -> BTreeSet<Use> {
+/// An init container mounts a Secret.
+fn with_keystore() -> Value {
     let mut template = template();
     let spec = &mut template["spec"];
     spec["initContainers"][0]["volumeMounts"] =
         json!([{"name": "keystore", "mountPath": "/keystore"}]);
     let volume = json!({"name": "keystore", "secret": {"secretName": "keystore"}});
     spec["volumes"].as_array_mut().expect("a list").push(volume);
+    template
+}
+
+/// An init container mounts a Secret, and the engine's container reads a variable of a ConfigMap.
+fn used() -> BTreeSet<Use> {
+    let mut template = with_keystore();
     let reference = json!({"configMapKeyRef": {"name": "env", "key": "HEAP"}});
-    spec["containers"][0]["env"] = json!([{"name": "HEAP", "valueFrom": reference}]);
+    template["spec"]["containers"][0]["env"] = json!([{"name": "HEAP", "valueFrom": reference}]);
     let mut uses = uses(&template, "opensearch");
     uses.retain(|used| used.source.name != "logs-config");
     uses
@@ -123,14 +129,10 @@ fn a_note_of_an_earlier_version_is_completed() {
 
 #[test]
 fn a_key_that_the_engine_reads_too_needs_no_other_pod() {
-    let mut template = template();
-    let spec = &mut template["spec"];
-    spec["initContainers"][0]["volumeMounts"] =
-        json!([{"name": "keystore", "mountPath": "/keystore"}]);
-    let volume = json!({"name": "keystore", "secret": {"secretName": "keystore"}});
-    spec["volumes"].as_array_mut().expect("a list").push(volume);
+    let mut template = with_keystore();
     let reference = json!({"secretKeyRef": {"name": "keystore", "key": "password"}});
-    spec["containers"][0]["env"] = json!([{"name": "PASSWORD", "valueFrom": reference}]);
+    template["spec"]["containers"][0]["env"] =
+        json!([{"name": "PASSWORD", "valueFrom": reference}]);
     let uses = uses(&template, "opensearch");
     let compared = |password: &str, other: &str, noted: Option<&str>| {
         let mut wanted = Content::default();
