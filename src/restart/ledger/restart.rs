@@ -266,6 +266,11 @@ pub struct Compensation {
 }
 
 impl Restart {
+    /// Whether nodes wait for their turn.
+    pub(crate) fn has_scheduled(&self) -> bool {
+        self.members.iter().any(|member| member.step == Step::Scheduled)
+    }
+
     /// Whether it only goes forward, and a phase has passed since its nodes could be started; or, while
     /// they are still being stopped, since it took the place of another one.
     pub(crate) fn is_late_forward(&self, now: Time, phase_timeout: u64) -> bool {

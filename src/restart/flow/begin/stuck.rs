@@ -24,8 +24,7 @@ pub(in crate::flow) fn end_if_stuck(
 ) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
-    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
-    if !is_own(restart) || has_turns || !waits {
+    if !is_own(restart) || has_turns || !restart.has_scheduled() {
         return changes;
     }
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);

@@ -24,9 +24,10 @@ pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return changes;
     };
-    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
     let elapsed = context.snapshot.now.since(restart.started);
-    if waits && restart.request.deadline.is_some_and(|deadline| elapsed >= deadline.0) {
+    if restart.has_scheduled()
+        && restart.request.deadline.is_some_and(|deadline| elapsed >= deadline.0)
+    {
         changes.end_with(Outcome::Aborted, "the request's deadline has passed");
     }
     changes
@@ -37,8 +38,9 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
     let ending = restart.ending.clone();
-    let waits = restart.members.iter().any(|member| member.step == Step::Scheduled);
-    if restart.members.iter().any(Member::is_under_way) || (waits && ending.is_none()) {
+    if restart.members.iter().any(Member::is_under_way)
+        || (restart.has_scheduled() && ending.is_none())
+    {
         return changes;
     }
     let index = &context.index;

@@ -4,9 +4,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::turn::Turn;
-use crate::{
-    Blocker, Code, Color, Disabled, Health, Manager, Member, Predicate, Restart, Step, Strategy,
-};
+use crate::{Blocker, Code, Color, Disabled, Health, Manager, Predicate, Restart, Strategy};
 
 /// For how long, in milliseconds, from when it is ready: a large recovery is not waited for, since people
 /// would look at a node that is back and counts as under way.
@@ -36,10 +34,9 @@ fn left(context: &Context<'_>, manager: &Manager) -> Option<u64> {
 
 /// Whether a node of the same restart gets its slot only in a green or settled cluster.
 fn another_waits_for_green(disabled: &Disabled, restart: &Restart) -> bool {
-    let has_scheduled = |member: &Member| member.step == Step::Scheduled;
     restart.request.strategy == Strategy::Rolling
         && restart.ending.is_none()
-        && restart.members.iter().any(has_scheduled)
+        && restart.has_scheduled()
         && !disabled.clone().with_restart(Some(restart)).contains(Predicate::Yellow)
 }
 
