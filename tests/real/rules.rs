@@ -36,19 +36,33 @@ const ROUNDS: u32 = 50;
 
 /// The same again and again: what depends on which of two events is first is seen by chance.
 #[test]
-#[ignore = "the long form: about two minutes a round"]
+#[ignore = "the long form: about three minutes a round"]
 fn five_nodes_go_by_the_rules_again_and_again() {
+    again_and_again("rules::five_nodes_go_by_the_rules_again_and_again", all_rules);
+}
+
+/// The one of them in which two nodes are out at a moment that chance decides.
+#[test]
+#[ignore = "the long form: about half a minute a round"]
+fn an_engine_is_killed_while_another_starts_again_and_again() {
+    again_and_again(
+        "rules::an_engine_is_killed_while_another_starts_again_and_again",
+        engine_killed::while_another_starts,
+    );
+}
+
+fn again_and_again(test: &str, story: fn(&five_nodes::FiveNodes)) {
     let _turn = turn();
     let mut cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
         Ok(fixture) => five_nodes::FiveNodes::new(fixture),
-        Err(why) => return skip("rules::five_nodes_go_by_the_rules_again_and_again", &why),
+        Err(why) => return skip(test, &why),
     };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     for round in 0..rounds {
         cluster.round = round;
         let began = std::time::Instant::now();
-        all_rules(&cluster);
+        story(&cluster);
         println!("round {} of {rounds}: passed, {} s", round + 1, began.elapsed().as_secs());
     }
 }
