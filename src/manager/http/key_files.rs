@@ -1,8 +1,8 @@
 //! Reads keys and certificates from their files as one value.
 //!
-//! If a new file cannot be used, the old value stays in force. A file that is gone is another
-//! matter if it lets callers in (keys of tokens, the client CA): it was taken away, and nobody is
-//! let in by it any more. The certificate is kept.
+//! If a new file cannot be used, the old value stays in force. A file that is gone or empty, or a key
+//! set without any key for us, is another matter if it lets callers in (keys of tokens, the client
+//! CA): it was taken away, and nobody is let in by it any more. The certificate is kept.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -50,6 +50,14 @@ pub(super) enum KeyFileError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: {source}", list(paths))]
     Unusable { paths: Vec<PathBuf>, source: ContentError },
+}
+
+impl KeyFileError {
+    /// A whole key set was read, and it says that no key is valid.
+    fn is_set_without_keys(&self) -> bool {
+        use read::KeyError::NoSigningKey;
+        matches!(self, Self::Unusable { source: ContentError::Key(NoSigningKey), .. })
+    }
 }
 
 /// What is wrong with the content of key files.
@@ -195,7 +203,7 @@ impl Loaded<Tls> {
         if let Some(ca) = self.paths.get(PAIR) {
             let accepting = self.value.as_mut().filter(|tls| tls.client_ca.is_some());
             match accepting {
-                Some(tls) if is_gone(ca) => {
+                Some(tls) if is_taken_away(ca) => {
                     tls.client_ca = None;
                     self.digest = None;
                     change = Change::Value;
@@ -217,7 +225,9 @@ impl Loaded<Vec<read::Key>> {
             Err(error) => error,
         };
         let mut change = Change::None;
-        if self.value.is_some() && self.paths.iter().any(|path| is_gone(path)) {
+        let is_taken_away =
+            error.is_set_without_keys() || self.paths.iter().any(|path| is_taken_away(path));
+        if self.value.is_some() && is_taken_away {
             (self.value, self.digest) = (None, None);
             change = Change::Value;
         }
@@ -288,8 +298,12 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, KeyFileError> {
     paths.iter().map(read).collect()
 }
 
-fn is_gone(path: &Path) -> bool {
-    open(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+/// Whoever mounts a file from a Secret or ConfigMap empties it instead of removing it.
+fn is_taken_away(path: &Path) -> bool {
+    match read_file(path) {
+        Ok(content) => content.trim_ascii().is_empty(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
 }
 
 /// The kubelet removes a generation right after it has swapped in the next one: a path that was
@@ -308,4 +322,37 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is larger than 1 MiB, so it is no key"));
     }
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: &str = r#"{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "one",
+        "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}"#;
+    const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\n\
+        MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";
+
+    /// How many keys are in force after the file has had each of these contents, one after another.
+    fn in_force(parse: ParseKeys, contents: &[&str]) -> Vec<usize> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut loaded = Loaded::new(vec![file.path().to_owned()]);
+        let mut count = |content: &&str| {
+            std::fs::write(file.path(), content).unwrap();
+            loaded.reread_keys(parse);
+            assert_eq!(loaded.error.is_some(), loaded.digest.is_none() || *content == "{");
+            loaded.value.as_ref().map_or(0, Vec::len)
+        };
+        contents.iter().map(&mut count).collect()
+    }
+
+    #[test]
+    fn an_emptied_file_takes_its_keys_away_and_one_that_cannot_be_read_does_not() {
+        let symmetric = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}"#;
+        let sets = [SET, "{", "", SET, r#"{"keys": []}"#, SET, symmetric, SET];
+        assert_eq!(in_force(read::key_set, &sets), [1, 1, 0, 1, 0, 1, 0, 1]);
+        assert_eq!(in_force(read::public, &[PUBLIC, "{", " \n", PUBLIC]), [1, 1, 0, 1]);
+        let secret = "0123456789abcdef0123456789abcdef";
+        assert_eq!(in_force(read::shared, &[secret, "{", "", secret]), [1, 1, 0, 1]);
+    }
 }

@@ -49,10 +49,17 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// A link there is replaced: the engine's user may write where the directory is, and a manager that
+/// runs as root must not change what such a link points to.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(path) {
+    let make = || DirBuilder::new().mode(0o700).create(path);
+    match make() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+            if fs::symlink_metadata(path)?.is_dir() {
+                return fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+            }
+            fs::remove_file(path)?;
+            make()
         }
         made => made,
     }
@@ -68,5 +75,26 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_its_place_is_replaced_and_what_it_points_to_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = directory.path().join("other");
+        DirBuilder::new().mode(0o755).create(&other).unwrap();
+        fs::write(other.join("file"), "").unwrap();
+        let path = directory.path().join("configs");
+        symlink(&other, &path).unwrap();
+        make_directory(&path).unwrap();
+        make_directory(&path).unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_dir());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(other.join("file").exists());
     }
 }
