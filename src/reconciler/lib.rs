@@ -7,7 +7,9 @@
 
 mod certificates;
 pub mod cluster;
+mod connections;
 pub mod controller;
 pub mod engine_client;
 pub mod kubectl;
+mod object_name;
 mod workload;

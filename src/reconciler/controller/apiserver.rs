@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use super::metrics::{Metrics, Side};
 use super::settings::Account;
 use crate::cluster::SearchCluster;
+use crate::object_name::is_object_name;
 
 pub(super) use error::{ApiError, watch_error};
 pub(super) use objects::Version;
@@ -178,12 +179,15 @@ impl Apiserver {
         self.call(K::CALL, &what, api.get(name)).await
     }
 
-    /// The same; none if it is absent.
+    /// The same; none if it is absent, or if no object can have that name.
     pub(super) async fn find<K: ByName>(
         &self,
         namespace: &str,
         name: &str,
     ) -> Result<Option<K>, ApiError> {
+        if !is_object_name(name) {
+            return Ok(None);
+        }
         match self.get(namespace, name).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),

@@ -14,16 +14,16 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::health::Health;
 use super::metrics::{self, Metrics};
+use crate::connections::Connections;
 
 /// More connections at the same time are not needed.
 const MAX_CONNECTIONS: usize = 32;
-/// How long the head of a request may take.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection may take, from its beginning until its answer has been read.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves health and metrics until it is dropped.
 pub(super) async fn serve_probes(
@@ -41,29 +41,26 @@ pub(super) async fn serve<F>(
 ) where
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::new(MAX_CONNECTIONS);
     loop {
-        if connections.len() >= MAX_CONNECTIONS {
-            connections.join_next().await;
-        }
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!("cannot accept a connection: {error}");
                 sleep(Duration::from_secs(1)).await;
                 continue;
             }
         };
-        while connections.try_join_next().is_some() {}
         let answer = answer.clone();
-        connections.spawn(async move {
+        connections.serve(peer.ip(), async move {
             let answer = service_fn(move |request| answer(request).map(Ok::<_, Infallible>));
-            // An error of one connection concerns only its client.
-            let _ = http1::Builder::new()
+            let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), answer)
-                .await;
+                // One request each: probes and Prometheus need no more.
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), answer);
+            // An error of one connection concerns only its client.
+            let _ = timeout(CONNECTION_TIMEOUT, connection).await;
         });
     }
 }

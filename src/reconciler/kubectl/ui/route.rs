@@ -1,5 +1,7 @@
 //! Which address is which page. Pure.
 
+use crate::object_name::is_object_name;
+
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route<'a> {
@@ -28,22 +30,10 @@ pub(super) fn route(path: &str) -> Route<'_> {
     }
     let Some(rest) = path.strip_prefix("/clusters/") else { return Route::Unknown };
     match rest.strip_suffix("/events") {
-        Some(name) if is_name(name) => Route::Events(name),
-        None if is_name(rest) => Route::Cluster(rest),
+        Some(name) if is_object_name(name) => Route::Events(name),
+        None if is_object_name(rest) => Route::Cluster(rest),
         _ => Route::Unknown,
     }
-}
-
-/// Whether an object can have this name. It becomes a part of an address of the apiserver: nothing
-/// else may get there.
-fn is_name(text: &str) -> bool {
-    let known = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'.';
-    let ends = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
-    let bytes = text.as_bytes();
-    bytes.len() <= 253
-        && bytes.iter().copied().all(known)
-        && ends(bytes.first())
-        && ends(bytes.last())
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::access::{Access, Keys};
@@ -20,6 +19,7 @@ use super::clusters::Clusters;
 use super::events::{self, events};
 use super::page::document;
 use super::route::{Route, route};
+use crate::connections::Connections;
 use crate::kubectl::apiserver::ApiError;
 use crate::kubectl::runbook;
 
@@ -31,18 +31,14 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Serves until it is dropped.
 pub(super) async fn serve(listener: TcpListener, keys: Keys, clusters: Arc<Clusters>) {
     let keys = Arc::new(keys);
-    let mut connections = JoinSet::new();
+    let mut connections = Connections::new(MAX_CONNECTIONS);
     loop {
-        if connections.len() >= MAX_CONNECTIONS {
-            connections.join_next().await;
-        }
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             sleep(Duration::from_secs(1)).await;
             continue;
         };
-        while connections.try_join_next().is_some() {}
         let (keys, clusters) = (Arc::clone(&keys), Arc::clone(&clusters));
-        connections.spawn(async move {
+        connections.serve(peer.ip(), async move {
             let service = service_fn(move |request| {
                 let (keys, clusters) = (Arc::clone(&keys), Arc::clone(&clusters));
                 async move { Ok::<_, Infallible>(respond(&request, &keys, &clusters).await) }

@@ -1,0 +1,90 @@
+//! The connections of a small HTTP server. A newcomer always gets a place: where all are taken, one
+//! connection is closed, so nobody can keep the kubelet's probes out by holding connections.
+
+use std::net::IpAddr;
+
+use tokio::task::{AbortHandle, JoinSet};
+
+/// The connections that are open, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    most: usize,
+    open: Vec<(IpAddr, AbortHandle)>,
+    tasks: JoinSet<()>,
+}
+
+impl Connections {
+    /// At most `most` at the same time.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, open: Vec::new(), tasks: JoinSet::new() }
+    }
+
+    /// Serves a connection from `peer`. All are closed when this value is dropped.
+    pub(crate) fn serve(
+        &mut self,
+        peer: IpAddr,
+        connection: impl Future<Output = ()> + Send + 'static,
+    ) {
+        while self.tasks.try_join_next().is_some() {}
+        self.open.retain(|(_, task)| !task.is_finished());
+        if self.open.len() >= self.most {
+            let peers: Vec<IpAddr> = self.open.iter().map(|(peer, _)| *peer).collect();
+            self.open.remove(closed_for_a_newcomer(&peers)).1.abort();
+        }
+        self.open.push((peer, self.tasks.spawn(connection)));
+    }
+}
+
+/// The oldest connection of the address that has most of them: who opens many takes the places from
+/// itself. `peers` has at least one, the oldest first.
+fn closed_for_a_newcomer(peers: &[IpAddr]) -> usize {
+    let count = |index: usize| peers.iter().filter(|peer| **peer == peers[index]).count();
+    // Of equal ones, the last of the reversed order: the oldest.
+    (0..peers.len()).rev().max_by_key(|&index| count(index)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    #[test]
+    fn who_has_most_loses_its_oldest() {
+        let peers = [1, 2, 3, 2, 3, 2].map(address);
+        assert_eq!(closed_for_a_newcomer(&peers), 1);
+        assert_eq!(closed_for_a_newcomer(&[1, 2, 3].map(address)), 0);
+        assert_eq!(closed_for_a_newcomer(&[1, 2, 3, 3, 2].map(address)), 1);
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_is_served_while_all_places_are_taken() {
+        /// Tells when it is closed.
+        struct Held(u8, mpsc::Sender<u8>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                let _ = self.1.send(self.0);
+            }
+        }
+        let (closed, all_closed) = mpsc::channel();
+        let mut connections = Connections::new(2);
+        for number in 0..2 {
+            let held = Held(number, closed.clone());
+            connections.serve(address(1), async move {
+                let _held = held;
+                pending().await
+            });
+        }
+        let (served, is_served) = tokio::sync::oneshot::channel();
+        connections.serve(address(2), async move {
+            let _ = served.send(());
+        });
+        is_served.await.unwrap();
+        assert_eq!(all_closed.try_iter().collect::<Vec<_>>(), [0]);
+    }
+}
