@@ -28,8 +28,9 @@ pub enum Problem {
     },
     /// Some of the objects are of somebody else.
     #[error(
-        "Secret {object} was not made by stayput, so none of the managers' certificates is renewed: \
-         delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
+        "Secret {object} was not made by stayput for this SearchCluster, so none of the managers' \
+         certificates is renewed: name another one in spec.manager.caSecret, or delete it, and run \
+         `kubectl stayput -n {namespace} init {cluster}`"
     )]
     Mixed {
         /// Its name.

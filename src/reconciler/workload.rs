@@ -3,6 +3,7 @@
 
 mod comparison;
 mod config;
+mod mounted;
 mod probes;
 mod rollout;
 mod serving;
@@ -12,6 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
 pub(crate) use config::{FindConfig, unwatched};
+pub(crate) use mounted::mounted_secrets;
 pub(crate) use probes::{ProbeTarget, deadly_probe, probe_targets};
 pub(crate) use rollout::replaces;
 pub(crate) use serving::serving_secret;

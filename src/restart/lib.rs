@@ -33,6 +33,7 @@ mod quorum_check;
 mod report;
 mod request;
 mod rules;
+mod shell;
 mod snapshot;
 mod time;
 
@@ -62,6 +63,7 @@ pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
+pub use shell::shell_word;
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,
     LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_certificates::issue::{self, IssueError, Pair};
 use stayput_certificates::names::Names;
@@ -14,6 +15,8 @@ use crate::cluster::key::{CA, TLS_CERT, TLS_KEY};
 
 /// When the trusted CAs were last changed, in seconds since the epoch.
 const CHANGED: &str = "stayput.dev/changed";
+/// The SearchCluster that it was made for: another one may name it, too, and must not change it.
+const CLUSTER: &str = "stayput.dev/cluster";
 
 /// The Secrets as they were read; none of those that are absent.
 #[derive(Debug, Clone, Default)]
@@ -42,15 +45,15 @@ impl Secrets {
             now,
             clock_differs: None,
             may_create: false,
-            authority: found(self.authority.as_ref(), TLS_CERT, |pem| {
+            authority: found(self.authority.as_ref(), names, TLS_CERT, |pem| {
                 let [only] = issue::read_authorities(pem)?
                     .try_into()
                     .map_err(|_| IssueError::Unreadable("it is not one CA"))?;
                 Ok(only)
             }),
-            trusted: found(self.trusted.as_ref(), CA, issue::read_authorities),
+            trusted: found(self.trusted.as_ref(), names, CA, issue::read_authorities),
             trusted_since: self.trusted.as_ref().and_then(changed).unwrap_or_default(),
-            serving: found(self.serving.as_ref(), TLS_CERT, serving),
+            serving: found(self.serving.as_ref(), names, TLS_CERT, serving),
         }
     }
 
@@ -69,7 +72,7 @@ impl Secrets {
             name: name.to_owned(),
             kind: "kubernetes.io/tls",
             data: BTreeMap::from([(TLS_CERT, bytes(certificate)), (TLS_KEY, bytes(key))]),
-            annotations: BTreeMap::new(),
+            annotations: BTreeMap::from([(CLUSTER, names.cluster.clone())]),
         };
         Ok(match step {
             Step::MakeAuthority => pair(&names.authority, issue::authority(&names.cluster, now)?),
@@ -84,7 +87,10 @@ impl Secrets {
                 name: names.trusted.clone(),
                 kind: "Opaque",
                 data: BTreeMap::from([(CA, bytes(issue::select(&self.authorities(), ids)))]),
-                annotations: BTreeMap::from([(CHANGED, now.to_string())]),
+                annotations: BTreeMap::from([
+                    (CHANGED, now.to_string()),
+                    (CLUSTER, names.cluster.clone()),
+                ]),
             },
         })
     }
@@ -126,6 +132,7 @@ impl Change {
 
 fn found<T>(
     secret: Option<&Secret>,
+    names: &Names,
     key: &str,
     read: impl FnOnce(&[u8]) -> Result<T, IssueError>,
 ) -> Option<Found<T>> {
@@ -134,7 +141,18 @@ fn found<T>(
         Some(pem) => read(pem).map_err(|error| error.to_string()),
         None => Err(format!("it has no {key}")),
     };
-    Some(Found { is_ours: is_ours(&secret.metadata), content })
+    let is_ours = is_ours(&secret.metadata) && is_of_cluster(&secret.metadata, names);
+    Some(Found { is_ours, content })
+}
+
+/// Whether it was made for this cluster. Those without the annotation have the names that `init` gives.
+fn is_of_cluster(metadata: &ObjectMeta, names: &Names) -> bool {
+    let annotations = metadata.annotations.as_ref();
+    if let Some(cluster) = annotations.and_then(|all| all.get(CLUSTER)) {
+        return *cluster == names.cluster;
+    }
+    let Names { authority, trusted, serving, .. } = Names::of(&names.namespace, &names.cluster);
+    metadata.name.as_ref().is_some_and(|name| [authority, trusted, serving].contains(name))
 }
 
 fn changed(secret: &Secret) -> Option<u64> {
@@ -152,4 +170,29 @@ fn text(secret: Option<&Secret>, key: &str) -> String {
 
 fn bytes(text: String) -> ByteString {
     ByteString(text.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_of_another_cluster_is_not_ours_whoever_names_it() {
+        let names =
+            Names { trusted: "metrics-manager-ca".to_owned(), ..Names::of("search", "logs") };
+        let secret = |name: &str, annotations: Value| -> Secret {
+            let labels = json!({"app.kubernetes.io/managed-by": "stayput"});
+            let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let is_ours = |name: &str, annotations: Value| {
+            let trusted = Some(secret(name, annotations));
+            let secrets = Secrets { trusted, ..Secrets::default() };
+            secrets.facts(&names, "stayput", 0).trusted.unwrap().is_ours
+        };
+        assert!(is_ours("logs-manager-ca", json!({})), "as made before it said for whom");
+        assert!(is_ours("shared", json!({CLUSTER: "logs"})));
+        assert!(!is_ours("metrics-manager-ca", json!({})));
+        assert!(!is_ours("metrics-manager-ca", json!({CLUSTER: "metrics"})));
+    }
 }

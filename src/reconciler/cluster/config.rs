@@ -28,7 +28,8 @@ pub struct Config {
     "message": "a source of config.sources needs exactly one of secret and configMap",
 }]))]
 pub struct Source {
-    /// Name of a Secret; `{pod}` in it stands for the pod's name.
+    /// Name of a Secret; `{pod}` in it stands for the pod's name. It must be mounted in a pod, or
+    /// carry the annotation `stayput.dev/allow` with the name of this SearchCluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = TEMPLATE))]
     pub secret: Option<String>,

@@ -178,7 +178,7 @@ impl Observer {
                 let engine = self.engine.observe(access, endpoints, zone, ledger, metrics);
                 Some(start_first::read(engine, start_comes_next, start_is_due).await)
             },
-            self.sources.read(api, namespace, checked, &pods, &ages),
+            self.sources.read(api, &cluster.metadata, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages),
         );

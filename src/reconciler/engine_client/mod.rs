@@ -46,6 +46,7 @@ pub use identify::{Distribution, Engine};
 pub use members::{Member, Members};
 pub use running_snapshots::RunningSnapshot;
 pub use shards::{Shard, ShardState, unreplicated};
+pub(crate) use shutdown::record_path;
 pub use shutdown::{Record, RecordKind, RecordStatus, ShardMigration};
 pub use topology::{Node, Topology, Voting};
 pub use version::{Version, VersionError};

@@ -136,16 +136,16 @@ pub(super) fn put_call(
 ) -> Result<Call, EngineError> {
     let delay = format!("{}s", allocation_delay.as_secs());
     let body = json!({ "type": "restart", "reason": reason, "allocation_delay": delay });
-    Ok(Call::put(path(node_id)?, body))
+    Ok(Call::put(record_path(node_id)?, body))
 }
 
 pub(super) fn delete_call(node_id: &str) -> Result<Call, EngineError> {
-    Ok(Call::delete(path(node_id)?))
+    Ok(Call::delete(record_path(node_id)?))
 }
 
 /// Engines make ids of 22 characters of URL-safe base64; anything shorter may be a name such as
 /// `_local` or a pattern, which would reach other nodes.
-fn path(node_id: &str) -> Result<String, EngineError> {
+pub(crate) fn record_path(node_id: &str) -> Result<String, EngineError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if node_id.len() < 16 || !node_id.chars().all(fits) {
         return Err(EngineError::Unusable(format!("{node_id:?} is not the id of a node").into()));

@@ -3,6 +3,7 @@
 use super::{copies::ShardName, evaluation::Evaluation, peer::Peer};
 use crate::Code;
 use crate::blocker::{Blocker, Check, refuse};
+use crate::shell::shell_word;
 use crate::snapshot::namespace_and_name;
 
 /// A node that holds the only copy of a shard whose index has no replicas is not stopped: waiting
@@ -40,7 +41,7 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
              this index is unavailable until the node is back: `kubectl stayput -n {namespace} \
              restart {cluster} --allow-unreplicated {}`{snapshots}",
             candidate.name(),
-            shard.index
+            shell_word(shard.index)
         ),
     )
 }

@@ -8,6 +8,7 @@ use stayput_api::State;
 
 use super::{Known, LivePod, Manager, PodUpdate, known};
 use crate::Time;
+use crate::shell::shell_word;
 
 /// What decisions need of a pod.
 #[derive(
@@ -113,7 +114,7 @@ const fn fits() -> Known<Option<String>> {
 #[must_use]
 pub fn exec_manager(pod: &str, container: Option<&str>, program: Option<&str>) -> String {
     let container = container.map_or_else(String::new, |name| format!(" -c {name}"));
-    format!("{pod}{container} -- {}", program.unwrap_or("stayput"))
+    format!("{pod}{container} -- {}", shell_word(program.unwrap_or("stayput")))
 }
 
 impl Pod {

@@ -131,7 +131,7 @@ impl Fixture {
             let whole = format!("{config}{settings}\n");
             let of_pod = format!("{name}-config");
             let files = [("elasticsearch.yml", whole.as_str())];
-            fixture.create::<Secret>(secret(&of_pod, None, files)).await;
+            fixture.create::<Secret>(secret(&of_pod, Some("logs"), files)).await;
             manager.mount(&whole);
             manager.start(&fixture.pki, options);
             fixture.base.insert((*name).to_owned(), config);

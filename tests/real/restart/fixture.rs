@@ -343,7 +343,7 @@ fn secret(name: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": { "name": name },
+        "metadata": { "name": name, "annotations": { "stayput.dev/allow": "logs" } },
         "stringData": data,
     })
 }

@@ -27,7 +27,7 @@ rules:
     verbs: [get]
   - apiGroups: [""]
     resources: [pods/resize]
-    verbs: [get, patch]
+    verbs: [patch]
   # Only while a node drains: whether Services still send requests to it. Without this right a drain
   # takes 10 s.
   - apiGroups: [discovery.k8s.io]

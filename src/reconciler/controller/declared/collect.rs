@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Secret;
 
 use super::read::{is_owned, node_set};
 use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::workload::mounted_secrets;
 use stayput_declare::{self as declare, Observed, SeenSecret, garbage};
 
 /// Deletes what is due, and returns since when the others are not needed.
@@ -24,7 +25,7 @@ pub(super) async fn collect(
         return Ok(candidates);
     }
     let pods = api.pods(&cluster.namespace).await?;
-    let mounted: BTreeSet<&str> = pods.items.iter().flat_map(mounts).collect();
+    let mounted: BTreeSet<&str> = pods.items.iter().flat_map(mounted_secrets).collect();
     for secret in &mut seen {
         secret.mounted = mounted.contains(secret.name.as_str());
     }
@@ -47,18 +48,5 @@ fn seen_secret(secret: &Secret) -> Option<SeenSecret> {
         uid: metadata.uid.clone()?,
         node_set: node_set(metadata)?.clone(),
         mounted: false,
-    })
-}
-
-/// The Secrets that a pod mounts.
-fn mounts(pod: &Pod) -> impl Iterator<Item = &str> {
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes.flat_map(|volume| {
-        let direct = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_deref());
-        let parts =
-            volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
-        let projected =
-            parts.filter_map(|part| part.secret.as_ref().map(|secret| secret.name.as_str()));
-        direct.into_iter().chain(projected)
     })
 }

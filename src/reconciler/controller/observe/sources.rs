@@ -8,18 +8,19 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::ages::Ages;
 use super::generations::Generation;
 use super::objects::Object;
-use crate::cluster::{Checked, MissingSource, Sources};
-use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::cluster::{Checked, MissingSource, NotAllowed, Sources, allows};
+use crate::controller::apiserver::{ApiError, Apiserver, namespaced_name};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 use stayput_restart::{self as restart, Settings};
-use stayput_reuse::{Ignore, Source};
+use stayput_reuse::{Ignore, Source, SourceKind};
 
 /// What is kept of an object.
 #[derive(Debug)]
@@ -33,7 +34,17 @@ struct Content {
 }
 
 /// The content; none if the object is absent.
-type ReadContent = Result<Option<Content>, Arc<ApiError>>;
+type ReadContent = Result<Option<Content>, Arc<Unread>>;
+
+/// Why an object is not read.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    /// Its checksum would be in the status, where it can be guessed.
+    #[error("{0}; or mount it in the pods")]
+    NotAllowed(#[from] NotAllowed),
+}
 
 /// Reads the objects, and keeps what was read.
 #[derive(Debug, Default)]
@@ -66,22 +77,24 @@ enum SourceError {
     Unread {
         object: Source,
         #[source]
-        source: Arc<ApiError>,
+        source: Arc<Unread>,
     },
     #[error(transparent)]
     Missing(#[from] MissingSource),
 }
 
 impl SourceReader {
-    /// Reads those that are due, and forgets those that no pod's config is made from any more.
+    /// Reads those that are due, and forgets those that no pod's config is made from any more. `cluster`
+    /// is the SearchCluster.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
-        namespace: &str,
+        cluster: &ObjectMeta,
         checked: &Checked,
         pods: &[Arc<Facts>],
         ages: &Ages<'_>,
     ) {
+        let (namespace, name) = namespaced_name(cluster);
         let mut named = BTreeSet::new();
         let mut due: BTreeMap<Source, BTreeSet<String>> = BTreeMap::new();
         for pod in pods {
@@ -100,9 +113,13 @@ impl SourceReader {
         }
         self.known.retain(|object, _| named.contains(object));
         let read = async |(object, settings): (Source, BTreeSet<String>)| {
-            let read = Object::read(api, namespace, &object).await.map_err(Arc::new);
-            let content = read.map(|read| read.map(|read| Content::of(&read, &settings)));
-            (object, (Instant::now(), content))
+            let read = Object::read(api, namespace, &object).await;
+            let content = read.map_err(Unread::from).and_then(|read| {
+                let Some(read) = read else { return Ok(None) };
+                may_read(&object, &read, pods, name)?;
+                Ok(Some(Content::of(&read, &settings)))
+            });
+            (object, (Instant::now(), content.map_err(Arc::new)))
         };
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
@@ -233,6 +250,24 @@ impl SourceReader {
         };
         Ok(files.into_iter().map(digest).collect())
     }
+}
+
+/// A Secret that the spec names is one that a pod of the cluster mounts, or that allows its use: who may
+/// write a SearchCluster may not always read Secrets.
+fn may_read(
+    source: &Source,
+    object: &Object,
+    pods: &[Arc<Facts>],
+    cluster: &str,
+) -> Result<(), NotAllowed> {
+    let is_mounted = |pod: &Arc<Facts>| {
+        matches!(pod.sources, Some(Ok(_))) || pod.mounted_secrets.contains(&source.name)
+    };
+    if source.kind == SourceKind::ConfigMap || pods.iter().any(is_mounted) {
+        return Ok(());
+    }
+    let none = BTreeMap::new();
+    allows(&source.name, object.metadata.annotations.as_ref().unwrap_or(&none), cluster)
 }
 
 impl Content {

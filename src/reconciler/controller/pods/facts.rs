@@ -1,8 +1,8 @@
 //! The part of a pod that decisions need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 
 use super::live::LiveFacts;
 use super::start::StartFacts;
@@ -10,7 +10,7 @@ use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
-    deadly_probe, engine_container, probe_targets, program_of,
+    deadly_probe, engine_container, mounted_secrets, probe_targets, program_of,
 };
 use stayput_restart::{Time, annotation};
 use stayput_reuse::ConfigNotFound;
@@ -67,6 +67,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) starts: Vec<StartFacts>,
     /// What its config is made from, if the spec does not name that.
     pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
+    /// The Secrets that it mounts, if the spec names what its config is made from.
+    pub(in super::super) mounted_secrets: BTreeSet<String>,
     containers: Vec<ContainerFacts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
@@ -121,7 +123,8 @@ impl Facts {
             node: label.and_then(|label| labels.get(label)).unwrap_or(&name).clone(),
             name,
             version: metadata.resource_version.as_ref()?.parse().ok()?,
-            address: status.and_then(|status| status.pod_ip.clone()),
+            address: (status.filter(|status| !has_ended(status)))
+                .and_then(|status| status.pod_ip.clone()),
             labels,
             annotations,
             phase_applied_by: phase_applied_by(metadata),
@@ -134,6 +137,10 @@ impl Facts {
             live: reading.updates.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
             sources: reading.config.as_ref().map(|find| find.find(pod)),
+            mounted_secrets: match reading.config {
+                Some(_) => BTreeSet::new(),
+                None => mounted_secrets(pod).map(str::to_owned).collect(),
+            },
             containers: ContainerFacts::of(pod),
             default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
             probes: pod.spec.as_ref().map(probe_targets).unwrap_or_default(),
@@ -165,4 +172,9 @@ impl Facts {
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
         deadly_probe(&self.probes, &self.name, port)
     }
+}
+
+/// All of its containers have ended for good: its address may be another pod's by now.
+fn has_ended(status: &PodStatus) -> bool {
+    matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"))
 }

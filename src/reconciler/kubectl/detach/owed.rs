@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine_client::{Allocation, restored};
+use stayput_restart::shell_word;
+
+use crate::engine_client::{Allocation, record_path, restored};
 use crate::kubectl::cluster_view::ClusterView;
 
 /// One command for each thing that is owed; a remark if nothing is.
@@ -29,13 +31,14 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
             marker: None,
         };
         all.push(format!(
-            "{} -H 'Content-Type: application/json' -d '{}'",
+            "{} -H 'Content-Type: application/json' -d {}",
             curl("PUT", "/_cluster/settings"),
-            restored(&before)
+            shell_word(&restored(&before).to_string())
         ));
     }
-    let records = debts.records.iter();
-    all.extend(records.map(|debt| curl("DELETE", &format!("/_nodes/{}/shutdown", debt.node_id))));
+    // What is no id of a node never came from us.
+    let records = debts.records.iter().filter_map(|debt| record_path(&debt.node_id).ok());
+    all.extend(records.map(|path| curl("DELETE", &path)));
     if debts.exclusion.is_some() {
         all.push(curl("DELETE", "/_cluster/voting_config_exclusions?wait_for_removal=false"));
     }

@@ -59,7 +59,7 @@ fn owes(it: &mut Value) {
     it["status"]["debts"] = json!({
         "start": [{"podUid": "uid-1", "node": "logs-1", "sequence": 2, "config": "mounted"}],
         "allocation": {"restart": "a", "before": {"transient": "all"}, "holders": []},
-        "records": [{"nodeId": "abc", "node": "logs-1", "podUid": "uid-1", "restart": "a"}],
+        "records": [{"nodeId": "Ck7fW3yqTz2mPpSx1LhQ9g", "node": "logs-1", "podUid": "uid-1", "restart": "a"}],
         "exclusion": {"node": "logs-1", "podUid": "uid-1", "restart": "a"},
     });
 }
@@ -113,7 +113,7 @@ fn without_a_reconciler_it_says_what_a_person_must_undo() {
         "curl $ACCESS -X PUT \"$ENGINE/_cluster/settings\" -H 'Content-Type: application/json' -d \
          '{\"persistent\":{\"cluster.metadata.stayput\":null,\"cluster.routing.allocation.enable\":null},\
          \"transient\":{\"cluster.routing.allocation.enable\":\"all\"}}'",
-        "curl $ACCESS -X DELETE \"$ENGINE/_nodes/abc/shutdown\"",
+        "curl $ACCESS -X DELETE \"$ENGINE/_nodes/Ck7fW3yqTz2mPpSx1LhQ9g/shutdown\"",
         "curl $ACCESS -X DELETE \"$ENGINE/_cluster/voting_config_exclusions?wait_for_removal=false\"",
     ];
     assert_eq!(commands, expected.join("; "));

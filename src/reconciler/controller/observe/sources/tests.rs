@@ -1,11 +1,11 @@
 //! Whether a config differs from its sources in something that counts.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::json;
+use serde_json::{Value, json};
 use stayput_reuse::{IGNORE, SourceKind};
 
 use super::*;
-use crate::cluster::SearchCluster;
+use crate::cluster::{ALLOW, SearchCluster};
 use crate::controller::pods::Reading;
 
 /// The config is a Secret with all its keys, and of a ConfigMap one key at another path.
@@ -110,4 +110,32 @@ fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
     let words = Source { kind: SourceKind::ConfigMap, name: "words".into() };
     reader.known.insert(words, (Instant::now(), Ok(None)));
     assert!(!is_alike(&reader));
+}
+
+#[test]
+fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
+    let mounting = |volume: Value| {
+        let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});
+        let pod = json!({"metadata": metadata, "spec": {"containers": [], "volumes": [volume]}});
+        let pod = serde_json::from_value(pod).unwrap();
+        [Arc::new(Facts::of(&pod, &Reading::default()).unwrap())]
+    };
+    let other = mounting(json!({"name": "v", "secret": {"secretName": "other"}}));
+    let own = mounting(json!({"name": "v", "secret": {"secretName": "a-config"}}));
+    let projected = json!({"sources": [{"secret": {"name": "a-config"}}]});
+    let projected = mounting(json!({"name": "v", "projected": projected}));
+    let may = |kind, pods: &[Arc<Facts>], allow: &str| {
+        let source = Source { kind, name: "a-config".to_owned() };
+        let metadata = serde_json::from_value(json!({"annotations": {ALLOW: allow}})).unwrap();
+        may_read(&source, &Object::new(metadata, BTreeMap::new()), pods, "logs")
+    };
+    assert_eq!(may(SourceKind::Secret, &own, ""), Ok(()));
+    assert_eq!(may(SourceKind::Secret, &projected, ""), Ok(()));
+    assert_eq!(may(SourceKind::Secret, &other, "metrics, logs"), Ok(()));
+    assert_eq!(may(SourceKind::ConfigMap, &other, ""), Ok(()));
+    let refused = may(SourceKind::Secret, &other, "metrics").unwrap_err().to_string();
+    assert!(
+        refused.ends_with("kubectl annotate secret a-config stayput.dev/allow=logs"),
+        "{refused}"
+    );
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
+use stayput_restart::shell_word;
 
 use super::{Facts, Finding};
 use crate::cluster::{ALLOW, SearchClusterSpec, allows, engine_keys, key};
@@ -83,7 +84,8 @@ fn of_secret(facts: &Facts, named: &Named<'_>) -> Vec<Finding> {
             &object,
             format!("it does not allow its use by SearchCluster {cluster}"),
             format!(
-                "kubectl -n {namespace} annotate --overwrite secret {name} {ALLOW}={others}{cluster}"
+                "kubectl -n {namespace} annotate --overwrite secret {name} {}",
+                shell_word(&format!("{ALLOW}={others}{cluster}"))
             ),
         ));
     }

@@ -1,6 +1,7 @@
 //! What has made the pods, and whether it replaces them by itself.
 
 use kube::ResourceExt;
+use stayput_restart::shell_word;
 
 use super::{Facts, Finding};
 use crate::cluster::UpdateMode;
@@ -28,7 +29,11 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                     "{} {} owns it, which may replace it at any time under another name",
                     owner.kind, owner.name
                 ),
-                format!("kubectl -n {namespace} get {} {}", owner.kind.to_lowercase(), owner.name),
+                format!(
+                    "kubectl -n {namespace} get {} {}",
+                    shell_word(&owner.kind.to_lowercase()),
+                    shell_word(&owner.name)
+                ),
             )),
             Some(_) => {}
         }
@@ -39,7 +44,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
     let namespace = facts.namespace();
     let object = format!("StatefulSet/{name}");
-    let get = format!("kubectl -n {namespace} get statefulset {name} -o yaml");
+    let get = format!("kubectl -n {namespace} get statefulset {} -o yaml", shell_word(name));
     let set = match &facts.sets[name] {
         Err(unknown) => {
             return vec![Finding::error("owner", object, &unknown.message, get).into_unknown()];

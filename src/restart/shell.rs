@@ -1,0 +1,34 @@
+//! Words of commands that people copy into a shell.
+
+use std::borrow::Cow;
+
+/// A text as one word for a POSIX shell. Names of indices, files and owners may have characters that a
+/// shell would carry out.
+#[must_use]
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    // With NUL allowed nothing is refused; no argument of a program can have one.
+    shlex::Quoter::new().allow_nul(true).quote(text).unwrap_or(Cow::Borrowed("''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::shell_word;
+
+    #[test]
+    fn a_plain_name_stays_as_it_is() {
+        assert_eq!(shell_word("logs-2026.11.26"), "logs-2026.11.26");
+        assert_eq!(shell_word("$(reboot)"), "'$(reboot)'");
+        assert_eq!(shell_word("x;reboot"), "'x;reboot'");
+        assert_eq!(shell_word(""), "''");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_one_word_and_comes_back(text in "[^\\x00]*") {
+            let command = format!("echo {}", shell_word(&text));
+            prop_assert_eq!(shlex::split(&command), Some(vec!["echo".to_owned(), text]));
+        }
+    }
+}
