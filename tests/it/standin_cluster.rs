@@ -35,6 +35,8 @@ stories! {
     routes: it_says_who_it_is health_waits_and_says_so settings_come_and_go
         shutdown_records_are_kept;
     documents: what_is_acknowledged_is_found a_write_waits_for_its_primary;
+    leaving: an_excluded_node_is_emptied a_copy_that_cannot_move_says_why
+        a_vote_is_excluded_and_comes_back;
     restarts: a_node_is_restarted the_master_is_restarted the_whole_cluster_is_restarted;
     stops: an_only_copy_makes_the_cluster_red without_a_majority_there_is_no_master
         a_late_node_is_not_waited_for;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 mod documents;
+mod leaving;
 mod restarts;
 mod routes;
 mod stops;
@@ -52,6 +53,9 @@ pub const STORIES: &[Story] = &[
     ("routes::shutdown_records_are_kept", routes::shutdown_records_are_kept),
     ("documents::what_is_acknowledged_is_found", documents::what_is_acknowledged_is_found),
     ("documents::a_write_waits_for_its_primary", documents::a_write_waits_for_its_primary),
+    ("leaving::an_excluded_node_is_emptied", leaving::an_excluded_node_is_emptied),
+    ("leaving::a_copy_that_cannot_move_says_why", leaving::a_copy_that_cannot_move_says_why),
+    ("leaving::a_vote_is_excluded_and_comes_back", leaving::a_vote_is_excluded_and_comes_back),
     ("restarts::a_node_is_restarted", restarts::a_node_is_restarted),
     ("restarts::the_master_is_restarted", restarts::the_master_is_restarted),
     ("restarts::the_whole_cluster_is_restarted", restarts::the_whole_cluster_is_restarted),

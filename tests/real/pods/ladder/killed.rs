@@ -13,7 +13,7 @@ use crate::pods::victim::Victim;
 use crate::support::wait::eventually;
 
 #[test]
-#[ignore = "five minutes; cargo test --test real -- --ignored killed"]
+#[ignore = "five minutes; cargo test --test real -- --ignored ladder::killed"]
 fn documents_are_written_while_programs_are_killed_and_none_is_lost() {
     const TEST: &str =
         "pods::ladder::killed::documents_are_written_while_programs_are_killed_and_none_is_lost";
