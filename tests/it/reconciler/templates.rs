@@ -224,14 +224,15 @@ async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
 
     let (before, processes) = (written(&fixture).await.1, fixture.processes());
     set.edit(template("search:2", "warm")).await;
-    fixture.respec(json!({"restart": {"rollback": true}})).await;
-    let cluster = fixture.until("the edit is seen", |cluster| {
-        let seen = cluster.status.as_ref().and_then(|status| status.observed_generation);
-        seen == cluster.metadata.generation
-    });
-    let ledger = cluster.await.status.expect("a status").ledger;
-    assert!(ledger.restart.is_none() && ledger.history.is_empty(), "{ledger:#?}");
-    assert_eq!(written(&fixture).await.1, before, "no pod is changed");
+    fixture.ask("r1", "rolling").await;
+    // It is blocked by what was edited, so that has been seen, and it is the only restart.
+    fixture.until_blocked("owner_will_replace").await;
+    let ledger = written(&fixture).await.0;
+    let only = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
+    assert!(only == Some("r1") && ledger.history.is_empty(), "{ledger:#?}");
+    // A request shows itself in annotations.
+    let kept = |pods: &[Value]| pods.iter().map(|pod| json!([pod[0], pod[2]])).collect::<Vec<_>>();
+    assert_eq!(kept(&written(&fixture).await.1), kept(&before), "no pod is changed");
     assert_eq!(fixture.processes(), processes, "no node is stopped");
     reconciler.end().await;
 }
