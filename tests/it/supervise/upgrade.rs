@@ -72,8 +72,14 @@ fn command_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> C
     command
 }
 
+/// Waits until everything is written down: only then another version can take over.
+fn until_at_rest(manager: &Manager) {
+    manager.until("a written journal", |status| status["manager"]["durable"] == true);
+}
+
 /// Requests an upgrade, and waits for the version that has taken over.
 fn upgrade(manager: &Manager) -> Value {
+    until_at_rest(manager);
     let answer = manager.post("/es/upgrade", "");
     assert_eq!(answer.code, 202, "{:#}\n{}", answer.body, manager.log());
     let before = answer.body["manager"]["boot_id"].clone();
@@ -203,6 +209,7 @@ fn term_is_not_lost_while_another_version_takes_over() {
         manager.until_state("running");
         eventually("the engine's trap", || pod.path("up").exists().then_some(()));
         let engine = manager.engine();
+        until_at_rest(&manager);
         install_version(&pod, "0.1.1");
         let mut stream = UnixStream::connect(pod.socket()).expect("it listens");
         let request = "POST /es/upgrade HTTP/1.1\r\nHost: stayput\r\nContent-Length: 0\r\n\r\n";

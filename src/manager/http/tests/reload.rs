@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::world::{Signer, World, eventually, token, write_certificates};
+use super::world::{Client, Signer, World, eventually, token, write_certificates};
 use crate::errors::Errors;
 use crate::http::Limits;
 use crate::process::KeptListener;
@@ -188,6 +188,8 @@ async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
     let world = World::new().await;
     let token = token("es:read");
     let mut client = world.tls(Some("reconciler")).await;
+    let trusted = world.path("trusted.crt");
+    std::fs::copy(world.path("ca.crt"), &trusted).unwrap();
     for (name, by) in [("jwt.key", Some(token.as_str())), ("ca.crt", None)] {
         let ask = async || match by {
             Some(token) => world.unix().await.get("/es/status", Some(token)).await.status,
@@ -200,7 +202,8 @@ async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
             .await;
         if by.is_none() {
             // A connection may be closed instead.
-            let mut new = world.tls(Some("reconciler")).await;
+            let new = world.tls_stream_trusting(Some("reconciler"), &trusted).await.unwrap();
+            let mut new = Client::over(new).await;
             for client in [&mut client, &mut new] {
                 let answer = client.send("GET", "/es/status", None, "").await;
                 assert!(answer.is_err() || answer.unwrap().status == 401);
