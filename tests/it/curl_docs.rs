@@ -15,6 +15,7 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::ports::free_loopback_port;
 use crate::support::program::{finish, stayput};
 use crate::support::wait::eventually;
 
@@ -128,11 +129,7 @@ impl Manager {
         fs::write(path("key.pem"), signing_key.serialize_pem()).expect("a file");
         let engine_port = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let probe = format!("tcp://{}", engine_port.local_addr().expect("an address"));
-        // Free a moment ago; nothing else in this test binds a random port.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| listener.local_addr())
-            .expect("a free port")
-            .port();
+        let port = free_loopback_port();
         let options: [(&str, PathBuf); 9] = [
             ("--socket", path("s")),
             ("--state-dir", path("state")),

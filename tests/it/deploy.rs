@@ -151,19 +151,37 @@ fn the_role_for_declared_clusters_comes_first() {
 /// A pod is deleted only where somebody has installed the role for it.
 #[test]
 fn no_install_lets_the_reconciler_delete_pods() {
-    let deletes_pods = |file: &str| {
-        let rules = manifests(file).remove(0)["rules"].take();
-        let has = |rule: &Value, field: &str, value: &str| {
-            rule[field].as_array().is_some_and(|all| all.iter().any(|one| one == value))
-        };
-        let mut rules = rules.as_array().expect("rules").iter();
-        rules.any(|rule| has(rule, "resources", "pods") && has(rule, "verbs", "delete"))
+    let has = |rule: &Value, field: &str, values: &[&str]| {
+        let all = rule[field].as_array().into_iter().flatten();
+        all.filter_map(Value::as_str).any(|one| values.contains(&one))
     };
-    assert!(!deletes_pods("deploy/everywhere.yaml"));
-    assert!(!deletes_pods("deploy/namespaced/role.yaml"));
-    assert!(deletes_pods("deploy/replace/role.yaml"));
-    let installed = fs::read_to_string(root().join("deploy/kustomization.yaml")).unwrap();
-    assert!(!installed.contains("replace"), "{installed}");
+    let deletes_pods = |objects: Vec<Value>| {
+        let rules = objects.iter().flat_map(|object| object["rules"].as_array()).flatten();
+        let deletes = |rule: &Value| has(rule, "verbs", &["delete", "deletecollection", "*"]);
+        let of_pods: Vec<&Value> =
+            rules.filter(|rule| has(rule, "resources", &["pods", "*"]) && deletes(rule)).collect();
+        !of_pods.is_empty()
+    };
+    for directory in ["deploy", "deploy/namespaced"] {
+        let objects = installed(directory);
+        let roles = objects.iter().filter(|object| object["rules"].is_array()).count();
+        assert!(roles >= 3, "{directory}: {roles}");
+        assert!(!deletes_pods(objects), "{directory}");
+    }
+    assert!(!deletes_pods(manifests("deploy/declared.yaml")));
+    assert!(deletes_pods(installed("deploy/replace")));
+}
+
+/// All objects of a kustomization.
+fn installed(directory: &str) -> Vec<Value> {
+    let kustomization = manifests(&format!("{directory}/kustomization.yaml")).remove(0);
+    let resources = kustomization["resources"].as_array().expect("resources").iter();
+    let resources = resources.map(|one| format!("{directory}/{}", one.as_str().expect("a path")));
+    let objects = resources.flat_map(|path| match root().join(&path).is_dir() {
+        true => installed(&path),
+        false => manifests(&path),
+    });
+    objects.collect()
 }
 
 /// A drain of Kubernetes nodes leaves one of the reconciler's pods, and more important pods take no

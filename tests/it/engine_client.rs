@@ -3,7 +3,6 @@
 
 mod connections;
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use stayput_reconciler::engine_client::{
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
+use crate::support::ports::free_loopback_port;
 
 /// How long endpoints may take that should answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -48,8 +48,7 @@ fn answering(code: u16, body: impl serde::Serialize) -> (FakeManager, u16) {
 
 /// A port where nothing listens.
 fn dead() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+    free_loopback_port()
 }
 
 #[test]

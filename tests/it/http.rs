@@ -125,13 +125,17 @@ fn samples_are_read_and_written_without_loss() {
 
 #[test]
 fn the_status_is_what_the_schema_says() {
-    let schema = schema();
     for (name, sample) in SAMPLES {
         let sample = serde_json::from_str(sample).unwrap();
-        let mut faults = Vec::new();
-        check(&schema, &schema, &sample, name, &mut faults);
-        assert_eq!(faults, Vec::<String>::new());
+        assert_eq!(faults_of(&sample), Vec::<String>::new(), "{name}");
     }
+}
+
+/// What of a status is not as the schema says.
+pub(crate) fn faults_of(status: &Value) -> Vec<String> {
+    let (schema, mut faults) = (schema(), Vec::new());
+    check(&schema, &schema, status, "the status", &mut faults);
+    faults
 }
 
 #[test]

@@ -162,6 +162,8 @@ fn hand_over<T>(bound: &mut Option<T>, receiver: &mut Option<oneshot::Sender<T>>
 mod tests {
     use std::sync::mpsc::channel;
 
+    use tokio::time::Instant;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -173,7 +175,9 @@ mod tests {
         let mut binding = Binding::new(&settings, kept, &errors).unwrap();
         let (go, gate) = channel::<()>();
         let hung = binding.socket.as_ref().unwrap().worker.run(move || gate.recv());
+        let began = Instant::now();
         binding.attempt().await;
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
         assert!(binding.faults[0].contains("its directory does not answer"), "{binding:?}");
         go.send(()).unwrap();
         hung.await.unwrap().unwrap();

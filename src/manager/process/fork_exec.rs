@@ -155,3 +155,19 @@ fn read_failure(mut reader: PipeReader) -> Option<io::Error> {
     reader.read_exact(&mut bytes).ok()?;
     Some(io::Error::from_raw_os_error(i32::from_ne_bytes(bytes)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exec_is_waited_for_200_milliseconds_at_most() {
+        assert_eq!(EXEC_TIMEOUT, Duration::from_millis(200));
+        let (reader, _writer) = pipe().unwrap();
+        let began = Instant::now();
+        assert!(!readable_within(&reader, EXEC_TIMEOUT), "nobody writes");
+        // Much less than a disk that hangs would take, however busy the machine is.
+        let waited = began.elapsed();
+        assert!((200..10_000).contains(&waited.as_millis()), "{waited:?}");
+    }
+}

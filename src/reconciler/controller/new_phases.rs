@@ -70,10 +70,11 @@ mod tests {
         ]);
         let (mut phases, began) = (NewPhases::default(), Instant::now());
         assert!(phases.hold_back(vec![&stop], began).is_empty());
-        assert!(phases.hold_back(vec![&stop], began + SHOWN_AFTER / 2).is_empty());
-        assert_eq!(phases.hold_back(vec![&stop], began + SHOWN_AFTER), [&stop]);
+        let after = |milliseconds| began + Duration::from_millis(milliseconds);
+        assert!(phases.hold_back(vec![&stop], after(4_999)).is_empty());
+        assert_eq!(phases.hold_back(vec![&stop], after(5_000)), [&stop]);
         assert!(phases.hold_back(vec![], began).is_empty());
-        assert!(phases.hold_back(vec![&stop], began + SHOWN_AFTER).is_empty(), "another stop");
+        assert!(phases.hold_back(vec![&stop], after(5_000)).is_empty(), "another stop");
     }
 
     #[test]

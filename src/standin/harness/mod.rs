@@ -11,6 +11,7 @@ pub mod http;
 pub mod kubelet;
 pub mod objects;
 pub mod pki;
+pub mod ports;
 pub mod processes;
 pub mod programs;
 pub mod skip;

@@ -77,5 +77,7 @@ async fn what_cannot_be_read_is_an_error() {
     assert!(error.contains("no namespace has a SearchCluster"), "{error}");
     fixture.fails("status logs -A", 64).await;
     fixture.server.inject(Fault::new(How::Refuse(403)));
-    assert!(!fixture.fails("status -A", 1).await.is_empty());
+    let error = fixture.fails("status -A", 1).await;
+    assert!(error.contains("you may not list searchclusters.stayput.dev"), "{error}");
+    assert!(fixture.server.is_faultless());
 }

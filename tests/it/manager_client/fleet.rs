@@ -11,6 +11,7 @@ use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClie
 use super::{always, wait};
 use crate::support::fake_manager::{FakeManager, Script, running};
 use crate::support::pki::Pki;
+use crate::support::ports::free_loopback_port;
 
 const NAME: &str = "stayput";
 
@@ -45,10 +46,9 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
     // Listens, but never does a handshake.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mute_port = mute.local_addr().expect("an address").port();
-    // When it is dropped, no process listens there.
-    let absent = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
-    let mut clients =
-        vec![("absent", client(&pki, absent.port())), ("mute", client(&pki, mute_port))];
+    // No process listens there.
+    let absent = free_loopback_port();
+    let mut clients = vec![("absent", client(&pki, absent)), ("mute", client(&pki, mute_port))];
     clients.extend(fakes.iter().map(|(name, (_, port))| (*name, client(&pki, *port))));
     let misnamed = Pki::named(&["other.search.svc"]);
     let (_misnamed, port) = FakeManager::on_port(Some(misnamed.acceptor()), Script::Silence);

@@ -124,6 +124,7 @@ async fn objects_are_made_in_order_and_a_second_reconciler_changes_nothing() {
         (patches("statefulsets", true) >= 2).then_some(())
     })
     .await;
+    assert!(server.is_faultless());
     for resource in ["secrets", "configmaps", "services", "statefulsets"] {
         assert_eq!(patches(resource, false), 0, "{resource}");
     }

@@ -70,5 +70,6 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
     }
     fixture.until_over("r1").await;
     // Another program may have held up one of them.
-    assert!(waits.iter().any(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
+    waits.sort();
+    assert!(waits[1] < Duration::from_secs(1), "{waits:?}");
 }

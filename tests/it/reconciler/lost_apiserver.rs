@@ -11,6 +11,7 @@ use stayput_standin::apiserver::{Fault, How};
 /// Takes the apiserver away while a node is being stopped, until its engine was started again.
 pub(super) async fn lose_until_started_again(fixture: &Fixture) {
     let node = fixture.until_stopping().await;
+    let before = fixture.server.counts();
     fixture.server.inject(Fault::new(How::LoseRequest).times(u32::MAX));
     fixture.server.cut_watches();
     eventually("its engine was started again", async || {
@@ -18,6 +19,8 @@ pub(super) async fn lose_until_started_again(fixture: &Fixture) {
     })
     .await;
     fixture.server.clear_faults();
+    let since = fixture.server.counts().since(&before);
+    assert!(since.matching(|one| one.code == 0) > 0, "{since:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use tokio::net::TcpStream;
 use super::fixture::{Fixture, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
 use crate::support::metrics::served;
+use crate::support::ports::free_loopback_port;
 use crate::support::processes::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
@@ -27,9 +27,7 @@ pub(super) struct Program {
 
 impl Program {
     pub(super) fn start(kubeconfig: &Path, name: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let port = free_loopback_port();
         let mut command = Command::new(env!("CARGO_BIN_EXE_stayput-reconciler"));
         command
             .args(["run", "--log-format", "text", "--own-namespace", NAMESPACE])

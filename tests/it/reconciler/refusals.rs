@@ -15,9 +15,17 @@ use crate::support::pki::Pki;
 
 /// Waits until the rule is reported, checks that nothing was stopped, and returns the message.
 async fn refused(fixture: &Fixture, rule: &str) -> String {
+    refused_for(fixture, rule, &NODES).await
+}
+
+/// The same for a rule that holds only these nodes.
+async fn refused_for(fixture: &Fixture, rule: &str, nodes: &[&str]) -> String {
+    let before = fixture.processes();
     let sentence = fixture.until_blocked(rule).await;
-    for (name, (_, engine)) in fixture.processes() {
-        assert!(engine.is_some(), "{name} was stopped");
+    let processes = fixture.processes();
+    for name in nodes {
+        assert_eq!(processes[*name], before[*name], "{name}");
+        assert_eq!(fixture.starts(name).await, 1, "{name}");
     }
     sentence
 }
@@ -90,7 +98,7 @@ async fn an_absent_source_is_unknown_and_named() {
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    let sentence = refused(&fixture, "source_absent").await;
+    let sentence = refused_for(&fixture, "source_absent", &["logs-1"]).await;
     assert!(sentence.contains("Secret logs-1-config is absent"), "{sentence}");
     let data = config.data.expect("data");
     let text = String::from_utf8(data["elasticsearch.yml"].0.clone()).expect("UTF-8");
@@ -145,6 +153,26 @@ async fn no_pods_and_pods_of_two_are_told() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
+    let select = async |app: &str| {
+        fixture.respec(json!({"pods": {"selector": {"matchLabels": {"app": app}}}})).await;
+    };
+    let processes = fixture.processes();
+    select("log").await;
+    let none = |cluster: &SearchCluster| {
+        let conditions = &cluster.status.as_ref()?.report.conditions;
+        let available = conditions.iter().find(|one| one.kind == "Available")?;
+        (available.reason == "NoPods").then(|| available.clone())
+    };
+    let cluster = fixture.until("it is told", |cluster| none(cluster).is_some()).await;
+    let condition = none(&cluster).expect("it is told");
+    let told = (&*condition.status, &*condition.message);
+    assert_eq!(told, ("Unknown", "the selector matches no pods"));
+    fixture.ask("r0", "rolling").await;
+    let entry = fixture.until_over("r0").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Aborted, 0), "{entry:?}");
+    assert_eq!(entry.reason, "it means no node that may be restarted");
+    assert_eq!(fixture.processes(), processes);
+    select("logs").await;
     let mut other = search_cluster(true);
     other["metadata"]["name"] = json!("logs-too");
     fixture.create::<SearchCluster>(other).await;

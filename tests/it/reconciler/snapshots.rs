@@ -1,6 +1,6 @@
 //! Snapshots from the reconciler's port: all data of its decisions, and no secrets.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -11,11 +11,11 @@ use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{KEY, NAMESPACE, eventually};
+use crate::support::ports::free_loopback_port;
 use crate::support::processes::send;
 
 fn free() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address")
+    (Ipv4Addr::LOCALHOST, free_loopback_port()).into()
 }
 
 async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String)> {

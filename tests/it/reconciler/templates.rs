@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use stayput_restart::{Ledger, Outcome};
+use stayput_standin::apiserver::Asked;
 
 use super::containers::Containers;
 use super::fixture::{Fixture, NODES, Reconciler};
@@ -196,9 +197,7 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
         format!("{name} gets what its template has now, and its engine goes on: {fields}")
     };
     assert_eq!(relabelled, NODES.map(said), "one for a change, and none for a look");
-    let deleted = |asked: &stayput_standin::apiserver::Asked| {
-        asked.verb == "delete" && asked.resource == "pods"
-    };
+    let deleted = |asked: &Asked| asked.verb == "delete" && asked.resource == "pods";
     assert_eq!(fixture.server.counts().matching(deleted), 0);
     assert_eq!(program.end().await, Some(0));
     containers.end();
@@ -223,9 +222,15 @@ async fn a_set_that_replaces_its_pods_by_itself_is_refused_with_the_command() {
         .await;
 
     let (before, processes) = (written(&fixture).await.1, fixture.processes());
+    let is_read = |one: &Asked| one.verb == "get" && one.resource == "controllerrevisions";
+    let reads = || fixture.server.counts().matching(is_read);
+    let read = reads();
     set.edit(template("search:2", "warm")).await;
     fixture.respec(json!({"restart": {"rollback": true}})).await;
-    let cluster = fixture.until("the edit is seen", |cluster| {
+    // Two revisions are compared once a pod is of another one than its set.
+    eventually("the edit is seen", async || (reads() >= read + 2).then_some(())).await;
+    fixture.respec(json!({"restart": {"rollback": false}})).await;
+    let cluster = fixture.until("that look is over", |cluster| {
         let seen = cluster.status.as_ref().and_then(|status| status.observed_generation);
         seen == cluster.metadata.generation
     });

@@ -79,6 +79,7 @@ fn killed_at_any_moment_it_goes_on_with_what_is_written() {
     let pod = Pod::new();
     let mut manager = pod.start_sleeper();
     manager.until_state("running");
+    let mut under_way = 0;
     for sequence in 1..=crashes {
         let request = Request { sequence };
         let answered = thread::scope(|scope| {
@@ -88,8 +89,13 @@ fn killed_at_any_moment_it_goes_on_with_what_is_written() {
             manager.crash();
             asking.join().unwrap()
         });
+        // Written down, and not done yet.
+        let is_written = journaled(&pod).is_some_and(|(_, found)| found == sequence);
+        under_way += u64::from(is_written && answered.is_none());
         manager = recovers(&pod, &request, answered.as_ref());
     }
+    println!("{under_way} of {crashes} requests were under way");
+    assert!(under_way >= crashes / 10, "{under_way} of {crashes} requests were under way");
 }
 
 /// Killed right before every system call that writes the journal, and so right after every other.

@@ -5,21 +5,29 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
+use stayput_api::Code;
 use stayput_manager::errors::ErrorCode;
-use stayput_net::manager_client::{Address, Credentials, ManagerClient};
+use stayput_net::jwt::{Grant, Scopes, mint};
+use stayput_net::manager_client::{
+    Address, Answer, ClientError, Credentials, ManagerClient, Token,
+};
 
 use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::eventually;
 use crate::support::isolated::can_run;
 use crate::support::pki::Pki;
+use crate::support::ports::free_loopback_port;
 use crate::support::skip::skip;
 
 /// EX_UNAVAILABLE of sysexits.
 const UNAVAILABLE: i32 = 69;
+
+/// The key of tokens.
+const SHARED: &str = "0123456789abcdef0123456789abcdef";
 
 /// A pod with a listener, whose manager was killed while its engine ran.
 struct Faulty {
@@ -32,15 +40,12 @@ impl Faulty {
     fn new() -> Self {
         let pod = Pod::new();
         let pki = Pki::named(&["stayput"]);
-        pod.write("shared", "0123456789abcdef0123456789abcdef");
+        pod.write("shared", SHARED);
         fs::create_dir(pod.path("keys")).expect("a directory");
         for name in ["cert", "key", "ca"] {
             fs::copy(pki.file(name), pod.path(&format!("keys/{name}"))).expect("a copy");
         }
-        // Free a moment ago; nothing else in this test uses a certain port.
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("an address").port();
-        Self { pod, pki, port }
+        Self { pod, pki, port: free_loopback_port() }
     }
 
     fn command(&self) -> Command {
@@ -84,14 +89,35 @@ impl Faulty {
     }
 
     fn answers_to(&self, pki: &Pki) -> bool {
+        self.status(Credentials { tls: Some(pki.identified()), token: None }).is_ok()
+    }
+
+    /// Why a client without a certificate gets no status for a token that is made with this key.
+    fn refusal_of(&self, key: &str) -> Option<Code> {
+        let grant = Grant {
+            subject: "test".into(),
+            scopes: Scopes::READ,
+            audience: "here".into(),
+            ttl: Duration::from_secs(60),
+        };
+        let token = mint(key.as_bytes(), &grant, SystemTime::now()).expect("a token");
+        let token = Some(Token::Text(token));
+        match self.status(Credentials { tls: Some(self.pki.tls()), token }) {
+            Ok(_) => None,
+            Err(ClientError::Refused(refused)) => Some(refused.problem.code),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn status(&self, credentials: Credentials) -> Result<Answer, ClientError> {
         let address = Address::Url {
             url: format!("https://127.0.0.1:{}", self.port),
             server_name: Some("stayput".into()),
-            credentials: Credentials { tls: Some(pki.identified()), token: None },
+            credentials,
         };
         let client = ManagerClient::new(address).expect("a client");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(client.status()).is_ok()
+        runtime.expect("a runtime").block_on(client.status())
     }
 
     fn is_shown(&self, manager: &Manager, code: &str) -> Value {
@@ -110,6 +136,11 @@ impl Faulty {
         eventually("an answer over TLS", || self.answers().then_some(()));
         assert_eq!(manager.status()["starts"], 1, "the engine was not touched");
     }
+}
+
+/// How many files of the config are known.
+fn files(status: &Value) -> usize {
+    status["config"]["files"].as_array().map_or(0, Vec::len)
 }
 
 fn error<'a>(status: &'a Value, code: &str) -> Option<&'a Value> {
@@ -152,7 +183,7 @@ fn an_unusable_key_of_tokens_leaves_client_certificates_and_the_other_way_round(
     eventually("an answer to a client certificate", || faulty.answers().then_some(()));
     manager.crash();
 
-    faulty.pod.write("shared", "0123456789abcdef0123456789abcdef");
+    faulty.pod.write("shared", SHARED);
     faulty.pod.write("keys/ca", "none");
     let manager = faulty.start();
     let fault = faulty.is_shown(&manager, "key_files");
@@ -236,7 +267,24 @@ fn limited(test: &str, what: &str) {
             "{fault}"
         );
     }
-    assert!(faulty.answers());
+    assert_eq!((faulty.answers(), faulty.refusal_of(SHARED)), (true, None));
+    let (other, another) = (Pki::named(&["stayput"]), "another key of thirty-two bytes!");
+    fs::copy(other.file("ca"), faulty.pod.path("keys/ca")).expect("a copy");
+    faulty.pod.write("shared", another);
+    faulty.pod.write("config/jvm.options", "-Xmx1g");
+    manager.until("the first change", |status| files(status) == 1);
+    eventually("what was taken away lets nobody in", || {
+        let refused = faulty.refusal_of(SHARED) == Some(Code::Unauthenticated);
+        (refused && !faulty.answers()).then_some(())
+    });
+    assert_eq!(faulty.refusal_of(another), None);
+    for (request, state) in [("stop", "stopped"), ("start", "running")] {
+        let answer = manager.post(&format!("/es/{request}?wait=20s"), "{}");
+        assert_eq!((answer.code, &answer.body["state"]), (200, &state.into()));
+    }
+    for code in ["key_watch", "config_watch"] {
+        assert!(error(&manager.status(), code).is_some(), "{code}");
+    }
     let raise = Command::new("nsenter")
         .args(["--user", "--target", &manager.pid().to_string(), "sh", "-c"])
         .arg(format!("echo 128 >{limit}"))
@@ -247,9 +295,7 @@ fn limited(test: &str, what: &str) {
         error(status, "key_watch").is_none() && error(status, "config_watch").is_none()
     });
     fs::write(faulty.pod.path("config/elasticsearch.yml"), "a: 1").expect("a file");
-    manager.until("the change", |status| {
-        status["config"]["files"].as_array().is_some_and(|files| files.len() == 1)
-    });
+    manager.until("the second change", |status| files(status) == 2);
 }
 
 #[test]

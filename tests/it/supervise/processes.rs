@@ -60,6 +60,13 @@ pub(super) fn descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
+/// The flags with which the process has a descriptor open.
+pub(super) fn descriptor_flags(pid: u32, number: u32) -> i32 {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).expect("it is open");
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+    i32::from_str_radix(flags.trim(), 8).expect("a number")
+}
+
 /// How often the threads of the process went to sleep by themselves, so how often they had been
 /// awake.
 pub(super) fn wake_ups(pid: u32) -> u64 {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::pod::Pod;
 use super::processes::wake_ups;
+use crate::support::ports::free_loopback_port;
 use crate::support::program::{finish, stayput};
 use crate::support::programs::program;
 use crate::support::standin::StandIn;
@@ -149,10 +150,7 @@ fn without_a_probe_ready_is_null() {
 #[test]
 fn the_stand_in_engine_is_ready_by_http_and_by_tcp() {
     for scheme in ["http", "tcp"] {
-        // Free a moment ago; nothing else in this test uses a certain port.
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let port = free_loopback_port();
         let standin = StandIn::new("");
         let text = std::fs::read_to_string(standin.config().join("elasticsearch.yml")).unwrap();
         let text = text.replace("http.port: 0", &format!("http.port: {port}"));

@@ -3,9 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::{fs, thread};
 
+use serde_json::Value;
+
 use super::client::{self, Answer};
 use super::pod::Pod;
 use super::processes::is_alive;
+use crate::http::faults_of;
 use crate::support::processes::children;
 
 #[test]
@@ -21,7 +24,7 @@ fn an_engine_is_stopped_and_started_again_under_one_manager() {
     assert!(!is_alive(engine));
     let status = stopped.body;
     assert_eq!((&status["state"], &status["desired"]), (&"stopped".into(), &"stopped".into()));
-    assert_eq!((&status["run"], &status["sequence"]), (&serde_json::Value::Null, &7.into()));
+    assert_eq!((&status["run"], &status["sequence"]), (&Value::Null, &7.into()));
     let exit = &status["last_exit"];
     assert_eq!((&exit["signal"], &exit["reason"]), (&15.into(), &"stopped".into()), "{exit}");
     assert_eq!(status["last_request"]["by"], format!("uid:{}", nix::unistd::getuid()));
@@ -277,4 +280,27 @@ fn a_drain_is_unready_at_once_and_alive() {
     let stopped = manager.post("/es/stop?wait=20s", r#"{"drain":"0s"}"#);
     assert_eq!(stopped.code, 200, "a repeated stop cuts the drain short: {stopped:?}");
     assert_eq!((manager.get("/readyz").code, manager.get("/livez").code), (503, 200));
+}
+
+#[test]
+fn each_status_is_what_the_schema_says() {
+    let pod = Pod::new();
+    pod.write("config/a.yml", "a: 1\n");
+    let config = pod.path("config").display().to_string();
+    let manager = pod.start_obedient(&["--config", &config, "--on-exit", "hold"]);
+    let is_right = |status: &Value| {
+        assert_eq!(faults_of(status), Vec::<String>::new(), "{status:#}");
+    };
+    is_right(&manager.until_state("running"));
+    pod.write("config/a.yml", "a: 2\n");
+    is_right(&manager.until("drift", |status| status["config"]["drift"] == true));
+    pod.exit(3);
+    is_right(&manager.until("its end", |status| status["last_exit"]["code"] == 3));
+    let start = manager.post("/es/start?wait=20s", r#"{"sequence":1}"#);
+    assert_eq!(start.code, 200, "{:#}", start.body);
+    is_right(&start.body);
+    let stop = r#"{"sequence":2,"resumeAfter":"10m"}"#;
+    let stopped = manager.post("/es/stop?wait=20s", stop).body;
+    assert_eq!(stopped["state"], "stopped", "{stopped:#}");
+    is_right(&stopped);
 }

@@ -4,19 +4,25 @@ mod go_back;
 mod refused;
 
 use std::fs;
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::manager::Manager;
 use super::pod::Pod;
-use super::processes::{descendants, eventually, is_alive, name as name_of};
+use super::processes::{
+    descendants, descriptor_flags as flags, eventually, is_alive, name as name_of,
+};
 use crate::support::isolated::can_run;
 use crate::support::processes::{children, send};
 use crate::support::program::{finish, stayput};
@@ -49,6 +55,10 @@ fn start(pod: &Pod, options: &[&str], engine: &[&str]) -> Manager {
 
 /// The same, started by this program.
 fn start_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> Manager {
+    pod.spawn(&mut command_below(pod, by, options, engine))
+}
+
+fn command_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> Command {
     install_version(pod, "0.1.0");
     let plain = pod.command(options, engine);
     let (own, program) = (pod.path("stayput"), by.first());
@@ -59,11 +69,17 @@ fn start_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> Man
     }
     command.args(plain.get_args()).current_dir(pod.directory());
     without_settings(&mut command);
-    pod.spawn(&mut command)
+    command
+}
+
+/// Waits until everything is written down: only then another version can take over.
+fn until_at_rest(manager: &Manager) {
+    manager.until("a written journal", |status| status["manager"]["durable"] == true);
 }
 
 /// Requests an upgrade, and waits for the version that has taken over.
 fn upgrade(manager: &Manager) -> Value {
+    until_at_rest(manager);
     let answer = manager.post("/es/upgrade", "");
     assert_eq!(answer.code, 202, "{:#}\n{}", answer.body, manager.log());
     let before = answer.body["manager"]["boot_id"].clone();
@@ -184,23 +200,40 @@ fn requests_that_wait_are_answered_and_new_connections_are_not_refused() {
 fn term_is_not_lost_while_another_version_takes_over() {
     // A manager that TERM ends itself, because it has no handler yet, does not end with 5.
     let polite = "trap 'exit 5' TERM; : >up; while :; do sleep 600 & wait; done";
-    for delay in [0, 5, 10, 20, 30, 40, 60, 80] {
+    let mut meanwhile = 0;
+    // So many milliseconds after the request, or when its answer begins.
+    let times = [0, 5, 10, 20, 30, 40, 60, 80].map(Some).into_iter().chain([None; 4]);
+    for time in times {
         let pod = Pod::new();
         let mut manager = start(&pod, &[], &["sh", "-c", polite]);
         manager.until_state("running");
         eventually("the engine's trap", || pod.path("up").exists().then_some(()));
         let engine = manager.engine();
+        until_at_rest(&manager);
         install_version(&pod, "0.1.1");
-        let answer = thread::scope(|scope| {
-            let asked =
-                scope.spawn(|| super::client::ask(&pod.socket(), "POST", "/es/upgrade", ""));
-            thread::sleep(Duration::from_millis(delay));
-            manager.signal(Signal::SIGTERM);
-            asked.join().unwrap()
-        });
-        assert_eq!(manager.ended(), 5, "after {delay} ms: {answer:?}\n{}", manager.log());
+        let mut stream = UnixStream::connect(pod.socket()).expect("it listens");
+        let request = "POST /es/upgrade HTTP/1.1\r\nHost: stayput\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut head = [0; 12];
+        match time {
+            Some(time) => thread::sleep(Duration::from_millis(time)),
+            None => stream.read_exact(&mut head).expect("an answer"),
+        }
+        manager.signal(Signal::SIGTERM);
+        let environment = environment(manager.pid());
+        if time.is_some() {
+            // It may have ended without an answer.
+            let _ = stream.read_exact(&mut head);
+        }
+        drop(stream);
+        let is_executed = environment.is_empty() || environment.contains("STAYPUT_HAND_OVER");
+        meanwhile += u32::from(&head == b"HTTP/1.1 202" && !is_executed);
+        let head = String::from_utf8_lossy(&head);
+        assert_eq!(manager.ended(), 5, "after {time:?} ms: {head}\n{}", manager.log());
         eventually("the engine's end", || (!is_alive(engine)).then_some(()));
     }
+    println!("{meanwhile} times it was accepted, and the other program was not executed yet");
+    assert!(meanwhile > 0, "TERM never came while another version took over");
 }
 
 #[test]
@@ -216,24 +249,71 @@ fn the_engine_of_a_stop_with_resume_comes_back_when_it_was_due() {
     assert_eq!(manager.until_state("running")["sequence"], 3);
 }
 
+/// Reads a pipe more slowly than it is written, until nobody can write to it any more.
+fn read_slowly(mut reader: PipeReader, read: &AtomicUsize) -> String {
+    let (mut text, mut part) = (Vec::new(), [0; 512]);
+    loop {
+        let length = reader.read(&mut part).expect("a pipe");
+        if length == 0 {
+            return String::from_utf8(text).expect("UTF-8");
+        }
+        text.extend_from_slice(&part[..length]);
+        read.fetch_add(length, Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A pipe that is soon full.
+fn small_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = pipe().expect("a pipe");
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(4096)).expect("a small one");
+    (reader, writer)
+}
+
 #[test]
 fn no_line_that_the_engine_writes_is_lost() {
     let pod = Pod::new();
-    let script = "i=0; while :; do i=$((i+1)); echo line $i; done | while read a b; do echo $a $b; \
-                  [ $((b % 100)) = 0 ] && sleep 0.01; done >lines";
-    let manager = start(&pod, &[], &["sh", "-c", script]);
-    manager.until_state("running");
-    for version in ["0.1.1", "0.1.2"] {
-        install_version(&pod, version);
-        upgrade(&manager);
-    }
-    assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");
-    let lines = pod.read("lines");
-    assert!(lines.lines().count() > 1);
-    let whole = lines.rsplit_once('\n').expect("a line").0;
-    for (number, line) in (1..).zip(whole.lines()) {
-        assert_eq!(line, format!("line {number}"));
-    }
+    // A line that it cannot write is missing, and the next one is written.
+    let script = "i=0; while :; do i=$((i+1)); echo out $i.; echo err $i. >&2; done";
+    let mut command = command_below(&pod, &[], &[], &["sh", "-c", script]);
+    let ((stdout, out), (stderr, err)) = (small_pipe(), small_pipe());
+    let mut manager = pod.spawn_with(command.stdout(out), err);
+    // It would hold the pipes open.
+    drop(command);
+    let read = [const { AtomicUsize::new(0) }; 2];
+    thread::scope(|scope| {
+        let [out, err] = &read;
+        let readers =
+            [scope.spawn(|| read_slowly(stdout, out)), scope.spawn(|| read_slowly(stderr, err))];
+        manager.until_state("running");
+        for version in ["0.1.1", "0.1.2"] {
+            let before = [out, err].map(|read| read.load(Ordering::Relaxed));
+            install_version(&pod, version);
+            upgrade(&manager);
+            for (read, before) in [out, err].into_iter().zip(before) {
+                // More than fits into the pipe: some of it was written after the upgrade.
+                let more = || (read.load(Ordering::Relaxed) > before + 8192).then_some(());
+                eventually("the engine writes", more);
+            }
+            for (pid, number) in [(manager.pid(), 1), (manager.pid(), 2), (manager.engine(), 2)] {
+                assert_eq!(flags(pid, number) & O_NONBLOCK, 0, "{pid}: {number}");
+            }
+        }
+        assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");
+        manager.signal(Signal::SIGTERM);
+        manager.ended();
+        for (name, reader) in ["out ", "err "].into_iter().zip(readers) {
+            let text = reader.join().expect("it has read");
+            // The manager writes to stderr, too, and a long line of it in parts.
+            let numbers = text.split(name).skip(1).map(|rest| rest.split_once('.').unwrap().0);
+            let mut last = 0;
+            for number in numbers {
+                last += 1;
+                assert_eq!(number, last.to_string(), "{name}");
+            }
+            assert!(last > 1000, "{name}{last}");
+        }
+    });
 }
 
 #[test]

@@ -11,11 +11,10 @@ pub(crate) mod mounts;
 pub(crate) mod namespace;
 pub(crate) mod namespace_processes;
 pub(crate) mod pids;
-pub(crate) mod ports;
 pub(crate) mod programs;
 #[path = "../../it/release/small.rs"]
 pub(crate) mod release;
 pub(crate) mod shell;
 pub(crate) mod wait;
 
-pub(crate) use stayput_standin::harness::{atomic_writer, http, pki, processes, skip};
+pub(crate) use stayput_standin::harness::{atomic_writer, http, pki, ports, processes, skip};

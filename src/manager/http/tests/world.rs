@@ -139,7 +139,15 @@ impl World {
         &self,
         identity: Option<&str>,
     ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-        let ca = CertificateDer::from_pem_file(self.path("ca.crt")).unwrap();
+        self.tls_stream_trusting(identity, &self.path("ca.crt")).await
+    }
+
+    pub(super) async fn tls_stream_trusting(
+        &self,
+        identity: Option<&str>,
+        ca: &Path,
+    ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        let ca = CertificateDer::from_pem_file(ca).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(ca).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -235,7 +243,7 @@ impl Response {
 }
 
 impl Client {
-    async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
+    pub(super) async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
         let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self { sender, host: "pod" }

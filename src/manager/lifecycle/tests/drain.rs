@@ -2,7 +2,7 @@
 
 use super::scenario::{on_exit, start, stop, stop_within, under_way};
 use super::world::World;
-use crate::lifecycle::{Effect, Limits, OnExit, Phase, Timer};
+use crate::lifecycle::{Effect, OnExit, Phase, Timer};
 use stayput_api::{Accepted, Code, Refusal};
 
 fn running() -> World {
@@ -21,7 +21,7 @@ fn without_a_stop_the_engine_is_ready_again() {
     assert_eq!(code(world.drains_ahead(1)), None);
     assert!(world.lifecycle.drains_ahead());
     assert_eq!(world.lifecycle.reason().expect("a reason").code, "draining");
-    assert_eq!(world.due(Timer::Drain), Some(world.now + Limits::DRAIN_AHEAD));
+    assert_eq!(world.due(Timer::Drain), Some(world.now + 10_000));
     assert_eq!(world.lifecycle.intent().fencing.sequence, 0, "nothing is decided");
     world.waits_for(Timer::Drain);
     assert!(!world.lifecycle.drains_ahead());

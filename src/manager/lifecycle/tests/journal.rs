@@ -41,7 +41,7 @@ fn a_stop_that_cannot_be_written_is_refused_and_nothing_is_stopped() {
 fn a_stop_that_a_hung_disk_swallows_is_refused_in_time() {
     let mut world = World::running(Policy::default());
     world.asks(stop(5));
-    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
+    assert_eq!(world.due(Timer::Journal), Some(world.now + 5_000));
     world.waits_for(Timer::Journal);
     assert_eq!(world.answer().unwrap_err().code, Code::JournalUnavailable);
     // The write succeeds after all; the intent that is in force is written after it.
@@ -134,7 +134,7 @@ fn a_disk_that_hangs_after_the_stop_holds_its_answer_for_a_limited_time() {
     assert_eq!(world.answer_to(stop(1)), under_way(1));
     world.leader_ends(ExitStatus::Code(143), false, false, false);
     world.scanned();
-    assert_eq!(world.due(Timer::Journal), Some(world.now + Limits::JOURNAL_WRITE_TIMEOUT));
+    assert_eq!(world.due(Timer::Journal), Some(world.now + 5_000));
     world.waits_for(Timer::Journal);
     assert!(world.lifecycle.end_is_recorded());
     assert_eq!(world.due(Timer::Journal), None);

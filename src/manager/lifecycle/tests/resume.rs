@@ -116,10 +116,10 @@ fn if_it_is_due_during_the_stop_it_is_started_right_after() {
 fn a_manager_that_was_frozen_first_waits_for_a_request_once_more() {
     let frozen = || {
         let mut world = stopped(None);
-        world.now = AFTER + Limits::LATENESS + 1;
+        world.now = AFTER + 10_001;
         world.happens(Event::Timer(Timer::Resume));
         world.works();
-        assert_eq!(world.due(Timer::Resume), Some(world.now + Limits::RESUME_GRACE));
+        assert_eq!(world.due(Timer::Resume), Some(world.now + 60_000));
         world
     };
     let mut world = frozen();

@@ -237,6 +237,8 @@ fn templates_are_carried_out_only_if_asked_for_and_pods_deleted_only_if_named() 
     let all_but_replace =
         [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container, UpdateStep::Resize];
     assert_eq!(update(json!({"mode": "inPlace"})), BTreeSet::from(all_but_replace));
+    let named = json!({"mode": "inPlace", "allow": ["restart", "replace"]});
+    assert_eq!(update(named), BTreeSet::from([UpdateStep::Restart, UpdateStep::Replace]));
 }
 
 #[test]

@@ -52,3 +52,8 @@ async fn nothing_is_written_to_the_engine_without_the_lease() {
         assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{action:?}: {outcome:?}");
     }
 }
+
+#[test]
+fn a_flush_may_take_30_seconds() {
+    assert_eq!(FLUSH_TIMEOUT, Duration::from_secs(30));
+}

@@ -146,7 +146,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_engine_is_waited_for_only_until_a_start_can_be_sent() {
         assert_eq!(waited(false, None).await, None);
-        assert_eq!(waited(true, None).await, Some(PATIENCE));
+        assert_eq!(waited(true, None).await, Some(Duration::from_secs(1)));
         assert_eq!(waited(true, Some(300)).await, Some(Duration::from_millis(300)));
         assert_eq!(waited(true, Some(0)).await, Some(Duration::ZERO));
     }

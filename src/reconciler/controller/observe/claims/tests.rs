@@ -76,6 +76,7 @@ async fn the_pod_in_the_place_of_one_that_is_replaced_is_asked_for_its_claims() 
     server.inject(Fault::new(How::Refuse(500)).verb("get").resource("persistentvolumeclaims"));
     reader.read(&api, &ledger("replace"), &[pod("new", Some("n1"))]).await;
     assert_eq!(json!(reader.of("new").expect("it is known")), second);
+    assert!(!server.is_faultless(), "it is not asked for again");
 }
 
 #[tokio::test]
@@ -86,4 +87,5 @@ async fn without_the_right_to_read_claims_nothing_is_known_of_them() {
     let mut reader = Claims::default();
     reader.read(&api, &ledger("replace"), &[pod("new", Some("n1"))]).await;
     assert_eq!(reader.of("new"), Ok([].into()));
+    assert!(server.is_faultless());
 }

@@ -110,3 +110,12 @@ fn the_same_endpoints_in_another_order_are_the_same_client() {
         assert!(!Arc::ptr_eq(&before, &connect(others)), "{others:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
+    let engine = EngineView { read_at: Some(Instant::now()), ..EngineView::default() };
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    assert!(!engine.is_old());
+    tokio::time::advance(std::time::Duration::from_millis(1)).await;
+    assert!(engine.is_old() && EngineView::default().is_old());
+}

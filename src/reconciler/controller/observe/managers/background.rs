@@ -129,10 +129,10 @@ mod tests {
         let began = Instant::now();
         background.begin(hangs(), &metrics, |_| false);
         assert!(background.answers().await.is_empty());
-        assert_eq!(began.elapsed(), NEXT_ANSWER_TIMEOUT);
+        assert_eq!(began.elapsed(), Duration::from_secs(1));
         // The next look.
         assert!(background.answers().await.is_empty());
-        assert!(began.elapsed() == NEXT_ANSWER_TIMEOUT && background.is_asking("hangs"));
+        assert!(began.elapsed() == Duration::from_secs(1) && background.is_asking("hangs"));
         sleep(STATUS_TIMEOUT).await;
         let late = background.answers().await;
         assert!(late.len() == 1 && late[0].result.is_err() && !background.is_busy(), "{late:?}");

@@ -223,6 +223,7 @@ async fn the_apiserver_is_asked_whether_it_would_delete_a_pod_and_deletes_none()
     // What is not answered may be forbidden as well.
     fixture.server.inject(Fault::new(How::Refuse(500)).verb("delete").resource("pods"));
     assert!(fixture.deletable(&pod).await[0].is_some());
+    assert!(fixture.server.is_faultless());
     // Another one has its name by now.
     pods.delete("logs-0", &DeleteParams::default().grace_period(0)).await.expect("it is deleted");
     assert_eq!(fixture.deletable(&pod).await, [None]);
