@@ -10,7 +10,6 @@ use super::inherited::Inherited;
 use super::membership::Run;
 use super::oom_score;
 use super::procfs::{self, Carries, ProcUnusable, Process};
-use super::reaper::{self, Children};
 use super::scan::{Member, Scan, read_command, read_within};
 use crate::worker::Worker;
 
@@ -139,8 +138,9 @@ impl Tree {
         let Snapshot { processes, members, unreadable } = match self.snapshot() {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                let unseen = (reaper::children() != Children::None).then(|| error.to_string());
-                return Scan { unseen, ..Scan::default() };
+                let mut scan = Scan::default();
+                scan.ask_for_others(&error.to_string());
+                return scan;
             }
         };
         let mut scan = Scan::default();
@@ -160,9 +160,8 @@ impl Tree {
         }
         // An entry that may not be read could be a child; if there is none, the found child is the
         // one.
-        let doubtful = scan.is_empty() && (scan.strangers.is_empty() || !unreadable.is_empty());
-        if doubtful && reaper::children() == Children::Alive {
-            scan.unseen = Some(HIDDEN.to_owned());
+        if scan.shows_none() && (scan.strangers.is_empty() || !unreadable.is_empty()) {
+            scan.ask_for_others(HIDDEN);
         }
         scan
     }
