@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
+use stayput_api::Code;
 use stayput_conformance::engine::Cluster;
+use stayput_manager::errors::ErrorCode;
 use stayput_restart::Predicate;
 
 use crate::support::program::{finish, kubectl_stayput};
@@ -74,6 +76,9 @@ fn codes(from: &str, to: &str) -> BTreeSet<String> {
 /// The page of all codes that do not block.
 const WAITING: &str = "waiting";
 
+/// The pages of the codes that a manager shows itself, without those that have a page of their own.
+const OF_MANAGERS: [&str; 2] = ["engine_held", "manager_refusal"];
+
 /// The page of the alert whose label names the blocking code.
 const BLOCKED: &str = "restart_blocked";
 
@@ -103,6 +108,7 @@ fn each_code_that_blocks_and_each_alert_has_its_page() {
     }
     wanted.extend(alerts().into_iter().map(|(_, page)| page));
     wanted.insert(WAITING.to_owned());
+    wanted.extend(OF_MANAGERS.map(str::to_owned));
     let found: BTreeSet<String> = pages().into_iter().map(|(name, _)| name).collect();
     let missing: Vec<_> = wanted.difference(&found).collect();
     let unknown: Vec<_> = found.difference(&wanted).collect();
@@ -153,12 +159,45 @@ fn a_code_that_does_not_block_is_explained_too() {
     let codes = other_codes();
     assert!(codes.len() > 20 && codes.contains("outside_window"), "{codes:?}");
     for code in codes {
-        let explained = page.lines().any(|line| {
-            let first = line.strip_prefix("| ").and_then(|rest| rest.split('|').next());
-            first.is_some_and(|first| first.contains(&format!("`{code}`")))
-        });
-        assert!(explained, "{code}");
+        assert!(explains(&page, &code), "{code}");
         assert_eq!(told(&code), page, "{code}");
+    }
+}
+
+/// Whether a row of a table on this page begins with the code.
+fn explains(page: &str, code: &str) -> bool {
+    page.lines().any(|line| {
+        let first = line.strip_prefix("| ").and_then(|rest| rest.split('|').next());
+        first.is_some_and(|first| first.contains(&format!("`{code}`")))
+    })
+}
+
+/// The codes of a manager: of its answers, of its own errors, and of `reason` in its status.
+fn manager_codes() -> BTreeSet<String> {
+    let answers = Code::ALL.map(Code::as_str);
+    let errors = ErrorCode::ALL.map(ErrorCode::as_str);
+    let held = file("src/manager/lifecycle/intent.rs");
+    let (_, held) = held.split_once("impl HeldCode").unwrap();
+    let view = file("src/manager/lifecycle/view.rs");
+    let reasons = [strings_after(held, "=> "), strings_after(&view, "reason(")];
+    assert!(reasons.iter().all(|codes| codes.len() > 5), "{reasons:?}");
+    let named = answers.into_iter().chain(errors).map(str::to_owned);
+    named.chain(reasons.into_iter().flatten()).collect()
+}
+
+/// The strings of a source that follow this mark.
+fn strings_after(source: &str, mark: &str) -> Vec<String> {
+    let rests = source.split(mark).skip(1).map(str::trim_start);
+    let strings = rests.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+    strings.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_code_of_a_manager_is_explained() {
+    for code in manager_codes() {
+        let page = told(&code);
+        let is_its_own = page.starts_with(&format!("# `{code}`")) || code == "certificate";
+        assert!(is_its_own || explains(&page, &code), "{code}: {page}");
     }
 }
 

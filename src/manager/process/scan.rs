@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::command_line::CommandLine;
 use super::procfs::{self, Process};
+use super::reaper::{self, Children};
 use crate::worker::Worker;
 
 /// A live process.
@@ -35,13 +36,29 @@ pub struct Scan {
     /// The kernel reports children that could not be read, so it is not certain that none is left:
     /// why, and what to do. None if the kernel reports that no child is left.
     pub unseen: Option<String>,
+    /// A child that ended is not reaped yet: until then the kernel reports nothing about others,
+    /// which `/proc` may hide. Reap and scan again; its SIGCHLD is still to come.
+    pub unreaped: bool,
 }
 
 impl Scan {
     /// Whether it is certain that nothing of the run lives.
     pub fn is_empty(&self) -> bool {
-        let Self { leader, server, stragglers, strangers: _, unseen } = self;
-        leader.is_none() && server.is_empty() && stragglers.is_empty() && unseen.is_none()
+        self.shows_none() && self.unseen.is_none() && !self.unreaped
+    }
+
+    /// Whether no process of the run was found.
+    pub(super) fn shows_none(&self) -> bool {
+        self.members().next().is_none()
+    }
+
+    /// Asks the kernel whether a child may live that was not found; `why` it was not.
+    pub(super) fn ask_for_others(&mut self, why: &str) {
+        match reaper::children() {
+            Children::None => {}
+            Children::Ended => self.unreaped = true,
+            Children::Alive => self.unseen = Some(why.to_owned()),
+        }
     }
 
     /// Every live process of the run, the leader first.

@@ -131,9 +131,13 @@ impl Supervisor {
         }
     }
 
-    /// Scans what is left of the engine.
+    /// Scans what is left of the engine. None also if a child has to be reaped before that is
+    /// certain: its SIGCHLD brings the next scan.
     pub(super) fn scan(&mut self) -> Option<Event> {
         let scan = self.tree.as_mut()?.scan();
+        if scan.unreaped {
+            return None;
+        }
         if let Some(reason) = &scan.unseen {
             tracing::error!(reason, "processes are left that cannot be seen");
         }

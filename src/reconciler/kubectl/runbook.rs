@@ -1,4 +1,4 @@
-//! The runbook: a page for each code that blocks and for each alert, and one for all other codes. It
+//! The runbook: a page for each code that blocks and for each alert, and pages for all other codes. It
 //! is part of the program, because the documents may not be at hand when it is needed.
 
 /// Names and texts of these pages.
@@ -24,6 +24,7 @@ static PAGES: &[(&str, &str)] = &pages! {
     "do_not_interrupt_running_snapshot"
     "do_not_restart_healthy_node_if_MaxUnavailable_reached"
     "engine_busy"
+    "engine_held"
     "engine_unreachable"
     "foreign_controller"
     "foreign_object"
@@ -37,6 +38,7 @@ static PAGES: &[(&str, &str)] = &pages! {
     "liveness_would_kill"
     "log_lines_lost"
     "manager_error"
+    "manager_refusal"
     "manager_unreachable"
     "needs_coordinated"
     "no_pods"
@@ -85,54 +87,108 @@ static ALERTS: &[(&str, &str)] = &[
     ("StayputServedCertificateExpires", "certificate"),
 ];
 
-/// Codes that block nothing; one page says what they mean.
-static WAITING: &[&str] = &[
-    "aborting",
-    "another_in_progress",
-    "barrier",
-    "config_not_mounted",
-    "finished",
-    "giving_back",
-    "handing_over",
-    "idle",
-    "joining",
-    "kept_stopped",
-    "leaving",
-    "new_container",
-    "not_before",
-    "not_its_turn",
-    "not_ready",
-    "outside_window",
-    "pending_restart",
-    "preparing",
-    "recording",
-    "recovering",
-    "relabelling",
-    "resizing",
-    "restoring_allocation",
-    "sources_unknown",
-    "stopping",
-    "update_not_allowed",
-    "update_tried",
-    "update_unknown",
+/// Codes without a page of their own, by the page that says what they mean.
+static ELSEWHERE: &[(&str, &[&str])] = &[
+    (
+        "waiting",
+        &[
+            "aborting",
+            "another_in_progress",
+            "barrier",
+            "config_not_mounted",
+            "draining",
+            "finished",
+            "giving_back",
+            "handing_over",
+            "idle",
+            "joining",
+            "kept_stopped",
+            "killing",
+            "leaving",
+            "new_container",
+            "not_before",
+            "not_its_turn",
+            "not_ready",
+            "not_started",
+            "outside_window",
+            "pending_restart",
+            "preparing",
+            "recording",
+            "recovering",
+            "relabelling",
+            "resizing",
+            "restoring_allocation",
+            "server_lingers",
+            "sources_unknown",
+            "starting",
+            "stop_signal_sent",
+            "stopped_by_request",
+            "stopping",
+            "stragglers",
+            "terminating",
+            "thread_dump",
+            "update_not_allowed",
+            "update_tried",
+            "update_unknown",
+        ],
+    ),
+    // Why a node is down, as the status says it.
+    ("nodes_down", &["backoff", "crash_looping", "failed", "not_in_cluster", "stopped", "stuck"]),
+    (
+        "engine_held",
+        &[
+            "checksum_mismatch",
+            "ended_by_itself",
+            "ended_with_manager",
+            "journal_unavailable",
+            "journal_unreadable",
+            "no_last_good",
+            "prepare_failed",
+            "resume_refused",
+            "spawn_failed",
+            "stage_failed",
+            "start_failed",
+            "temp_dir_failed",
+            "too_many_restarts",
+            "wrong_config",
+        ],
+    ),
+    ("manager_error", &["api", "config_watch", "key_files", "key_watch", "thread", "upgrade"]),
+    (
+        "manager_refusal",
+        &[
+            "body_too_large",
+            "forbidden",
+            "invalid_body",
+            "invalid_query",
+            "method_not_allowed",
+            "not_at_rest",
+            "not_found",
+            "pod_unknown",
+            "request_timeout",
+            "sequence_jump",
+            "sequence_reused",
+            "stale_sequence",
+            "superseded",
+            "too_many_waiting",
+            "unauthenticated",
+            "unavailable",
+            "upgrade_refused",
+        ],
+    ),
 ];
-
-/// Why a node is down, as the status says it, where that has no page of its own.
-static DOWN: &[&str] =
-    &["backoff", "crash_looping", "failed", "not_in_cluster", "stopped", "stuck"];
 
 /// Everything that can be asked for: the names of pages, and what else they are found by.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let pages = PAGES.iter().chain(ALERTS).map(|(name, _)| *name);
-    pages.chain(WAITING.iter().chain(DOWN).copied())
+    pages.chain(ELSEWHERE.iter().flat_map(|(_, codes)| codes.iter().copied()))
 }
 
 /// The text about what was asked for, one of [`names`].
 pub(super) fn about(name: &str) -> Option<&'static str> {
-    let is = |list: &[&str]| list.contains(&name);
     let alert = ALERTS.iter().find(|(alert, _)| *alert == name).map(|(_, page)| *page);
-    let other = is(WAITING).then_some("waiting").or_else(|| is(DOWN).then_some("nodes_down"));
-    page(alert.or(other).unwrap_or(name))
+    let elsewhere = ELSEWHERE.iter().find(|(_, codes)| codes.contains(&name));
+    page(alert.or(elsewhere.map(|(page, _)| *page)).unwrap_or(name))
 }
 
 /// The text of a page.

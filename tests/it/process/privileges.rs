@@ -35,6 +35,10 @@ fn sleeps_as(pid: u32, uid: u32) -> bool {
     status.contains(&format!("\nUid:\t{uid}\t{uid}\t")) && status.starts_with("Name:\tsleep\n")
 }
 
+fn is_zombie(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+}
+
 #[test]
 fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
     let name = test_name!(a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid);
@@ -98,6 +102,15 @@ fn an_engine_that_proc_hides_is_not_taken_for_gone() {
                 "{scan:?}"
             );
             assert!(!scan.is_empty());
+
+            // The kernel reports one that has ended first, and then nothing of others.
+            let ended = command(&["true"]);
+            eventually("a child has ended", || is_zombie(ended).then_some(()));
+            let scan = tree.scan();
+            assert!(scan.unreaped && !scan.is_empty(), "{scan:?}");
+            reap(&mut Reaper::new(), ended);
+            assert!(tree.scan().unseen.is_some());
+
             assert_eq!(tree.signal_leader(9), Delivery::Sent);
             assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Signal(9));
             tree.leader_reaped();

@@ -236,7 +236,8 @@ fn zombies_do_not_count_as_alive() {
     isolated(test_name!(zombies_do_not_count_as_alive), &[], || {
         let mut tree = tree("exit 0");
         eventually("the leader is a zombie", || tree.scan().leader.is_none().then_some(()));
-        assert!(tree.scan().is_empty());
+        let scan = tree.scan();
+        assert_eq!((scan.members().count(), scan.unseen), (0, None));
         assert_eq!(tree.kill_all(), 0);
         // Signalling a zombie has no effect, and is no error.
         assert_eq!(tree.signal_leader(15), Delivery::Sent);
