@@ -94,8 +94,11 @@ fn blocked_as_a_whole(
     let Some((_, first)) = blocked.first() else { return Waits::new() };
     let zone = describe_zone(restart);
     let alone = one_by_one(context, ledger, restart, candidates);
+    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
+    let nodes = list_names(&nodes);
     let whole = format!(
-        "{zone} goes as a whole or not at all, and {} of its {} nodes may not ({}: {}); {alone}",
+        "{zone} goes as a whole or not at all, and {} of its {} nodes may not: {nodes} ({}: {}); \
+         {alone}",
         blocked.len(),
         candidates.len(),
         first.code.as_str(),
@@ -103,11 +106,8 @@ fn blocked_as_a_whole(
     );
     let mut waits = vec![Wait::cluster(first.code, whole)];
     waits.extend(blocked.iter().map(|(pod, blocker)| Wait::pod(&pod.uid, blocker.clone())));
-    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
-    let message = format!(
-        "could go, but {zone} goes as a whole or not at all, and {} may not",
-        list_names(&nodes)
-    );
+    let message =
+        format!("could go, but {zone} goes as a whole or not at all, and {nodes} may not");
     let others = Blocker { code: Code::NotItsTurn, message };
     waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
     waits

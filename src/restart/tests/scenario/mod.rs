@@ -250,6 +250,7 @@ scenarios! {
     zone_blocked_by_shard
     zone_kept_stopped
     zone_manager_silent
+    zone_owner_replaces
     zone_pod_gone
     zone_that_is_none
     zone_with_a_whole_tier
