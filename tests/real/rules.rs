@@ -55,7 +55,7 @@ fn five_nodes_go_by_the_rules_again_and_again() {
 
 fn all_rules(cluster: &five_nodes::FiveNodes) {
     order::by_role(cluster);
-    zone::at_once(cluster);
+    zone::as_a_whole(cluster);
     engine_killed::while_another_starts(cluster);
     unreplicated::index(cluster);
     searchable_snapshot::mounted(cluster);
