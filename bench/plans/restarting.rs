@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use stayput_restart::{
-    Direction, Member, Once, Request, Restart, Snapshot, Step, Strategy, annotation,
+    Direction, Member, MemberStep, Once, Request, Restart, Snapshot, Strategy, annotation,
 };
 
 use crate::quiet::{ID, NOW, at_rest, by_name, checksum, name, node_id, uid};
 
-pub(super) fn member(number: usize, step: Step) -> Member {
+pub(super) fn member(number: usize, step: MemberStep) -> Member {
     Member {
         pod_uid: uid(number),
         pod: name(number),
@@ -28,7 +28,7 @@ pub(super) fn member(number: usize, step: Step) -> Member {
 pub(super) fn rolling(nodes: usize, done: usize) -> Snapshot {
     let members = by_name(nodes).map(|number| {
         if number < done {
-            return member(number, Step::Finished);
+            return member(number, MemberStep::Finished);
         }
         Member {
             pod_uid: uid(number),
@@ -60,10 +60,10 @@ pub(super) fn restart(strategy: Strategy, members: Vec<Member>) -> Restart {
 /// The annotations of every pod agree with the ledger.
 pub(super) fn shown(mut snapshot: Snapshot) -> Snapshot {
     let Some(restart) = &snapshot.ledger.restart else { return snapshot };
-    let word = |step: Step| match step {
-        Step::Scheduled => Some("schedule-rolling"),
-        Step::Restarting | Step::GivingBack | Step::Aborting => Some("stop"),
-        Step::Finished => None,
+    let word = |step: MemberStep| match step {
+        MemberStep::Scheduled => Some("schedule-rolling"),
+        MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting => Some("stop"),
+        MemberStep::Finished => None,
     };
     let words: BTreeMap<&str, Option<&str>> =
         restart.members.iter().map(|member| (member.pod_uid.as_str(), word(member.step))).collect();

@@ -1,8 +1,8 @@
 //! Restarts of another kind, or requested in another way.
 
 use stayput_restart::{
-    AllocationBefore, AllocationDebt, Direction, Once, Policy, Share, Snapshot, Step, Strategy,
-    annotation,
+    AllocationBefore, AllocationDebt, Direction, MemberStep, Once, Policy, Share, Snapshot,
+    Strategy, annotation,
 };
 
 use crate::quiet::{ID, NOW, at_rest, by_name, uid};
@@ -45,7 +45,7 @@ pub(super) fn coordinated_begin(nodes: usize) -> (Snapshot, Policy) {
 /// Every node has joined again, and allocation is as it was: all are done in one write.
 pub(super) fn coordinated_end(nodes: usize) -> (Snapshot, Policy) {
     let mut snapshot = at_rest(nodes);
-    let members = by_name(nodes).map(|number| member(number, Step::Restarting));
+    let members = by_name(nodes).map(|number| member(number, MemberStep::Restarting));
     let mut restart = restart(Strategy::Coordinated, members.collect());
     restart.direction = Direction::Forward;
     restart.once = Once { allocation: true, flush: true };

@@ -1,8 +1,8 @@
 //! A rolling restart in progress.
 
 use stayput_restart::{
-    Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, Policy, ShardCopy,
-    Snapshot, Step,
+    Allocation, AllocationBefore, AllocationDebt, Color, Engine, Marker, MemberStep, Policy,
+    ShardCopy, Snapshot,
 };
 
 use crate::quiet::{ID, name, uid};
@@ -22,7 +22,7 @@ pub(super) fn under_way(nodes: usize) -> (Snapshot, Policy) {
     if let Some(restart) = &mut snapshot.ledger.restart {
         let name = name(number);
         if let Some(one) = restart.members.iter_mut().find(|member| member.node == name) {
-            *one = member(number, Step::Restarting);
+            *one = member(number, MemberStep::Restarting);
             (one.stop_sequence, one.start_sequence) = (6, 8);
             one.ephemeral_id = Some(format!("process-{number}"));
         }

@@ -1,6 +1,6 @@
 //! The remaining time of a restart, estimated from the finished nodes.
 
-use super::{Direction, Restart, Step, Strategy, Time};
+use super::{Direction, MemberStep, Restart, Strategy, Time};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
@@ -31,7 +31,7 @@ impl Estimate {
         }
         let mut last = restart.began?;
         let began = last;
-        let is_over = |step| step == Step::Finished;
+        let is_over = |step| step == MemberStep::Finished;
         let to_come = restart.members.iter().filter(|member| !is_over(member.step)).count();
         // A member without a sequence was withdrawn before it was stopped.
         let ends = restart.members.iter().filter(|one| is_over(one.step) && one.stop_sequence > 0);

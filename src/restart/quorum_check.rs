@@ -1,4 +1,5 @@
-//! The quorum rule alone, asked about one node of an observed cluster.
+//! The quorum rule alone, asked about one node of an observed cluster. Only tests of the reconciler ask:
+//! whether the rule and its reading of what real engines have answered fit together.
 
 use std::collections::BTreeSet;
 

@@ -180,8 +180,8 @@ impl From<WrittenRequest> for Request {
 const MAX_ID: usize = 63;
 
 impl Request {
-    /// Whether its nodes are stopped together or not at all: a whole zone.
-    pub fn is_at_once(&self) -> bool {
+    /// Whether its nodes are stopped together or not at all: those of a zone.
+    pub fn goes_as_a_whole(&self) -> bool {
         self.strategy == Strategy::Rolling && self.target.zone.is_some()
     }
 

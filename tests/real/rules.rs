@@ -69,7 +69,7 @@ fn again_and_again(test: &str, story: fn(&five_nodes::FiveNodes)) {
 
 fn all_rules(cluster: &five_nodes::FiveNodes) {
     order::by_role(cluster);
-    zone::at_once(cluster);
+    zone::as_a_whole(cluster);
     engine_killed::while_another_starts(cluster);
     unreplicated::index(cluster);
     searchable_snapshot::mounted(cluster);

@@ -15,7 +15,16 @@ pub use debt::{ExcludedBefore, Leaving};
 pub use facts::{Excluded, Facts, Seen, SeenNode, Set, Votes, sets};
 
 /// The request that removes every voting exclusion, for messages.
-const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
+const CLEAR_EXCLUSIONS: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
+
+/// What to do about the exclusions of other clients, which keep ours from being set and removed.
+pub fn others_exclusions(nodes: &[&str]) -> String {
+    format!(
+        "another client has excluded {} from voting, and exclusions can only be removed all at once; \
+         if they are needed no more, remove them: {CLEAR_EXCLUSIONS}",
+        nodes.join(", ")
+    )
+}
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq)]

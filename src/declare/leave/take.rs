@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Action, COMMAND, Facts, Leaving, Seen, SeenNode, Set, Votes};
+use super::{
+    Action, CLEAR_EXCLUSIONS, Facts, Leaving, Seen, SeenNode, Set, Votes, others_exclusions,
+};
 
 /// The next action for this node, or why it waits.
 pub(super) fn take(
@@ -63,7 +65,7 @@ fn may_have_no_vote(seen: &Seen) -> Result<(), String> {
     Err(format!(
         "it is not in the cluster, and a vote may be its own: {id} has one and is not in the cluster \
          either. Its start ends this; if its data is lost, take that vote away: \
-         POST /_cluster/voting_config_exclusions?node_ids={id}, and then {COMMAND}"
+         POST /_cluster/voting_config_exclusions?node_ids={id}, and then {CLEAR_EXCLUSIONS}"
     ))
 }
 
@@ -133,11 +135,5 @@ fn may_hand_over(
 pub(super) fn foreign(excluded: &BTreeSet<String>, ours: Option<&str>) -> Option<String> {
     let foreign: Vec<&str> =
         excluded.iter().map(String::as_str).filter(|name| Some(*name) != ours).collect();
-    (!foreign.is_empty()).then(|| {
-        format!(
-            "another client has excluded {} from voting, and exclusions can only be removed all at \
-             once; if they are needed no more, remove them: {COMMAND}",
-            foreign.join(", ")
-        )
-    })
+    (!foreign.is_empty()).then(|| others_exclusions(&foreign))
 }

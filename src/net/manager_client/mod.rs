@@ -81,7 +81,7 @@ impl ManagerClient {
     }
 
     /// Sets how long one call may take, connecting included, in addition to a wait that was
-    /// requested.
+    /// requested. For tests: they cannot wait for [`ANSWER_TIMEOUT`].
     #[must_use]
     pub const fn with_answer_timeout(mut self, timeout: Duration) -> Self {
         self.answer_timeout = timeout;

@@ -41,14 +41,6 @@ pub struct Checked {
 }
 
 impl SearchCluster {
-    /// What restarts are allowed to do.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the spec.
-    pub fn policy(&self) -> Result<Policy, Vec<Invalid>> {
-        self.check().map(|checked| checked.policy)
-    }
-
     /// The usable part of an invalid spec, to finish restarts under way; none if it does not define
     /// the pods and their managers. An invalid field has its default; invalid sources count as not
     /// known.

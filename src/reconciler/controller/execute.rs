@@ -3,6 +3,7 @@
 
 pub(super) mod patches;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +18,7 @@ use super::metrics::{Metrics, Side};
 use super::observe::Observer;
 use super::pods::{Facts, Reading};
 use crate::cluster::SearchCluster;
-use crate::engine_client::{self, EngineError, Flush};
+use crate::engine_client::{self, EngineClient, EngineError, Flush};
 use patches::On;
 use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError};
@@ -196,17 +197,43 @@ impl Executor<'_> {
                 self.manager_answer("start", uid, client.start(&request, None).await)
             }
             // Engine.
-            Action::TightenAllocation { .. }
-            | Action::RestoreAllocation { .. }
-            | Action::Flush { .. }
-            | Action::PutRecord { .. }
-            | Action::ExcludeVoter { .. }
-            | Action::ClearVotingExclusions
-            | Action::DeleteRecord { .. } => tokio::select! {
-                biased;
-                () = self.lease.lost() => Err(Failure::LeaseLost),
-                answered = self.ask_engine(action) => answered,
-            },
+            Action::TightenAllocation { value, marker } => {
+                let (client, _) = self.engine()?;
+                let text = encode("the allocation marker", marker)?;
+                let before = setting(&marker.before);
+                self.ask_engine("tighten", client.tighten(&before, value, &text)).await
+            }
+            Action::RestoreAllocation { before } => {
+                let (client, _) = self.engine()?;
+                self.ask_engine("restore", client.restore(&setting(before))).await
+            }
+            Action::Flush { node } => {
+                let (client, identity) = self.engine()?;
+                let flush = self.with_lease(client.flush(identity, FLUSH_TIMEOUT)).await?;
+                let is_good = matches!(flush, Flush::Done { .. });
+                self.metrics.count_request(Side::Engine, "flush", is_good);
+                tracing::info!(node, "flush: {flush:?}");
+                Ok(Answered::Flushed(node.clone()))
+            }
+            Action::PutRecord { node_id, reason } => {
+                let (client, _) = self.engine()?;
+                let delay = Duration::from_millis(self.policy.phase_timeout.saturating_mul(2));
+                let put = client.put_restart_record(node_id, reason, delay);
+                self.ask_engine("put_record", put).await
+            }
+            Action::DeleteRecord { node_id } => {
+                let (client, _) = self.engine()?;
+                self.ask_engine("delete_record", client.delete_record(node_id)).await
+            }
+            Action::ExcludeVoter { node } => {
+                let (client, identity) = self.engine()?;
+                self.ask_engine("exclude_voter", client.exclude_voter(identity, node)).await
+            }
+            Action::ClearVotingExclusions => {
+                let (client, identity) = self.engine()?;
+                let clear = client.clear_voting_exclusions(identity);
+                self.ask_engine("clear_voting_exclusions", clear).await
+            }
         }
     }
 
@@ -285,49 +312,33 @@ impl Executor<'_> {
         }
     }
 
-    async fn ask_engine(&self, action: &Action) -> Result<Answered, Failure> {
-        let Some((client, identity)) = self.observer.engine.client() else {
-            return Err(Failure::EngineNotObserved);
-        };
-        let (kind, result) = match action {
-            Action::TightenAllocation { value, marker } => {
-                let text = encode("the allocation marker", marker)?;
-                ("tighten", client.tighten(&setting(&marker.before), value, &text).await)
-            }
-            Action::RestoreAllocation { before } => {
-                ("restore", client.restore(&setting(before)).await)
-            }
-            Action::Flush { node } => {
-                let flush = client.flush(identity, FLUSH_TIMEOUT).await;
-                let is_good = matches!(flush, Flush::Done { .. });
-                self.metrics.count_request(Side::Engine, "flush", is_good);
-                tracing::info!(node, "flush: {flush:?}");
-                return Ok(Answered::Flushed(node.clone()));
-            }
-            Action::PutRecord { node_id, reason } => {
-                let delay = Duration::from_millis(self.policy.phase_timeout.saturating_mul(2));
-                ("put_record", client.put_restart_record(node_id, reason, delay).await)
-            }
-            Action::DeleteRecord { node_id } => {
-                ("delete_record", client.delete_record(node_id).await)
-            }
-            Action::ExcludeVoter { node } => {
-                ("exclude_voter", client.exclude_voter(identity, node).await)
-            }
-            Action::ClearVotingExclusions => {
-                ("clear_voting_exclusions", client.clear_voting_exclusions(identity).await)
-            }
-            other => ("none", Err(not_for_the_engine(other))),
-        };
+    /// The engine that was observed, and a client of it. Without the Lease it is asked for nothing.
+    fn engine(&self) -> Result<(Arc<EngineClient>, &engine_client::Engine), Failure> {
+        if !self.lease.is_held() {
+            return Err(Failure::LeaseLost);
+        }
+        self.observer.engine.client().ok_or(Failure::EngineNotObserved)
+    }
+
+    async fn ask_engine(
+        &self,
+        kind: &'static str,
+        request: impl Future<Output = Result<(), EngineError>>,
+    ) -> Result<Answered, Failure> {
+        let result = self.with_lease(request).await?;
         self.metrics.count_request(Side::Engine, kind, result.is_ok());
         result?;
         Ok(Answered::Done)
     }
-}
 
-/// [`Executor::execute`] sends no such action to the engine.
-fn not_for_the_engine(action: &Action) -> EngineError {
-    EngineError::Unusable(format!("{action:?} is not a request to an engine").into())
+    /// What a call comes to, unless the Lease is lost before.
+    async fn with_lease<T>(&self, call: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.lease.lost() => Err(Failure::LeaseLost),
+            result = call => Ok(result),
+        }
+    }
 }
 
 fn gone(uid: &str) -> Failure {

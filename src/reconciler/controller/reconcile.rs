@@ -42,8 +42,8 @@ const MAX_ROUNDS: usize = 16;
 /// How long to wait for the first list of the pods before the watch is checked again.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What one step has led to.
-enum Step<T> {
+/// What one attempt has led to.
+enum Attempt<T> {
     Done(T),
     /// Another observation is needed, which must read these pods in any case.
     ObserveAgain(BTreeSet<String>),
@@ -154,8 +154,8 @@ async fn observe_plan_act(
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
         let step = Box::pin(plan_and_write(cx, snapshot, &mut cluster, spec, started)).await?;
         let decision = match step {
-            Step::Done(decision) => decision,
-            Step::ObserveAgain(pods) => {
+            Attempt::Done(decision) => decision,
+            Attempt::ObserveAgain(pods) => {
                 must_read = pods;
                 continue;
             }
@@ -163,8 +163,8 @@ async fn observe_plan_act(
 
         // Managers, engine, apiserver (annotations, finalizer): act.
         let outcome = match act(cx, &decision, &mut cluster, spec).await {
-            Step::Done(outcome) => outcome,
-            Step::ObserveAgain(pods) => {
+            Attempt::Done(outcome) => outcome,
+            Attempt::ObserveAgain(pods) => {
                 must_read = pods;
                 continue;
             }
@@ -195,7 +195,7 @@ async fn plan_and_write(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
     started: Instant,
-) -> Result<Step<Decision>, Failure> {
+) -> Result<Attempt<Decision>, Failure> {
     let engine_was_asked = snapshot.engine.is_ok() || needs_engine(&snapshot);
     let (mut wrote_ledger, mut asked_for_finalizer) = (false, false);
     for _ in 0..MAX_ROUNDS {
@@ -204,12 +204,12 @@ async fn plan_and_write(
             cx.observer.managers.asked(uid).is_some_and(|at| at < started)
         });
         if !stale.is_empty() {
-            return Ok(Step::ObserveAgain(stale));
+            return Ok(Attempt::ObserveAgain(stale));
         }
         let Some(Action::WriteLedger(ledger)) = plan.actions.first() else {
             cx.events.record(&plan, cluster, &cx.observer.pods);
             let snapshot = Box::new(snapshot);
-            return Ok(Step::Done(Decision { snapshot, plan, wrote_ledger }));
+            return Ok(Attempt::Done(Decision { snapshot, plan, wrote_ledger }));
         };
         if !asked_for_finalizer && finalizer::is_due(&snapshot, ledger) {
             asked_for_finalizer = true;
@@ -222,7 +222,7 @@ async fn plan_and_write(
         cx.events.record(&plan, cluster, &cx.observer.pods);
         wrote_ledger = true;
         if !engine_was_asked && needs_engine(&snapshot) {
-            return Ok(Step::ObserveAgain(BTreeSet::new()));
+            return Ok(Attempt::ObserveAgain(BTreeSet::new()));
         }
     }
     Err(Failure::LedgerNotSettled(MAX_ROUNDS))
@@ -265,7 +265,7 @@ async fn act(
     decision: &Decision,
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
-) -> Step<Outcome> {
+) -> Attempt<Outcome> {
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let Order { first, stops, last } = in_order(&plan.actions);
@@ -281,11 +281,11 @@ async fn act(
     if !stops.is_empty() {
         if *wrote_ledger {
             // The observation is older than the ledger.
-            return Step::ObserveAgain(targets::pods_of(&stops));
+            return Attempt::ObserveAgain(targets::pods_of(&stops));
         }
         outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     }
-    Step::Done(both(outcome, execute(cx, &last, cluster, spec).await))
+    Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
 }
 
 /// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.

@@ -4,7 +4,7 @@ mod record;
 
 use std::collections::BTreeMap;
 
-use stayput_restart::{Action, HistoryEntry, Ledger, Member, Step, Time};
+use stayput_restart::{Action, HistoryEntry, Ledger, Member, MemberStep, Time};
 
 pub(super) use record::record;
 
@@ -39,7 +39,7 @@ pub(super) fn of_actions(
         let Action::Start { uid, .. } = action else { continue };
         let member = restart.members.iter().find(|member| member.pod_uid == *uid);
         // A start that gives a slot back only makes the manager refuse the stop.
-        if let Some(member) = member.filter(|member| member.step != Step::GivingBack)
+        if let Some(member) = member.filter(|member| member.step != MemberStep::GivingBack)
             && !starts.0.contains_key(uid)
         {
             let strategy = restart.request.strategy.as_str();
@@ -75,8 +75,8 @@ pub(super) fn between(
     let strategy = before.restart.as_ref().map_or("", |restart| restart.request.strategy.as_str());
     for (uid, member) in was.iter().filter(|(_, member)| member.is_under_way()) {
         // The end of the last member is often the end of the restart.
-        let is_over =
-            before_id != after_id || is.get(uid).is_none_or(|member| member.step == Step::Finished);
+        let is_over = before_id != after_id
+            || is.get(uid).is_none_or(|member| member.step == MemberStep::Finished);
         if is_over && let Some(started) = starts.0.remove(*uid) {
             transitions.push(Transition::Finished {
                 restart: before_id.to_owned(),
@@ -105,13 +105,13 @@ fn seconds(from: Time, to: Time) -> f64 {
     f64::from(u32::try_from(to.since(from)).unwrap_or(u32::MAX)) / 1000.0
 }
 
-const fn step_name(step: Step) -> &'static str {
+const fn step_name(step: MemberStep) -> &'static str {
     match step {
-        Step::Scheduled => "scheduled",
-        Step::Restarting => "restarting",
-        Step::GivingBack => "giving-back",
-        Step::Aborting => "aborting",
-        Step::Finished => "finished",
+        MemberStep::Scheduled => "scheduled",
+        MemberStep::Restarting => "restarting",
+        MemberStep::GivingBack => "giving-back",
+        MemberStep::Aborting => "aborting",
+        MemberStep::Finished => "finished",
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{Ending, Member, Outcome, Request};
 fn restart(ends: &[u64]) -> Restart {
     let member = |at: usize| match ends.get(at) {
         Some(end) => Member {
-            step: Step::Finished,
+            step: MemberStep::Finished,
             since: Time(end * 1000),
             stop_sequence: 1,
             ..Member::default()

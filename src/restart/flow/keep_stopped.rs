@@ -6,17 +6,17 @@ use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::member::update::back::is_due_of;
 use super::observed::not_paused;
-use crate::at_once::at_once_between;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::Lookup;
 use crate::marks::Marks;
+use crate::needs_coordinated::needs_coordinated_between;
 use crate::rules::preflight;
 use crate::{
-    Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, Outcome, Pod, Reason, Request,
-    StartDebt, Step, Strategy,
+    Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod, Reason,
+    Request, StartDebt, Strategy,
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
@@ -160,13 +160,13 @@ fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
 /// A member that is to be kept stopped leaves the restart: no step waits for it.
 fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
     let mut changes = Changes::default();
-    let found = ledger.members().enumerate().filter(|(_, one)| one.step != Step::Finished);
+    let found = ledger.members().enumerate().filter(|(_, one)| one.step != MemberStep::Finished);
     let Some((index, member)) = found.into_iter().find(|(_, member)| member.pod_uid == pod.uid)
     else {
         return changes;
     };
     let mut left = member.clone();
-    left.step = Step::Finished;
+    left.step = MemberStep::Finished;
     left.compensation = None;
     left.ending =
         Some(Ending { outcome: Outcome::Interfered, reason: "it is to be kept stopped".into() });
@@ -294,7 +294,7 @@ fn start_on(
     if let (Some(good), Some(mounted)) = (good, manager.mounted.as_deref())
         && good != mounted
     {
-        match at_once_between(context, ledger, pod, good, mounted) {
+        match needs_coordinated_between(context, ledger, pod, good, mounted) {
             Ok(Some(_)) => return (ConfigChoice::LastGood, None),
             Err(blocker) if blocker.code != Code::PendingRestart => {
                 return (ConfigChoice::LastGood, None);

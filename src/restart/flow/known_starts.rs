@@ -3,10 +3,10 @@
 
 use super::answers::{is_opposite, is_overtaken, was_refused};
 use super::debts;
-use super::member::abort::{compensation_for, rolls_back, start_of_compensation};
+use super::member::compensation::{compensation_for, rolls_back, start_of_compensation};
 use super::member::start::start_of;
 use super::member::update::step_of;
-use crate::{Action, Ledger, Manager, Member, Step, Strategy, UpdateStep};
+use crate::{Action, Ledger, Manager, Member, MemberStep, Strategy, UpdateStep};
 use stayput_api::{RequestKind, State};
 
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
@@ -73,7 +73,7 @@ fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
 /// or a stop before it is written to the ledger first. Its engine is down, and the last request that its
 /// manager has decided on was ours.
 fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Action> {
-    let back = member.compensation.as_ref().filter(|_| member.step == Step::Aborting)?;
+    let back = member.compensation.as_ref().filter(|_| member.step == MemberStep::Aborting)?;
     let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
     let may_start = is_down && step_of(member) <= UpdateStep::Restart;
     let is_due = may_start
@@ -96,7 +96,7 @@ fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Acti
 /// Whether the stop of this member was the last request that its manager has decided on. A pod that
 /// is to change is changed first, for which the apiserver is needed.
 fn is_stop_last(member: &Member, manager: &Manager) -> bool {
-    member.step == Step::Restarting
+    member.step == MemberStep::Restarting
         && step_of(member) <= UpdateStep::Restart
         && manager.sequence == member.stop_sequence
         && !was_refused(manager, member.stop_sequence)

@@ -20,8 +20,8 @@
 //! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
 //!    earlier steps, `delete_late_records` removes what a late request of ours has left.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
-//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`], or
-//!    [`member::abort`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is. In a
+//!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`]; or
+//!    [`member::abort`], then [`member::bring_back`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is. In a
 //!    [`coordinated`] restart one of `begin_all`, `stop_all` and `start_all`, or `advance_member`
 //!    while all members are turned back.
 //! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
@@ -73,7 +73,7 @@ pub(super) use shown::phase_of;
 use super::changes::Changes;
 use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
-use super::{LATE_REQUEST_WINDOW, Ledger, Restart, Step, Strategy, ended_recently};
+use super::{LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
 use requests::{accept, cancel, configs, drift, pod_phases, policy_names, update};
 
@@ -106,11 +106,11 @@ fn steps_of(restart: Option<&Restart>) -> &'static [PlanStep] {
     let is_any = |step| restart.members.iter().any(|member| member.step == step);
     match restart.request.strategy {
         Strategy::Immediate | Strategy::Rolling => &ROLLING,
-        Strategy::Coordinated if is_any(Step::Aborting) || is_any(Step::GivingBack) => {
+        Strategy::Coordinated if is_any(MemberStep::Aborting) || is_any(MemberStep::GivingBack) => {
             &COORDINATED_BACK
         }
-        Strategy::Coordinated if is_any(Step::Scheduled) => &COORDINATED_BEGIN,
-        Strategy::Coordinated if !is_any(Step::Restarting) => &[],
+        Strategy::Coordinated if is_any(MemberStep::Scheduled) => &COORDINATED_BEGIN,
+        Strategy::Coordinated if !is_any(MemberStep::Restarting) => &[],
         Strategy::Coordinated if restart.frozen.is_some() => &COORDINATED_START,
         Strategy::Coordinated => &COORDINATED_STOP,
     }

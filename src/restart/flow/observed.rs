@@ -70,11 +70,11 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
 /// by maintenance windows.
 pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
-    is_gate_open(context, request)?;
-    is_last_checked(context)?;
+    not_gated(context, request)?;
+    not_gated_after(context)?;
     match request.outside_windows {
         true => Ok(()),
-        false => is_window_open(context),
+        false => not_outside_windows(context),
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
 const LONGEST_TEXT: usize = 100;
 
 /// Passes if every gate is open for this request.
-fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
+fn not_gated(context: &Context<'_>, request: &Request) -> Check {
     let cluster = &context.snapshot.cluster;
     let closed = cluster.closed_gates(annotation::GATE, &request.id);
     let Some((gate, remarks)) = first_and_remarks(closed) else { return Ok(()) };
@@ -93,7 +93,7 @@ fn is_gate_open(context: &Context<'_>, request: &Request) -> Check {
 }
 
 /// Passes if every gate after a restart says that the last one was checked.
-fn is_last_checked(context: &Context<'_>) -> Check {
+fn not_gated_after(context: &Context<'_>) -> Check {
     let Some(last) = context.snapshot.ledger.last_to_check() else { return Ok(()) };
     let cluster = &context.snapshot.cluster;
     let closed = cluster.closed_gates(annotation::GATE_AFTER, &last.id);
@@ -133,7 +133,7 @@ fn open_gate(cluster: &str, kind: &str, gate: &str, id: &str) -> String {
 }
 
 /// Passes while a maintenance window is open, or if there are none.
-pub(super) fn is_window_open(context: &Context<'_>) -> Check {
+pub(super) fn not_outside_windows(context: &Context<'_>) -> Check {
     match context.snapshot.cluster.closed_until {
         Some(opens) => refuse(Code::OutsideWindow, outside_windows(opens)),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! The phase of a member.
 
-use crate::{Manager, Member, Phase, Restart, Step, Strategy};
+use crate::{Manager, Member, MemberStep, Phase, Restart, Strategy};
 use stayput_api::State;
 
 /// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from the
@@ -15,15 +15,15 @@ pub(crate) fn phase_of(
     let strategy = restart.request.strategy;
     let start = Phase::start(strategy);
     match member.step {
-        Step::Scheduled => Some(Phase::scheduled(strategy)),
-        Step::Finished => None,
-        Step::GivingBack => Some(Phase::stop(strategy)),
-        Step::Aborting => Some(start),
-        Step::Restarting if shown == Some(start) => Some(start),
-        Step::Restarting if strategy == Strategy::Coordinated => {
+        MemberStep::Scheduled => Some(Phase::scheduled(strategy)),
+        MemberStep::Finished => None,
+        MemberStep::GivingBack => Some(Phase::stop(strategy)),
+        MemberStep::Aborting => Some(start),
+        MemberStep::Restarting if shown == Some(start) => Some(start),
+        MemberStep::Restarting if strategy == Strategy::Coordinated => {
             Some(if restart.frozen.is_some() { start } else { Phase::StopCoordinated })
         }
-        Step::Restarting => {
+        MemberStep::Restarting => {
             let is_stopped = manager.is_some_and(|manager| {
                 manager.sequence >= member.start_sequence
                     || (manager.sequence >= member.stop_sequence && manager.state == State::Stopped)

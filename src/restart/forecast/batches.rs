@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::flow::begin;
 use crate::lookup::{Lookup, Names};
 use crate::rules::{Selection, order, preflight, reason_for_order};
-use crate::{Blocker, Code, Ending, Pod, Policy, Snapshot, Step, Waiting};
+use crate::{Blocker, Code, Ending, MemberStep, Pod, Policy, Snapshot, Waiting};
 
 /// Adds a step for every batch, and returns the nodes that are never restarted.
 pub(super) fn add_batches(
@@ -55,7 +55,7 @@ fn batches(
     let Some(restart) = &snapshot.ledger.restart else { return batches };
     let members = restart.members.iter().enumerate();
     let scheduled: Lookup<'_, usize> = members
-        .filter(|(_, member)| member.step == Step::Scheduled)
+        .filter(|(_, member)| member.step == MemberStep::Scheduled)
         .map(|(index, member)| (member.pod_uid.as_str(), index))
         .collect();
     let engine = context.index.engine().ok();

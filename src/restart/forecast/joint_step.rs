@@ -1,4 +1,4 @@
-//! Restarts whose nodes go together: a zone at once, and a coordinated restart.
+//! Restarts whose nodes go together: a zone as a whole, and a coordinated restart.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::working_copy::WorkingCopy;
 use super::{
     ForecastStep, ForecastStepKind, ForecastTime, ledger_after, plan_without_patches, step_of, uids,
 };
-use crate::{Member, Policy, Restart, Step, Strategy, Waiting, annotation};
+use crate::{Member, MemberStep, Policy, Restart, Strategy, Waiting, annotation};
 
 /// Adds the steps, and returns the nodes that are never restarted.
 pub(super) fn add_joint_step(
@@ -20,7 +20,7 @@ pub(super) fn add_joint_step(
     let after = ledger_after(&plan.actions, &working_copy.snapshot.ledger);
     let begun = uids(after, Member::is_under_way);
     if begun.is_empty() {
-        let scheduled = uids(after, |member| member.step == Step::Scheduled);
+        let scheduled = uids(after, |member| member.step == MemberStep::Scheduled);
         let waiting = plan.waiting.into_iter();
         return waiting
             .filter(|one| one.pod.as_ref().is_some_and(|uid| scheduled.contains(uid)))
@@ -60,7 +60,7 @@ pub(super) fn add_coordinated_steps(
 ) {
     let all: BTreeSet<String> = unfinished(restart, |_| true);
     let members = &restart.members;
-    if members.iter().any(|member| member.step == Step::Aborting) {
+    if members.iter().any(|member| member.step == MemberStep::Aborting) {
         let message = "it is being brought back";
         return steps.push(step_of(ForecastStepKind::Start, when, members, &all, message));
     }
@@ -84,6 +84,6 @@ pub(super) fn add_coordinated_steps(
 
 /// Uids of the pods of members that are not finished.
 fn unfinished(restart: &Restart, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
-    let members = restart.members.iter().filter(|member| member.step != Step::Finished);
+    let members = restart.members.iter().filter(|member| member.step != MemberStep::Finished);
     members.filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
 }

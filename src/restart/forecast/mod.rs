@@ -19,8 +19,8 @@ use super::context::Context;
 use super::flow::{decide, planned_update};
 use super::lookup::Lookup;
 use super::{
-    Action, Code, Ledger, Member, Plan, Pod, Policy, Request, Restart, Snapshot, Step, Strategy,
-    UpdateStep, Waiting,
+    Action, Code, Ledger, Member, MemberStep, Plan, Pod, Policy, Request, Restart, Snapshot,
+    Strategy, UpdateStep, Waiting,
 };
 use batches::add_batches;
 use joint_step::{add_coordinated_steps, add_joint_step};
@@ -130,7 +130,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let waiting = not_chosen(waiting, &restart, &chosen, queued_behind.as_ref());
     let blocked_by = queued_behind.or(blocked_now);
     let is_now = blocked_by.is_none() && under_way.is_empty();
-    let at_once = restart.request.is_at_once();
+    let as_a_whole = restart.request.goes_as_a_whole();
     let mut steps = Vec::new();
     let is_coordinated = restart.request.strategy == Strategy::Coordinated;
     if is_coordinated && !under_way.is_empty() {
@@ -142,7 +142,7 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
         steps.push(step_of(kind, ForecastTime::UnderWay, members, &under_way, message));
     }
     working_copy.advance_past(after, &under_way, &chosen);
-    let is_joint = at_once || is_coordinated;
+    let is_joint = as_a_whole || is_coordinated;
     let add_rest = if is_joint { add_joint_step } else { add_batches };
     let blocked = add_rest(&mut working_copy, policy, is_now, &mut steps);
     carry_out_updates(&mut steps, snapshot, policy, &restart);
@@ -196,7 +196,7 @@ fn not_chosen(
     queued_behind: Option<&Waiting>,
 ) -> Vec<Waiting> {
     let members = restart.members.iter();
-    let steps: Lookup<'_, Step> =
+    let steps: Lookup<'_, MemberStep> =
         members.map(|member| (member.pod_uid.as_str(), member.step)).collect();
     let mut waiting = Vec::with_capacity(all_waiting.len());
     for mut one in all_waiting {
@@ -209,7 +209,7 @@ fn not_chosen(
         } else if one.code == Code::Recording {
             // A plan that writes the ledger gives no reason for the other nodes.
             let (code, message) = match step {
-                Some(Step::Finished) => (Code::Finished, "done"),
+                Some(MemberStep::Finished) => (Code::Finished, "done"),
                 Some(_) => (Code::NotItsTurn, "its turn comes later"),
                 None => (Code::Idle, "no restart was requested for it"),
             };

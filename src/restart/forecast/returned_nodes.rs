@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Color, Engine, Member, Node, ShardCopy, Snapshot, Step};
+use crate::{Color, Engine, Member, MemberStep, Node, ShardCopy, Snapshot};
 use stayput_api::{Desired, State};
 
 /// Makes the nodes of these members serve, and lets copies that are being built be complete.
@@ -20,7 +20,7 @@ pub(super) fn bring_back(snapshot: &mut Snapshot, members: &[Member]) {
     }
     // What the cluster misses may be what it has been missing since the nodes before.
     let is_done =
-        |member: &&Member| member.step == Step::Finished && !uids.contains(&*member.pod_uid);
+        |member: &&Member| member.step == MemberStep::Finished && !uids.contains(&*member.pod_uid);
     let done: Vec<String> =
         snapshot.ledger.members().filter(is_done).map(|member| member.node.clone()).collect();
     if let Ok(engine) = &mut snapshot.engine {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Basis, ledger_after, of_cluster, plan_without_patches, returned_nodes, uids};
 use crate::annotation::{CANCEL, PHASE, REQUEST};
 use crate::{
-    Action, Code, Debts, Ending, Ledger, Member, Policy, Request, Snapshot, Step, Waiting,
+    Action, Code, Debts, Ending, Ledger, Member, MemberStep, Policy, Request, Snapshot, Waiting,
 };
 
 /// Id of an assumed request.
@@ -99,7 +99,7 @@ impl WorkingCopy {
         let restart = self.snapshot.ledger.restart.iter_mut();
         for member in restart.flat_map(|restart| &mut restart.members) {
             if chosen.contains(&member.pod_uid) {
-                member.step = Step::Scheduled;
+                member.step = MemberStep::Scheduled;
             }
         }
         finish(&mut self.snapshot, under_way);
@@ -120,13 +120,13 @@ pub(super) fn finish(snapshot: &mut Snapshot, done: &BTreeSet<String>) {
     let restart = snapshot.ledger.restart.iter_mut();
     for member in restart.flat_map(|restart| &mut restart.members) {
         if done.contains(&member.pod_uid) {
-            member.step = Step::Finished;
+            member.step = MemberStep::Finished;
             member.ending = Some(Ending::done());
             finished.push(member.clone());
         }
     }
     // Between two nodes nobody is under way, and the cluster still recovers from the last one.
-    if snapshot.ledger.members().any(|member| member.step == Step::Finished) {
+    if snapshot.ledger.members().any(|member| member.step == MemberStep::Finished) {
         returned_nodes::bring_back(snapshot, &finished);
     }
 }

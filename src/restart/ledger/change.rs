@@ -2,8 +2,8 @@
 
 use super::{
     AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
-    Member, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart, StartDebt, Step,
-    Tried,
+    Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
+    StartDebt, Tried,
 };
 use crate::lookup::Names;
 use crate::{IgnoredChanges, KnownConfigs, Request, Time};
@@ -167,7 +167,7 @@ impl RestartChange {
             Self::Freeze(at) => {
                 restart.frozen = Some(at);
                 let members = restart.members.iter_mut();
-                for member in members.filter(|member| member.step != Step::Finished) {
+                for member in members.filter(|member| member.step != MemberStep::Finished) {
                     member.since = at;
                 }
             }

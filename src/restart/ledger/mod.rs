@@ -19,7 +19,9 @@ pub use debt::{
     AllocationBefore, AllocationDebt, Debts, ExclusionDebt, RecordDebt, RemovedExclusion, StartDebt,
 };
 pub use history::{HistoryEntry, LastRestart, NodeResult, Outcome};
-pub use restart::{Compensation, Direction, Ending, Member, MemberUpdate, Once, Restart, Step};
+pub use restart::{
+    Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart,
+};
 
 pub(crate) use tried::OwnKind;
 pub use tried::Tried;

@@ -133,7 +133,7 @@ pub struct Member {
     /// Name of the engine's node.
     pub node: String,
     /// How far it is.
-    pub step: Step,
+    pub step: MemberStep,
     /// Since when.
     #[schemars(with = "String")]
     pub since: Time,
@@ -203,7 +203,7 @@ const fn is_zero(number: &u32) -> bool {
     JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Step {
+pub enum MemberStep {
     /// Waits for its turn.
     #[default]
     Scheduled,
@@ -268,7 +268,7 @@ pub struct Compensation {
 impl Restart {
     /// Whether nodes wait for their turn.
     pub(crate) fn has_scheduled(&self) -> bool {
-        self.members.iter().any(|member| member.step == Step::Scheduled)
+        self.members.iter().any(|member| member.step == MemberStep::Scheduled)
     }
 
     /// Whether it only goes forward, and a phase has passed since its nodes could be started; or, while
@@ -305,7 +305,7 @@ impl Member {
             pod_uid,
             pod,
             node,
-            step: Step::Finished,
+            step: MemberStep::Finished,
             since,
             stop_sequence,
             start_sequence,
@@ -322,6 +322,6 @@ impl Member {
 
     /// Whether it holds a slot.
     pub const fn is_under_way(&self) -> bool {
-        matches!(self.step, Step::Restarting | Step::GivingBack | Step::Aborting)
+        matches!(self.step, MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting)
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Ending, Member, Step};
+use super::{Ending, Member, MemberStep};
 use crate::Time;
 use restarting::Restarting;
 use stayput_reuse::UpdateStep;
@@ -98,7 +98,7 @@ impl Written {
         let node = &member.node;
         let line = line(member);
         let is_taken = |nodes: &BTreeMap<String, String>| nodes.contains_key(node);
-        if member.step == Step::Restarting {
+        if member.step == MemberStep::Restarting {
             if !restarting::add(&mut self.restarting, member) {
                 self.members.push(member.clone());
             }
@@ -130,7 +130,7 @@ fn line(member: &Member) -> String {
     let Member { pod_uid, pod, node, step, since, stop_sequence, start_sequence, done_by, .. } =
         member;
     let mut line = pod_uid.clone();
-    if *step == Step::Finished {
+    if *step == MemberStep::Finished {
         line += &format!(" {since} {stop_sequence} {start_sequence}");
     }
     if pod != node {

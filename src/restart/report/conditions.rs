@@ -3,8 +3,8 @@
 use super::down::DownNodes;
 use super::{Condition, Counts, debts, down, summary};
 use crate::{
-    Code, Color, Disabled, Ledger, Outcome, Policy, Predicate, Snapshot, Step, Strategy, Time,
-    Waiting,
+    Code, Color, Disabled, Ledger, MemberStep, Outcome, Policy, Predicate, Snapshot, Strategy,
+    Time, Waiting,
 };
 
 #[derive(Clone, Copy)]
@@ -192,7 +192,7 @@ fn in_progress(ledger: &Ledger) -> Value {
         Strategy::Rolling => "Rolling",
         Strategy::Coordinated => "Coordinated",
     };
-    let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
     let mut message =
         format!("restart {}: {done} of {} nodes done", restart.request.id, restart.members.len());
     if let Some(ending) = &restart.ending {

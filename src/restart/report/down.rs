@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
-use crate::{Ledger, Manager, Member, Pod, Policy, Restart, Snapshot, Step, Time};
+use crate::{Ledger, Manager, Member, MemberStep, Pod, Policy, Restart, Snapshot, Time};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -71,7 +71,7 @@ fn needs_a_person(snapshot: &Snapshot, members: &BTreeMap<&str, &Member>, pod: &
     let Ledger { queued, debts, .. } = &snapshot.ledger;
     let is_owed = debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     let has_its_turn =
-        members.get(pod.uid.as_str()).is_some_and(|member| member.step != Step::Finished);
+        members.get(pod.uid.as_str()).is_some_and(|member| member.step != MemberStep::Finished);
     // Its role and zone are not known while it is down.
     let is_meant = queued.as_ref().is_some_and(|request| {
         let nodes = &request.target.nodes;

@@ -21,7 +21,7 @@ pub use nodes::THE_CONFIG;
 
 use self::down::DownNodes;
 use super::estimate::Estimate;
-use super::{Ledger, Member, Plan, Pod, Policy, Snapshot, Sources, Step, Time, Waiting};
+use super::{Ledger, Member, MemberStep, Plan, Pod, Policy, Snapshot, Sources, Time, Waiting};
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
 
@@ -265,7 +265,7 @@ fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<Stri
 /// `rolling 2/3`.
 fn progress(ledger: &Ledger) -> Option<String> {
     let restart = ledger.restart.as_ref()?;
-    let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
     Some(format!("{} {done}/{}", restart.request.strategy.as_str(), restart.members.len()))
 }
 
@@ -280,7 +280,7 @@ fn count(snapshot: &Snapshot, down: &DownNodes<'_>) -> Counts {
         pods: many(snapshot.pods.len()),
         ready: pods(|pod| pod.ready),
         restarting: members(Member::is_under_way),
-        scheduled: members(|member| member.step == Step::Scheduled),
+        scheduled: members(|member| member.step == MemberStep::Scheduled),
         pending_restart: pods(Pod::drifts),
         pending_update: pods(|pod| summary::pending_update(pod).is_some()),
         stopped: pods(|pod| {

@@ -7,8 +7,8 @@ use super::member_pods::under_way;
 use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::{
-    Code, Color, Direction, Member, OnConfigChange, Outcome, Plan, Pod, PodUpdate, Policy,
-    Predicate, Snapshot, Step, Time, Waiting, annotation, ended_recently,
+    Code, Color, Direction, Member, MemberStep, OnConfigChange, Outcome, Plan, Pod, PodUpdate,
+    Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
 };
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
@@ -81,7 +81,7 @@ fn is_progress(snapshot: &Snapshot, policy: &Policy, waiting: &Waiting) -> bool 
         return false;
     };
     let had_its_turn =
-        |member: &&Member| member.step != Step::Scheduled && member.stop_sequence > 0;
+        |member: &&Member| member.step != MemberStep::Scheduled && member.stop_sequence > 0;
     let turns = restart.members.iter().filter(had_its_turn).map(|member| member.since);
     let is_late = |last: Time| snapshot.now.since(last) >= policy.phase_timeout;
     if turns.max().is_none_or(is_late) {

@@ -10,8 +10,8 @@ mod updates;
 use super::{Condition, MAX_NODES, Report, report};
 use crate::{
     AllocationBefore, AllocationDebt, Cluster, Code, Color, Ending, Engine, Health, Ledger,
-    Manager, Member, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate, Request, Restart, Run,
-    Snapshot, Sources, StartDebt, Step, Strategy, Time, Unknown, Waiting,
+    Manager, Member, MemberStep, OnConfigChange, Outcome, Plan, Pod, Policy, Predicate, Request,
+    Restart, Run, Snapshot, Sources, StartDebt, Strategy, Time, Unknown, Waiting,
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
@@ -86,7 +86,7 @@ fn three() -> Snapshot {
     }
 }
 
-fn member(node: &str, step: Step) -> Member {
+fn member(node: &str, step: MemberStep) -> Member {
     Member {
         pod_uid: format!("uid-{node}"),
         pod: node.into(),
@@ -111,9 +111,9 @@ fn under_way() -> Snapshot {
         once: Default::default(),
         frozen: None,
         members: vec![
-            member("logs-0", Step::Scheduled),
-            member("logs-1", Step::Restarting),
-            member("logs-2", Step::Finished),
+            member("logs-0", MemberStep::Scheduled),
+            member("logs-1", MemberStep::Restarting),
+            member("logs-2", MemberStep::Finished),
         ],
     });
     snapshot
@@ -208,7 +208,7 @@ fn while_a_node_is_under_way_only_what_stops_that_node_blocks() {
 #[test]
 fn a_rule_that_blocks_is_named_with_its_sentence() {
     let mut snapshot = under_way();
-    snapshot.ledger.restart.as_mut().unwrap().members[1].step = Step::Finished;
+    snapshot.ledger.restart.as_mut().unwrap().members[1].step = MemberStep::Finished;
     let quorum = waits(Some("logs-0"), Code::Quorum, "a majority would be lost: start logs-1");
     let report = shown(&snapshot, &[quorum]);
     assert_eq!(report.phase, "Blocked");
@@ -239,7 +239,7 @@ fn the_phase_is_one_word() {
 
     let mut stopped_short = under_way();
     let members = &mut stopped_short.ledger.restart.as_mut().unwrap().members;
-    members[1].step = Step::Finished;
+    members[1].step = MemberStep::Finished;
     assert_eq!(shown(&stopped_short, &paused).phase, "Paused");
 
     let mut ending = under_way();

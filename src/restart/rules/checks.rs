@@ -49,7 +49,7 @@ impl Evaluation<'_> {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         roles_known(candidate)?;
         deleted_data::check(self, candidate)?;
-        self.check_state(candidate, request.strategy, request.is_at_once())?;
+        self.check_state(candidate, request.strategy, request.goes_as_a_whole())?;
         predicates::check(Predicate::StartedReplica, self, candidate)?;
         if request.strategy == Strategy::Rolling {
             predicates::check(Predicate::RunningSnapshot, self, candidate)?;
@@ -66,11 +66,11 @@ impl Evaluation<'_> {
     }
 
     /// Health and budget, as they are asked right before a stop.
-    fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, at_once: bool) -> Check {
+    fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, as_a_whole: bool) -> Check {
         if candidate.serves {
             self.check_health_again(strategy)?;
         }
-        if !at_once {
+        if !as_a_whole {
             self.check_budget_again(candidate, candidate.serves)?;
         }
         Ok(())

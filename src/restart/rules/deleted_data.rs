@@ -4,7 +4,7 @@ use super::quorum::QuorumAfterStop;
 use super::{evaluation::Evaluation, peer::Peer};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::snapshot::hold_data;
-use crate::{Code, Color, Ledger, Pod, Policy, Predicate, Step, Strategy, UpdateStep};
+use crate::{Code, Color, Ledger, MemberStep, Pod, Policy, Predicate, Strategy, UpdateStep};
 
 /// Whether a restart of this strategy deletes the data of a pod: its step is `replace`, and none of its
 /// volumes is a claim. `is_fixed`: the pod's turn has begun with that step.
@@ -19,7 +19,7 @@ pub(crate) fn is_deleted(policy: &Policy, strategy: Strategy, is_fixed: bool, po
 /// Uids of the pods whose turn has begun with the step `replace`.
 pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = &str> {
     let is_fixed = |step| step == UpdateStep::Replace;
-    let open = ledger.members().filter(|member| member.step != Step::Finished);
+    let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
     open.filter(move |member| {
         member.update.as_ref().is_some_and(|fixed| is_fixed(fixed.update.step))
     })

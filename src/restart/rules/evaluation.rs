@@ -16,7 +16,7 @@ use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
 use crate::lookup::{Lookup, Names, OwnNames, lookup};
 use crate::snapshot::hold_data;
-use crate::{Code, Disabled, Engine, Ledger, Pod, Policy, Step, Strategy, Time};
+use crate::{Code, Disabled, Engine, Ledger, MemberStep, Pod, Policy, Strategy, Time};
 
 /// The state of the cluster, as the rules need it.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<'a> Evaluation<'a> {
         let engine = view.engine()?;
         let kept_stopped: OwnNames =
             ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
-        let open = ledger.members().filter(|member| member.step != Step::Finished);
+        let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
         let steps =
             lookup(view.pods().len(), open.map(|member| (member.pod_uid.as_str(), member.step)));
         let mut peers = Vec::with_capacity(view.pods().len());
@@ -82,7 +82,7 @@ impl<'a> Evaluation<'a> {
         for pod in view.pods() {
             let node = view.node(&pod.node);
             let step = steps.get(pod.uid.as_str());
-            let under_way = step.is_some_and(|step| *step != Step::Scheduled);
+            let under_way = step.is_some_and(|step| *step != MemberStep::Scheduled);
             // Whatever the kubelet says of the pod: another container of it may be what is broken,
             // and a stop of an engine that serves takes its shards and its vote away all the same.
             let serves = !pod.terminating && view.serves(pod, node);

@@ -60,7 +60,7 @@ impl<'a> Selection<'a> {
 }
 
 /// How many nodes a message names.
-const NAMED: usize = 5;
+pub(crate) const NAMED: usize = 5;
 
 /// `a`, `a and b`, `a, b and c`; of many the first few.
 pub(crate) fn list_names(names: &[&str]) -> String {

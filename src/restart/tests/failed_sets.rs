@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::world::World;
 use crate::index::Index;
 use crate::rules::FailedSets;
-use crate::{LastExit, Ledger, Member, Pod, Restart, Snapshot, Step, Unknown};
+use crate::{LastExit, Ledger, Member, MemberStep, Pod, Restart, Snapshot, Unknown};
 use stayput_api::{Desired, ExitReason, State};
 
 /// Pods `logs-0`, `logs-1`, … in these states, and an engine that does not answer.
@@ -116,7 +116,7 @@ fn of(snapshot: &Snapshot, under_way: &[(&str, Option<&str>)]) -> Restart {
             pod_uid: pod.uid.clone(),
             pod: pod.name.clone(),
             node: pod.node.clone(),
-            step: if slot.is_some() { Step::Restarting } else { Step::Scheduled },
+            step: if slot.is_some() { MemberStep::Restarting } else { MemberStep::Scheduled },
             ephemeral_id: slot.and_then(|(_, process)| process.map(str::to_owned)),
             ..Member::default()
         }

@@ -2,8 +2,8 @@
 
 use super::scenario::moment;
 use crate::{
-    Action, Compensation, LastRequest, Ledger, Manager, Member, MemberUpdate, PodUpdate, StartDebt,
-    Step, Strategy, UpdateStep, starts_in_ledger,
+    Action, Compensation, LastRequest, Ledger, Manager, Member, MemberStep, MemberUpdate,
+    PodUpdate, StartDebt, Strategy, UpdateStep, starts_in_ledger,
 };
 use stayput_api::{
     ConfigChoice::{self, LastGood, Mounted},
@@ -30,7 +30,7 @@ fn member(ledger: &mut Ledger) -> &mut Member {
 
 fn back(ledger: &mut Ledger, stop: Option<u64>, start: u64, config: ConfigChoice) {
     let member = member(ledger);
-    member.step = Step::Aborting;
+    member.step = MemberStep::Aborting;
     member.compensation = Some(Compensation { stop_sequence: stop, start_sequence: start, config });
 }
 
@@ -95,8 +95,8 @@ const CASES: &[(&str, Case, Sent)] = &[
     ("another config is mounted", |_, is| is.mounted = Some("v3".into()), None),
     ("its stop was refused", |_, is| decided(is, 2, RequestKind::Stop, false), None),
     ("its start was decided on", |_, is| decided(is, 4, RequestKind::Start, true), None),
-    ("it waits for its turn", |of, _| member(of).step = Step::Scheduled, None),
-    ("it gives its slot back", |of, _| member(of).step = Step::GivingBack, None),
+    ("it waits for its turn", |of, _| member(of).step = MemberStep::Scheduled, None),
+    ("it gives its slot back", |of, _| member(of).step = MemberStep::GivingBack, None),
     ("its pod is changed first", |of, _| updated(of), None),
     ("others are not stopped yet", |of, _| coordinated(of, false), None),
     ("all are stopped", |of, _| coordinated(of, true), Some((4, Mounted))),

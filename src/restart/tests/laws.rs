@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::world::template::Template;
 use super::world::{SimPod, Verdict, World};
 use crate::{
-    AllocationBefore, Direction, Event, LastRestart, Ledger, Member, Outcome, Policy, Reason,
-    Restart, Sources, Step, Strategy, annotation,
+    AllocationBefore, Direction, Event, LastRestart, Ledger, Member, MemberStep, Outcome, Policy,
+    Reason, Restart, Sources, Strategy, annotation,
 };
 use stayput_api::{Desired, RequestKind};
 
@@ -195,7 +195,8 @@ impl Laws {
             ours && !pod.gone && (pod.name == this || pod.machine.up(world.now).is_none())
         });
         let down = down.count();
-        if down > policy.max_unavailable.of(world.pods.len()) && !restart.request.is_at_once() {
+        if down > policy.max_unavailable.of(world.pods.len()) && !restart.request.goes_as_a_whole()
+        {
             self.wrong.push(format!("S1: {down} nodes are down after the stop of {this}"));
         }
     }
@@ -258,10 +259,10 @@ impl Laws {
         for member in new.members() {
             let before = step(old, &member.pod_uid);
             match (before, member.step) {
-                (Some(Step::GivingBack), Step::Scheduled) if member.given_back > 0 => {
+                (Some(MemberStep::GivingBack), MemberStep::Scheduled) if member.given_back > 0 => {
                     self.given_back_at = Some(world.now);
                 }
-                (Some(Step::Scheduled), Step::Restarting)
+                (Some(MemberStep::Scheduled), MemberStep::Restarting)
                     if member.given_back > 0
                         && self.given_back_at.is_some_and(|at| world.now < at + 10_000) =>
                 {
@@ -274,7 +275,7 @@ impl Laws {
 
     /// A member, or a start that is owed, is given up for its absent pod only after a long absence.
     fn withdrawn(&mut self, world: &World, policy: &Policy, old: &Ledger, new: &Ledger) {
-        for member in old.members().filter(|member| member.step != Step::Finished) {
+        for member in old.members().filter(|member| member.step != MemberStep::Finished) {
             let ending = new.members().find(|other| other.pod_uid == member.pod_uid);
             let ending = ending.and_then(|other| other.ending.as_ref());
             if !ending.is_some_and(|ending| ending.reason.starts_with("its pod is gone")) {
@@ -413,7 +414,7 @@ impl Laws {
         wrong.extend(world.pods.iter().flat_map(|pod| pod.killed.clone()));
         for pod in world.pods.iter().filter(|pod| !pod.gone && pod.living.is_read) {
             let is_left = self.interrupted.get(&pod.uid) == Some(&pod.living.labelled);
-            if let Some(why) = pod.living.is_mislabelled().filter(|_| !is_left) {
+            if let Some(why) = pod.living.why_mislabelled().filter(|_| !is_left) {
                 wrong.push(format!("S3: {} {why}", pod.name));
             }
         }

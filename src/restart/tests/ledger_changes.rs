@@ -1,6 +1,6 @@
 //! Describes what a ledger write changes, for the pages.
 
-use crate::{Ledger, Member, Restart, Step};
+use crate::{Ledger, Member, MemberStep, Restart};
 
 pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
     let mut lines = Vec::new();
@@ -115,10 +115,13 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     let node = &now.node;
     let Some(before) = before else {
         let turn = match now.step {
-            Step::Restarting => {
+            MemberStep::Restarting => {
                 format!(", has its turn: stop {}, start {}", now.stop_sequence, now.start_sequence)
             }
-            Step::Scheduled | Step::GivingBack | Step::Aborting | Step::Finished => String::new(),
+            MemberStep::Scheduled
+            | MemberStep::GivingBack
+            | MemberStep::Aborting
+            | MemberStep::Finished => String::new(),
         };
         return Some(format!("{node} is a member ({}){turn}", now.pod_uid));
     };
@@ -133,27 +136,32 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
     }
     let on = now.expected.as_deref().unwrap_or("what is mounted");
     Some(match now.step {
-        Step::Scheduled => format!("{node} waits for its turn"),
-        Step::GivingBack => format!("{node} gives its slot back"),
-        Step::Restarting if before.step == Step::GivingBack => {
+        MemberStep::Scheduled => format!("{node} waits for its turn"),
+        MemberStep::GivingBack => format!("{node} gives its slot back"),
+        MemberStep::Restarting if before.step == MemberStep::GivingBack => {
             format!("{node} keeps its slot: its stop was taken")
         }
-        Step::Restarting
-            if before.step == Step::Restarting && before.start_sequence != now.start_sequence =>
+        MemberStep::Restarting
+            if before.step == MemberStep::Restarting
+                && before.start_sequence != now.start_sequence =>
         {
             format!("{node} is started once more: start {}", now.start_sequence)
         }
-        Step::Restarting if before.step == Step::Restarting && before.expected == now.expected => {
+        MemberStep::Restarting
+            if before.step == MemberStep::Restarting && before.expected == now.expected =>
+        {
             return None;
         }
-        Step::Restarting if before.step == Step::Restarting => format!("{node} is to run {on}"),
-        Step::Restarting => {
+        MemberStep::Restarting if before.step == MemberStep::Restarting => {
+            format!("{node} is to run {on}")
+        }
+        MemberStep::Restarting => {
             format!(
                 "{node} has its turn: stop {}, start {} on {on}",
                 now.stop_sequence, now.start_sequence
             )
         }
-        Step::Aborting => {
+        MemberStep::Aborting => {
             let back = now.compensation.as_ref();
             let how = back.map(|back| {
                 let stop =
@@ -162,7 +170,7 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
             });
             format!("{node} is on the way back{}", how.unwrap_or_default())
         }
-        Step::Finished => match &now.ending {
+        MemberStep::Finished => match &now.ending {
             None => format!("{node} is done"),
             Some(ending) if ending.reason.is_empty() => {
                 format!("{node} is {}", ending.outcome.as_str())

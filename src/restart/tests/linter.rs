@@ -10,7 +10,9 @@ use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
 use crate::tests::lint::lint;
-use crate::{Action, Plan, Policy, ShardCopy, Snapshot, Sources, Step, Unknown, Voting, plan};
+use crate::{
+    Action, MemberStep, Plan, Policy, ShardCopy, Snapshot, Sources, Unknown, Voting, plan,
+};
 
 /// The moment of a rolling restart in which the plan matches.
 pub(super) fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Plan) {
@@ -132,7 +134,7 @@ fn a_stop_against_the_rules_is_found() {
         "S1: ",
         &spoiled(&|s| {
             for member in &mut s.ledger.restart.as_mut().unwrap().members {
-                member.step = Step::Restarting;
+                member.step = MemberStep::Restarting;
                 member.ephemeral_id.get_or_insert("x".into());
             }
         }),
@@ -191,8 +193,8 @@ fn a_ledger_that_goes_back_is_found() {
     let under_way = |_: &Plan, snapshot: &Snapshot| {
         let restart = snapshot.ledger.restart.as_ref();
         restart.is_some_and(|restart| {
-            restart.members.iter().any(|member| member.step == Step::Finished)
-                && restart.members.iter().any(|member| member.step == Step::Restarting)
+            restart.members.iter().any(|member| member.step == MemberStep::Finished)
+                && restart.members.iter().any(|member| member.step == MemberStep::Restarting)
                 && snapshot.engine.as_ref().is_ok_and(|engine| {
                     engine.allocation.as_ref().is_ok_and(|now| now.marker.is_some())
                 })
@@ -204,14 +206,22 @@ fn a_ledger_that_goes_back_is_found() {
         spoil(&mut ledger);
         Plan { actions: vec![Action::WriteLedger(Box::new(ledger))], ..Plan::default() }
     };
-    let restart = |ledger: &mut crate::Ledger, step: Step, to: Step| {
+    let restart = |ledger: &mut crate::Ledger, step: MemberStep, to: MemberStep| {
         let members = &mut ledger.restart.as_mut().unwrap().members;
         members.iter_mut().find(|member| member.step == step).unwrap().step = to;
     };
     finds("as it is", &snapshot, &writes(&|_| {}));
-    finds("S4: ", &snapshot, &writes(&|l| restart(l, Step::Finished, Step::Scheduled)));
-    finds("S3: ", &snapshot, &writes(&|l| restart(l, Step::Restarting, Step::Finished)));
-    finds("S1: ", &snapshot, &writes(&|l| restart(l, Step::Scheduled, Step::Restarting)));
+    finds("S4: ", &snapshot, &writes(&|l| restart(l, MemberStep::Finished, MemberStep::Scheduled)));
+    finds(
+        "S3: ",
+        &snapshot,
+        &writes(&|l| restart(l, MemberStep::Restarting, MemberStep::Finished)),
+    );
+    finds(
+        "S1: ",
+        &snapshot,
+        &writes(&|l| restart(l, MemberStep::Scheduled, MemberStep::Restarting)),
+    );
     finds("allocation owed is forgotten", &snapshot, &writes(&|l| l.debts.allocation = None));
     finds("in no history", &snapshot, &writes(&|l| l.restart = None));
     finds("taken up is forgotten", &snapshot, &writes(&|l| l.handled.clear()));
@@ -235,7 +245,7 @@ fn calls_to_the_engine_that_are_not_owed_are_found() {
     finds("no marker of ours", &unmarked, &made);
     let mut early = snapshot;
     let members = early.ledger.restart.as_ref().unwrap().members.clone();
-    let back = members.iter().find(|member| member.step == Step::Restarting).unwrap();
+    let back = members.iter().find(|member| member.step == MemberStep::Restarting).unwrap();
     early.engine.as_mut().unwrap().nodes.retain(|node| node.name != back.node);
     finds("S7: ", &early, &made);
 }
@@ -249,7 +259,7 @@ fn half_a_zone_is_found() {
                 .restart
                 .iter()
                 .flat_map(|restart| &restart.members)
-                .any(|member| member.step == Step::Restarting),
+                .any(|member| member.step == MemberStep::Restarting),
             _ => false,
         })
     };
@@ -317,7 +327,7 @@ fn a_slot_beyond_the_budget_is_found_unless_the_whole_set_has_failed() {
     }
     let takes_slots = |ledger: &crate::Ledger| {
         let members = ledger.restart.iter().flat_map(|restart| &restart.members);
-        members.filter(|member| member.step == Step::Restarting).count() == 3
+        members.filter(|member| member.step == MemberStep::Restarting).count() == 3
     };
     let (mut one_serves, made) = play_to(&mut driver, |made, _| match made.actions.first() {
         Some(Action::WriteLedger(ledger)) => takes_slots(ledger),
@@ -397,9 +407,11 @@ fn a_slot_that_keeps_copies_from_coming_back_is_found() {
 fn a_slot_given_back_too_early_is_found() {
     let (mut snapshot, made) = moment(|made, _| has(made, is_stop));
     let mut next = snapshot.ledger.clone();
-    for (ledger, step) in [(&mut snapshot.ledger, Step::GivingBack), (&mut next, Step::Scheduled)] {
+    for (ledger, step) in
+        [(&mut snapshot.ledger, MemberStep::GivingBack), (&mut next, MemberStep::Scheduled)]
+    {
         let members = &mut ledger.restart.as_mut().unwrap().members;
-        members.iter_mut().find(|one| one.step == Step::Restarting).unwrap().step = step;
+        members.iter_mut().find(|one| one.step == MemberStep::Restarting).unwrap().step = step;
     }
     let early = Plan { actions: vec![Action::WriteLedger(Box::new(next))], ..made };
     finds("its stop may still arrive", &snapshot, &early);

@@ -1,7 +1,6 @@
 //! Tests of whole restarts in a simulated cluster: scenarios as pages of text, laws for whole runs,
 //! properties under faults; and tests of the formats.
 
-mod at_once;
 mod changes_to_come;
 pub(crate) mod driver;
 mod failed_sets;
@@ -16,6 +15,7 @@ mod laws;
 mod ledger_changes;
 pub(crate) mod lint;
 mod linter;
+mod not_waited_for;
 mod page;
 mod progress;
 mod properties;

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
-use crate::{Disabled, Policy, Predicate, Step};
+use crate::{Disabled, MemberStep, Policy, Predicate};
 
 const LONGEST: u64 = 5_000;
 
@@ -15,15 +15,15 @@ fn driver(recovery: u64, policy: Policy) -> Driver {
     driver
 }
 
-fn step(driver: &Driver, node: &str) -> Option<Step> {
+fn step(driver: &Driver, node: &str) -> Option<MemberStep> {
     let member = driver.world.ledger().members().find(|member| member.node == node)?;
     Some(member.step)
 }
 
 /// How long after it was seen ready the node ended, in milliseconds.
 fn kept(driver: &mut Driver, node: &str) -> u64 {
-    assert!(driver.run(600_000, |driver| step(driver, node) == Some(Step::Restarting)));
-    assert!(driver.run(600_000, |driver| step(driver, node) != Some(Step::Restarting)));
+    assert!(driver.run(600_000, |driver| step(driver, node) == Some(MemberStep::Restarting)));
+    assert!(driver.run(600_000, |driver| step(driver, node) != Some(MemberStep::Restarting)));
     let now = driver.world.now;
     let manager = driver.world.pod(node).seen.clone().expect("its manager answers");
     now - manager.ready_since.expect("it is ready").0
@@ -34,7 +34,7 @@ fn its_end_is_one_write_with_the_next_slot_if_shards_are_back_soon() {
     let mut driver = driver(3_000, Policy::default());
     let kept = kept(&mut driver, "logs-2");
     assert!((2_000..LONGEST).contains(&kept), "{kept}");
-    assert_eq!(step(&driver, "logs-1"), Some(Step::Restarting));
+    assert_eq!(step(&driver, "logs-1"), Some(MemberStep::Restarting));
     assert_eq!(driver.ledger_writes, 3, "the restart, the first slot, and this");
 }
 
@@ -43,7 +43,7 @@ fn it_does_not_wait_for_a_long_recovery() {
     let mut driver = driver(60_000, Policy::default());
     let kept = kept(&mut driver, "logs-2");
     assert!((LONGEST..LONGEST + 1_000).contains(&kept), "{kept}");
-    assert_eq!(step(&driver, "logs-1"), Some(Step::Scheduled));
+    assert_eq!(step(&driver, "logs-1"), Some(MemberStep::Scheduled));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! does not take that start.
 
 use super::scenario::moment;
-use crate::{Action, Ledger, Policy, Snapshot, Step, plan};
+use crate::{Action, Ledger, MemberStep, Policy, Snapshot, plan};
 
 /// The ledger that the next plan writes; none if it writes none.
 fn written(snapshot: &Snapshot, policy: &Policy) -> Option<Ledger> {
@@ -28,7 +28,7 @@ fn goes_on_for_one_phase_and_is_brought_back(mut snapshot: Snapshot, policy: &Po
     let first = snapshot.now;
     let ledger = written(&snapshot, policy).expect("its time begins when it is seen");
     let member = ledger.members().next().expect("it is under way");
-    assert_eq!((member.step, member.since), (Step::Restarting, first));
+    assert_eq!((member.step, member.since), (MemberStep::Restarting, first));
     snapshot.ledger = ledger;
     let starts = |snapshot: &Snapshot| {
         let made = plan(snapshot, policy);
@@ -40,7 +40,7 @@ fn goes_on_for_one_phase_and_is_brought_back(mut snapshot: Snapshot, policy: &Po
     snapshot.now = first.plus(policy.phase_timeout);
     let ledger = written(&snapshot, policy).expect("its time is over");
     let member = ledger.members().next().expect("it is brought back");
-    assert_eq!(member.step, Step::Aborting);
+    assert_eq!(member.step, MemberStep::Aborting);
 }
 
 #[test]

@@ -425,7 +425,7 @@ fn of_a_coordinated_step_that_turns_back_nothing_else_is_left() {
         let restart = draft.ledger().restart.as_ref().unwrap();
         assert_eq!(restart.direction, Direction::Back);
         assert_eq!(restart.ending.as_ref().unwrap().outcome, Outcome::Aborted);
-        assert!(restart.members.iter().all(|one| one.step == crate::Step::Aborting));
+        assert!(restart.members.iter().all(|one| one.step == crate::MemberStep::Aborting));
         assert!(all[0].actions.is_empty() && all[0].patches.is_empty());
     });
     assert!(taken);

@@ -3,7 +3,7 @@
 use super::scenario;
 use crate::tests::lint::lint;
 use crate::{
-    Action, Direction, Ledger, Member, Outcome, Plan, Policy, Restart, Snapshot, Step, plan,
+    Action, Direction, Ledger, Member, MemberStep, Outcome, Plan, Policy, Restart, Snapshot, plan,
 };
 
 /// The moment in which r2 takes the place of r1.
@@ -72,7 +72,7 @@ fn a_restart_that_takes_anothers_place_wrongly_is_found() {
         after(l).members.retain(|one| one.node != "logs-0");
     });
     finds("S8: logs-2 is taken over by r2 and not under way", &|_, l| {
-        lost(l).step = Step::Scheduled
+        lost(l).step = MemberStep::Scheduled
     });
     finds("S5: logs-2 is taken over with stop 2", &|_, l| lost(l).stop_sequence = 2);
     finds("S8: allocation is owed and not taken over", &|_, l| l.debts.allocation = None);

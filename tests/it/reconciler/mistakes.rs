@@ -10,7 +10,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
-use stayput_restart::{Outcome, Restart, Step, annotation};
+use stayput_restart::{MemberStep, Outcome, Restart, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
@@ -91,7 +91,7 @@ async fn until_held(fixture: &Fixture) {
     let cluster = fixture
         .until("the node is back, and no other is stopped", |cluster| {
             restart(cluster).is_some_and(|one| {
-                let is_done = |node: &stayput_restart::Member| node.step == Step::Finished;
+                let is_done = |node: &stayput_restart::Member| node.step == MemberStep::Finished;
                 one.members.iter().any(is_done)
                     && !one.members.iter().any(|node| node.is_under_way())
             })

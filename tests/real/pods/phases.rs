@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchClusterStatus;
-use stayput_restart::Step;
+use stayput_restart::MemberStep;
 
 use super::fixture::Fixture;
 
@@ -36,5 +36,5 @@ fn under_way(fixture: &Fixture) -> BTreeSet<String> {
     let status = fixture.json(&["get", "searchcluster", "logs"])["status"].take();
     let status: SearchClusterStatus = serde_json::from_value(status).expect("a status");
     let members = status.ledger.restart.into_iter().flat_map(|restart| restart.members);
-    members.filter(|one| one.step == Step::Restarting).map(|one| one.node).collect()
+    members.filter(|one| one.step == MemberStep::Restarting).map(|one| one.node).collect()
 }

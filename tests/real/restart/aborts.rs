@@ -3,7 +3,7 @@
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use stayput_restart::{Outcome, Step};
+use stayput_restart::{MemberStep, Outcome};
 
 use super::fixture::{Facts, Fixture, NAMES, until};
 use super::{load, on, step};
@@ -147,7 +147,9 @@ fn half_of_all(fixture: &Fixture) {
         status.ledger.restart.iter().flat_map(|one| one.members.clone()).collect::<Vec<_>>()
     };
     fixture.until_status("every node is being rolled back", |status| {
-        members(status).iter().all(|one| one.step == Step::Aborting || one.step == Step::Finished)
+        members(status)
+            .iter()
+            .all(|one| one.step == MemberStep::Aborting || one.step == MemberStep::Finished)
     });
     let entry = fixture.until_over("half");
     println!("{entry:?}");

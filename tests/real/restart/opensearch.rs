@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stayput_restart::{Outcome, Step, Strategy};
+use stayput_restart::{MemberStep, Outcome, Strategy};
 
 use super::fixture::{Fixture, NAMES, until};
 use super::{load, lost_apiserver, on, rolling, step};
@@ -66,7 +66,7 @@ fn kill_again_and_again(fixture: &mut Fixture) {
         fixture.until_status("the next node's turn", |status| {
             let members = status.ledger.restart.iter().flat_map(|restart| &restart.members);
             let (over, under_way) = members.fold((0, false), |(over, under_way), one| {
-                (over + u64::from(one.step == Step::Finished), under_way | one.is_under_way())
+                (over + u64::from(one.step == MemberStep::Finished), under_way | one.is_under_way())
             });
             under_way && over >= kill / of_each
         });

@@ -7,8 +7,8 @@ use super::five_nodes::FiveNodes;
 
 /// Both nodes of a zone are stopped at the same time: a data node, and one that can be elected and
 /// also holds data. Every shard has a copy in the other zone.
-pub(super) fn at_once(cluster: &FiveNodes) {
-    step("a zone at once");
+pub(super) fn as_a_whole(cluster: &FiveNodes) {
+    step("a zone as a whole");
     let id = cluster.id("zone-1");
     let before = cluster.fixture.facts();
     let sampler = Sampler::start(&cluster.fixture.nodes());

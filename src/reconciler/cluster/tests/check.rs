@@ -3,10 +3,15 @@
 use serde_json::json;
 
 use super::{read, set, smallest, with};
-use crate::cluster::Auth;
+use crate::cluster::{Auth, Invalid, SearchCluster};
 use std::collections::{BTreeMap, BTreeSet};
 
 use stayput_restart::{Disabled, OnConfigChange, Policy, Predicate, Share, UpdateStep, annotation};
+
+/// What restarts are allowed to do.
+fn policy(cluster: &SearchCluster) -> Result<Policy, Vec<Invalid>> {
+    cluster.check().map(|checked| checked.policy)
+}
 
 /// What is changed in the smallest spec, and the expected message.
 #[test]
@@ -164,7 +169,7 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
         ),
     ];
     for (pointer, value, says, remedy) in table {
-        let problems = read(with(pointer, value.clone())).policy().unwrap_err();
+        let problems = policy(&read(with(pointer, value.clone()))).unwrap_err();
         let [problem] = &problems[..] else { panic!("{pointer} = {value}: {problems:?}") };
         let message = problem.to_string();
         assert!(message.starts_with(says), "{pointer} = {value}: {message}");
@@ -193,7 +198,7 @@ fn all_faults_are_told_at_once() {
 
 #[test]
 fn the_smallest_spec_has_the_defaults_of_the_policy() {
-    assert_eq!(read(smallest()).policy(), Ok(Policy::default()));
+    assert_eq!(policy(&read(smallest())), Ok(Policy::default()));
 }
 
 #[test]
@@ -226,13 +231,13 @@ fn everything_said_about_restarts_reaches_the_policy() {
         on_config_change: OnConfigChange::Coordinated,
         rollback: false,
     };
-    assert_eq!(read(object).policy(), Ok(expected));
+    assert_eq!(policy(&read(object)), Ok(expected));
 }
 
 /// A pod is deleted only where somebody has written so.
 #[test]
 fn templates_are_carried_out_only_if_asked_for_and_pods_deleted_only_if_named() {
-    let update = |value| read(with("update", value)).policy().unwrap().update;
+    let update = |value| policy(&read(with("update", value))).unwrap().update;
     assert_eq!(update(json!({"allow": ["replace"]})), BTreeSet::new());
     let all_but_replace =
         [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container, UpdateStep::Resize];
@@ -247,7 +252,7 @@ fn what_the_annotation_disables_is_disabled_besides_and_its_faults_are_none_of_t
     let names = "require_started_replica, b";
     object["metadata"]["annotations"] = json!({annotation::DISABLE: names});
     let cluster = read(object);
-    let disabled = cluster.policy().unwrap().disabled;
+    let disabled = policy(&cluster).unwrap().disabled;
     assert_eq!(
         disabled.iter().collect::<Vec<_>>(),
         [Predicate::StartedReplica, Predicate::OneMaster]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{read, smallest};
 use crate::cluster::{SearchCluster, SearchClusterStatus};
-use stayput_restart::{Ledger, MAX_HANDLED, Member, Report, Request, Restart, Step, Time};
+use stayput_restart::{Ledger, MAX_HANDLED, Member, MemberStep, Report, Request, Restart, Time};
 
 #[test]
 fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
@@ -19,7 +19,7 @@ fn a_status_survives_a_round_trip_with_report_and_ledger_side_by_side() {
         once: Default::default(),
         frozen: Some(Time(2_000)),
         members: vec![Member {
-            step: Step::Restarting,
+            step: MemberStep::Restarting,
             stop_sequence: 7,
             start_sequence: 8,
             ..member

@@ -25,7 +25,7 @@ const WINDOW_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a turn has come to.
 #[derive(Debug, Default)]
-pub(super) struct Step {
+pub(super) struct Taken {
     /// The decision.
     pub(super) turn: Turn,
     /// When the next turn follows, if not as after any other verdict.
@@ -47,19 +47,19 @@ pub(super) async fn step(
     spec: &EffectiveSpec,
     found: &Found,
     first: &First<'_>,
-) -> Result<Step, Failure> {
+) -> Result<Taken, Failure> {
     let sets = sets(cluster, found);
     let concerns = |set: &declare::Set| set.wanted < set.replicas || !set.is_declared;
     if !sets.iter().any(concerns) && !owes(cluster) {
         cx.observer.leaving.clear();
-        return Ok(Step::default());
+        return Ok(Taken::default());
     }
     // Apiserver: decisions are made on the live SearchCluster.
     let live = cx.api.cluster_of(cluster).await?;
     let is_same = is_same_generation(&live, cluster);
     *cluster = spec.apply(cx.cluster.remember(live));
     if !is_same {
-        return Ok(Step { due_in: Some(Duration::ZERO), ..Step::default() });
+        return Ok(Taken { due_in: Some(Duration::ZERO), ..Taken::default() });
     }
     let ledger = ledger_of(cluster);
     let debts = &ledger.debts.leaving;
@@ -78,7 +78,7 @@ pub(super) async fn step(
     cx.observer.leaving.clone_from(&turn.nodes);
     let Some(action) = &turn.action else {
         let waits_for_window = facts.outside_windows.is_some() && first.waiting.is_none();
-        return Ok(Step { turn, due_in: waits_for_window.then_some(WINDOW_INTERVAL) });
+        return Ok(Taken { turn, due_in: waits_for_window.then_some(WINDOW_INTERVAL) });
     };
 
     // Apiserver or engine: do it.
@@ -104,7 +104,7 @@ pub(super) async fn step(
             ask(&cx.observer, &cx.lease, action).await?;
         }
     }
-    Ok(Step { turn, due_in: Some(Duration::ZERO) })
+    Ok(Taken { turn, due_in: Some(Duration::ZERO) })
 }
 
 /// Whether something on the engine has to be undone.

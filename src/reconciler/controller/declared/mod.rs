@@ -168,7 +168,7 @@ async fn attempt(
     // Engine, apiserver: nodes that leave.
     let pending = cx.declared.pending.clone();
     let first = First { waiting, pending: &pending };
-    let leave::Step { turn, due_in } =
+    let leave::Taken { turn, due_in } =
         Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
     Ok((verdict.with(turn), due_in))
 }

@@ -7,7 +7,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stayput_restart::{self as restart, Ledger, Step, Time, UpdateStep};
+use stayput_restart::{self as restart, Ledger, MemberStep, Time, UpdateStep};
 
 use super::owners::Owners;
 use crate::controller::pods::Facts;
@@ -38,7 +38,7 @@ impl Ordered {
             }
         }
         // They come back, in the order of the set.
-        let ours = ledger.members().filter(|member| member.step == Step::Restarting);
+        let ours = ledger.members().filter(|member| member.step == MemberStep::Restarting);
         let ours: BTreeSet<&str> = ours.map(|member| member.pod_uid.as_str()).collect();
         let first = sets.into_iter().filter_map(|(uid, pods)| {
             let set = owners.set_of(pods.first()?)?;

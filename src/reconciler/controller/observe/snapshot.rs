@@ -54,9 +54,18 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let port = cluster.spec.manager.port;
     let asked = |(pod, facts): (Pod, &Arc<Facts>)| match known.get(pod.uid.as_str()) {
+        // Each field is named, so that a new one must be thought of here.
         Some(known) => Pod {
+            uid: pod.uid,
+            name: pod.name,
+            node: pod.node,
             container: known.container.clone(),
             program: known.program.clone(),
+            annotations: pod.annotations,
+            phase_applied_by: pod.phase_applied_by,
+            ready: pod.ready,
+            terminating: pod.terminating,
+            crash_looping: pod.crash_looping,
             outdated: known.outdated.clone(),
             deadly_probe: known.deadly_probe.clone(),
             leaving: known.leaving.clone(),
@@ -72,18 +81,29 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             room: known.room.clone(),
             claim_uids: known.claim_uids.clone(),
             manager: known.manager.clone(),
-            ..pod
         },
         None => pod,
     };
-    let overlaps = seen.cluster.overlaps.clone();
     Snapshot {
-        cluster: Cluster { overlaps, ..bare.cluster },
+        now: bare.now,
+        fresh_id: bare.fresh_id,
+        cluster: Cluster {
+            name: bare.cluster.name,
+            deleting: bare.cluster.deleting,
+            finalizer: bare.cluster.finalizer,
+            has_status: bare.cluster.has_status,
+            annotations: bare.cluster.annotations,
+            phase_applied_by: bare.cluster.phase_applied_by,
+            paused: bare.cluster.paused,
+            closed_until: bare.cluster.closed_until,
+            stopped: bare.cluster.stopped,
+            overlaps: seen.cluster.overlaps.clone(),
+        },
+        ledger: bare.ledger,
         pods: bare.pods.into_iter().zip(pods.iter()).map(asked).collect(),
         configs: seen.configs.clone(),
         engine: seen.engine.clone(),
         flushed: seen.flushed.clone(),
-        ..bare
     }
 }
 

@@ -8,7 +8,7 @@ use super::node::NodeOutput;
 use super::restart::RestartOutput;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
-use stayput_restart::{Request, Step};
+use stayput_restart::{MemberStep, Request};
 
 /// `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -41,7 +41,9 @@ impl PlanOutput {
         let members = view.restart().map_or(&[][..], |restart| &restart.members);
         let restarting = members.iter().filter(|member| member.is_under_way());
         let is_scheduled = |uid: &str| {
-            members.iter().any(|member| member.pod_uid == uid && member.step == Step::Scheduled)
+            members
+                .iter()
+                .any(|member| member.pod_uid == uid && member.step == MemberStep::Scheduled)
         };
         let order = view.restart_order();
         let scheduled = order.iter().filter(|pod| is_scheduled(&pod.uid));

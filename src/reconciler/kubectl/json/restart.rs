@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use stayput_restart::{Ending, Request, Restart, Step, Time};
+use stayput_restart::{Ending, MemberStep, Request, Restart, Time};
 
 /// A restart under way.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -22,7 +22,7 @@ pub(super) struct RestartOutput {
 
 impl RestartOutput {
     pub(super) fn new(restart: &Restart) -> Self {
-        let finished = restart.members.iter().filter(|member| member.step == Step::Finished);
+        let finished = restart.members.iter().filter(|member| member.step == MemberStep::Finished);
         Self {
             request: restart.request.clone(),
             started: restart.started,

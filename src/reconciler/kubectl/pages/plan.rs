@@ -5,7 +5,7 @@ use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Code, Member, OnConfigChange, Report, Restart, Step, UpdateStep};
+use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart, UpdateStep};
 
 /// `no_forecast` is why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
@@ -42,19 +42,20 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
 
 fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     page.fact("restart", request_summary(&restart.request));
-    let in_steps = |steps: &[Step]| -> Vec<&Member> {
+    let in_steps = |steps: &[MemberStep]| -> Vec<&Member> {
         restart.members.iter().filter(|member| steps.contains(&member.step)).collect()
     };
     let message_of = |node: &str| match view.pod_of_node(node) {
         Some(pod) => message(view, pod),
         None => "its pod no longer exists".into(),
     };
-    for member in in_steps(&[Step::Restarting, Step::GivingBack, Step::Aborting]) {
+    for member in in_steps(&[MemberStep::Restarting, MemberStep::GivingBack, MemberStep::Aborting])
+    {
         page.fact("under way", format!("{}: {}", member.node, message_of(&member.node)));
     }
     let order = view.restart_order();
     let place = |member: &&Member| order.iter().position(|pod| pod.uid == member.pod_uid);
-    let mut waiting = in_steps(&[Step::Scheduled]);
+    let mut waiting = in_steps(&[MemberStep::Scheduled]);
     waiting.sort_by_key(|member| place(member).unwrap_or(usize::MAX));
     for member in &waiting {
         page.fact("waiting", format!("{}: {}", member.node, message_of(&member.node)));
@@ -62,7 +63,7 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     if waiting.len() > 1 {
         page.fact("", ORDER_LIMITS);
     }
-    page.fact("finished", node_count(in_steps(&[Step::Finished]).len()));
+    page.fact("finished", node_count(in_steps(&[MemberStep::Finished]).len()));
 }
 
 /// Adds what the nodes lack of their pod templates, or are being given of them.

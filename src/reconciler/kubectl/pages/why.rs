@@ -10,7 +10,7 @@ use crate::kubectl::format::{rounded_duration, time_to_second, time_with_age};
 use crate::kubectl::page::{Page, Paint, Tone};
 use crate::kubectl::pod_view::PodView;
 use crate::kubectl::runbook;
-use stayput_restart::{LastRestart, Step, Time};
+use stayput_restart::{LastRestart, MemberStep, Time};
 
 pub(in crate::kubectl) fn why(
     view: &ClusterView,
@@ -131,11 +131,11 @@ fn add_restart(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
         return page.fact("restart", format!("not part of {id}, which is under way"));
     };
     let step = match member.step {
-        Step::Scheduled => "waits for its turn",
-        Step::Restarting => "is being restarted",
-        Step::GivingBack => "is not stopped now and gives its slot back",
-        Step::Aborting => "aborts: its engine is being started again",
-        Step::Finished => "is finished",
+        MemberStep::Scheduled => "waits for its turn",
+        MemberStep::Restarting => "is being restarted",
+        MemberStep::GivingBack => "is not stopped now and gives its slot back",
+        MemberStep::Aborting => "aborts: its engine is being started again",
+        MemberStep::Finished => "is finished",
     };
     page.fact("restart", format!("{id}: {step}, since {}", time_with_age(member.since, now)));
     if let Some(ending) = &member.ending

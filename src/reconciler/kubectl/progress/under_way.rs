@@ -8,7 +8,7 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{after_colon, node_count, rounded_duration};
 use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
-use stayput_restart::{Outcome, Phase, Restart, Step, Time};
+use stayput_restart::{MemberStep, Outcome, Phase, Restart, Time};
 
 /// What was reported since the restart is under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -167,7 +167,8 @@ fn estimate(
     restart: &Restart,
     now: Time,
 ) -> (usize, Option<Line>) {
-    let finished = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    let finished =
+        restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
     let status = view.status.as_ref();
     match status.and_then(|status| status.report.estimate.clone()) {
         Some(estimate) if finished != before.finished_at_estimate => {

@@ -7,11 +7,11 @@ use super::zone::begin_zone;
 use crate::changes::{Changes, Wait};
 use crate::context::Context;
 use crate::flow::member::deleted::may_be_deleted;
-use crate::flow::member::give_back::is_long_ago;
+use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::requests::configs::may_change_alone;
 use crate::lookup::{Lookup, lookup};
 use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
-use crate::{Blocker, Code, Ledger, Pod, Reason, Restart, Step};
+use crate::{Blocker, Code, Ledger, MemberStep, Pod, Reason, Restart};
 
 /// Gives a slot to the members whose turn it is, and gives the others the reason to wait. A restart
 /// that nobody waits for ends if that lasts too long.
@@ -30,7 +30,7 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     let index = &context.index;
     let is_kept = |uid| index.place(uid).is_some_and(|pod| index.marks_at(pod).is_to_be_stopped);
     let scheduled = members
-        .filter(|(_, member)| member.step == Step::Scheduled && !is_kept(&member.pod_uid))
+        .filter(|(_, member)| member.step == MemberStep::Scheduled && !is_kept(&member.pod_uid))
         .map(|(index, member)| (member.pod_uid.as_str(), index));
     let scheduled = lookup(restart.members.len(), scheduled);
     if scheduled.is_empty() {
@@ -57,7 +57,7 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
-    let mut changes = if restart.request.is_at_once() {
+    let mut changes = if restart.request.goes_as_a_whole() {
         begin_zone(context, ledger, restart, &scheduled, &candidates).unwrap_or_else(Changes::from)
     } else {
         begin_in_order(context, ledger, restart, &scheduled, &candidates)
@@ -92,7 +92,7 @@ fn begin_in_order<'a>(
         }
     };
     let strategy = restart.request.strategy;
-    let pause = is_long_ago(context, restart);
+    let pause = not_just_given_back(context, restart);
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
         pause.clone()?;
         may_change_alone(context, ledger, restart, pod, manager)?;
@@ -140,7 +140,7 @@ fn failed_as_a_set<'a>(
         Err(_) => false,
     };
     if (answers && owes_the_engine(context, ledger))
-        || restart.request.is_at_once()
+        || restart.request.goes_as_a_whole()
         || may_begin_at_all(context, ledger, restart).is_err()
     {
         return Vec::new();

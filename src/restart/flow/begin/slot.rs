@@ -9,7 +9,8 @@ use crate::flow::observed::expected_now;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::StopImpact;
 use crate::{
-    Blocker, Code, Event, Ledger, Manager, Member, Node, Pod, Reason, Restart, Step, UpdateStep,
+    Blocker, Code, Event, Ledger, Manager, Member, MemberStep, Node, Pod, Reason, Restart,
+    UpdateStep,
 };
 
 /// Writes both sequences, the expected checksum, the old process, and the debts. Where a whole set
@@ -36,7 +37,7 @@ pub(crate) fn begin(
     };
     let node = context.index.node(&pod.node);
     let mut begun = member.clone();
-    begun.step = Step::Restarting;
+    begun.step = MemberStep::Restarting;
     begun.since = context.snapshot.now;
     take_sequences_above(&mut begun, manager.sequence);
     begun.expected = expected;

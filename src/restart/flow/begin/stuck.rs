@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::flow::observed::not_held;
 use crate::flow::requests::is_own;
 use crate::ledger::RestartChange;
-use crate::{Member, Outcome, Restart, Step, Time};
+use crate::{Member, MemberStep, Outcome, Restart, Time};
 
 /// For how many times the time of a phase such a restart waits: four hours by default, so that the
 /// shards of a large node can be copied meanwhile.
@@ -49,7 +49,7 @@ pub(in crate::flow) fn end_if_stuck(
 
 /// When the node that was the last to be restarted took its slot.
 pub(in crate::flow) fn last_turn(restart: &Restart) -> Time {
-    let finished = restart.members.iter().filter(|member| member.step == Step::Finished);
+    let finished = restart.members.iter().filter(|member| member.step == MemberStep::Finished);
     finished.map(|member| member.since).fold(restart.started, Time::max)
 }
 

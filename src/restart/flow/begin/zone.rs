@@ -4,14 +4,11 @@
 use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
-use crate::flow::member::give_back::is_long_ago;
+use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
-use crate::rules::{Evaluation, StopImpact, list_names, preflight};
-use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, Step};
-
-/// How many nodes a message names.
-const NAMED: usize = 5;
+use crate::rules::{Evaluation, NAMED, StopImpact, list_names, preflight};
+use crate::{Blocker, Code, Ledger, Manager, MemberStep, Pod, Restart};
 
 /// A pod that may not be stopped, and why.
 type Blocked<'a> = (&'a Pod, Blocker);
@@ -34,7 +31,7 @@ pub(super) fn begin_zone<'a>(
     let waits = |blocker: Blocker| -> Waits {
         candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
     };
-    is_long_ago(context, restart).map_err(waits)?;
+    not_just_given_back(context, restart).map_err(waits)?;
     let mut changes = Changes::default();
     for (pod, (manager, terms)) in candidates.iter().copied().zip(judged) {
         let begun = begin(context, ledger, restart, scheduled[&*pod.uid], pod, manager, &terms);
@@ -46,7 +43,7 @@ pub(super) fn begin_zone<'a>(
 /// A node whose pod is being replaced still belongs to its zone, so the zone waits for it.
 fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
     let gone = restart.members.iter().filter(|member| {
-        member.step == Step::Scheduled && context.index.pod(&member.pod_uid).is_none()
+        member.step == MemberStep::Scheduled && context.index.pod(&member.pod_uid).is_none()
     });
     let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
     let message = format!(
@@ -94,8 +91,11 @@ fn blocked_as_a_whole(
     let Some((_, first)) = blocked.first() else { return Waits::new() };
     let zone = describe_zone(restart);
     let alone = one_by_one(context, ledger, restart, candidates);
+    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
+    let nodes = list_names(&nodes);
     let whole = format!(
-        "{zone} goes as a whole or not at all, and {} of its {} nodes may not ({}: {}); {alone}",
+        "{zone} goes as a whole or not at all, and {} of its {} nodes may not: {nodes} ({}: {}); \
+         {alone}",
         blocked.len(),
         candidates.len(),
         first.code.as_str(),
@@ -103,11 +103,8 @@ fn blocked_as_a_whole(
     );
     let mut waits = vec![Wait::cluster(first.code, whole)];
     waits.extend(blocked.iter().map(|(pod, blocker)| Wait::pod(&pod.uid, blocker.clone())));
-    let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
-    let message = format!(
-        "could go, but {zone} goes as a whole or not at all, and {} may not",
-        list_names(&nodes)
-    );
+    let message =
+        format!("could go, but {zone} goes as a whole or not at all, and {nodes} may not");
     let others = Blocker { code: Code::NotItsTurn, message };
     waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
     waits

@@ -11,7 +11,7 @@ mod stranded;
 pub(super) mod supersede;
 mod turn_back;
 
-use crate::{Member, Restart, Step};
+use crate::{Member, MemberStep, Restart};
 
 /// The name of the single flush of a coordinated restart.
 const WHOLE_CLUSTER: &str = "*";
@@ -19,5 +19,5 @@ const WHOLE_CLUSTER: &str = "*";
 /// Members that still take part.
 fn active(restart: &Restart) -> impl Iterator<Item = (usize, &Member)> {
     let members = restart.members.iter().enumerate();
-    members.filter(|(_, member)| member.step != Step::Finished)
+    members.filter(|(_, member)| member.step != MemberStep::Finished)
 }

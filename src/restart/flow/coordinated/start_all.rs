@@ -99,7 +99,7 @@ fn start_member(
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Err(replaced::taken_over(context, ledger, member));
     };
-    replaced::is_listed_again(member)?;
+    replaced::until_listed_again(member)?;
     let is_late = is_over_time(context, member, 1);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,

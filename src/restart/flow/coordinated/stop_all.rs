@@ -114,7 +114,7 @@ fn stop_member(
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Err(replaced::taken_over(context, ledger, member));
     };
-    replaced::is_listed_again(member)?;
+    replaced::until_listed_again(member)?;
     let late = |message: String| Turn::Abort(format!("not stopped in time: {message}"));
     // If nodes are down that can only be started on the new config, the restart does not turn back.
     let forward = !replaced::may_turn_back(ledger);

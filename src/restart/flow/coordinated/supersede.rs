@@ -18,8 +18,8 @@ use crate::ledger::LedgerChange;
 use crate::lookup::{Lookup, Names};
 use crate::rules::preflight;
 use crate::{
-    AllocationDebt, Blocker, Code, Direction, Ending, Ledger, Manager, Member, Once, Outcome, Pod,
-    Reason, Request, Restart, Step, Strategy,
+    AllocationDebt, Blocker, Code, Direction, Ending, Ledger, Manager, Member, MemberStep, Once,
+    Outcome, Pod, Reason, Request, Restart, Strategy,
 };
 use stayput_api::State;
 
@@ -174,7 +174,7 @@ fn begun_again(
     let node = context.index.node(&member.node);
     let above = before.map_or(0, |before| before.start_sequence).max(manager.sequence);
     let mut begun = member.clone();
-    begun.step = Step::Restarting;
+    begun.step = MemberStep::Restarting;
     take_sequences_above(&mut begun, above);
     begun.expected = expected_now(pod, manager)?;
     begun.ephemeral_id = node.map(|node| node.ephemeral_id.clone());

@@ -3,7 +3,8 @@
 use super::active;
 use crate::changes::{Changes, Waits};
 use crate::context::Context;
-use crate::flow::member::abort::{compensation_for, outcome_of, set_back};
+use crate::flow::member::abort::set_back;
+use crate::flow::member::compensation::{compensation_for, outcome_of};
 use crate::ledger::RestartChange;
 use crate::{Direction, Outcome, Reason, Restart};
 

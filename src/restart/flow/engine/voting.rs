@@ -11,9 +11,7 @@ use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restart, Voting};
-
-/// The request that removes every exclusion, for messages.
-const COMMAND: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
+use stayput_declare::others_exclusions;
 
 /// The voting configurations and the exclusions.
 struct Votes<'a> {
@@ -192,14 +190,7 @@ fn none_but(
     if foreign.is_empty() {
         return Ok(());
     }
-    Err(Blocker {
-        code: Code::ForeignController,
-        message: format!(
-            "another client has excluded {} from voting, and exclusions can only be removed all at \
-             once; if they are needed no more, remove them: {COMMAND}",
-            foreign.join(", ")
-        ),
-    })
+    Err(Blocker { code: Code::ForeignController, message: others_exclusions(&foreign) })
 }
 
 /// Whether an exclusion of ours for this node was removed a short while ago.

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Restart, Step, ended_recently,
+    Action, Code, Ending, Ledger, Member, MemberStep, NodeResult, Outcome, Restart, ended_recently,
 };
 use show_phases::result_of;
 use unshown::Unshown;
@@ -46,7 +46,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     let index = &context.index;
     let shows = |uid: &str| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
     let is_unreported = |member: &&Member| {
-        let is_done = member.step == Step::Finished && member.stop_sequence > 0;
+        let is_done = member.step == MemberStep::Finished && member.stop_sequence > 0;
         is_done && shows(&member.pod_uid)
     };
     let unreported: Vec<&Member> = restart.members.iter().filter(is_unreported).collect();

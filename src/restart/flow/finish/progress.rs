@@ -3,7 +3,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::estimate::Estimate;
-use crate::{Ledger, Reason, Step};
+use crate::{Ledger, MemberStep, Reason};
 
 /// With fewer nodes there are no such events: the event of each node is enough.
 const MANY: usize = 10;
@@ -32,6 +32,6 @@ pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -
 /// The restart under way by its id, how many of its nodes are done, and how many it has.
 fn done(ledger: &Ledger) -> Option<(&str, usize, usize)> {
     let restart = ledger.restart.as_ref()?;
-    let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
     Some((&restart.request.id, done, restart.members.len()))
 }

@@ -5,7 +5,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::engine::{allocation, record, voting};
 use crate::ledger::RestartChange;
-use crate::{Ending, Ledger, Member, Outcome, Reason, Step, Strategy};
+use crate::{Ending, Ledger, Member, MemberStep, Outcome, Reason, Strategy};
 
 /// Finishes a member, and settles its debts.
 pub(in crate::flow) fn finish_member(
@@ -41,14 +41,14 @@ pub(in crate::flow) fn finish_member(
     let restart = ledger.restart.as_ref();
     let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
     // One that only waited is left out alone, unless the restart needs all of its nodes.
-    if ending.outcome != Outcome::Done && (all || member.step != Step::Scheduled) {
+    if ending.outcome != Outcome::Done && (all || member.step != MemberStep::Scheduled) {
         changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
     }
     let finished = match ending.outcome {
         Outcome::Done => member.clone().done(ending),
         Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered | Outcome::Superseded => {
             Member {
-                step: Step::Finished,
+                step: MemberStep::Finished,
                 compensation: None,
                 ending: Some(ending),
                 ..member.clone()

@@ -14,7 +14,9 @@ use crate::flow::observed::{has_joined, is_over_time};
 use crate::flow::target::scheduled;
 use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::ledger::RestartChange;
-use crate::{Blocker, Code, Ledger, Manager, Member, Pod, Reason, Restart, Step, Strategy, Time};
+use crate::{
+    Blocker, Code, Ledger, Manager, Member, MemberStep, Pod, Reason, Restart, Strategy, Time,
+};
 use stayput_api::{Desired, State};
 
 /// The least time until the next slot after one was given back, in milliseconds. It doubles each
@@ -31,7 +33,7 @@ pub(in crate::flow) fn begin(
     why: &GiveBack,
 ) -> Changes {
     let mut giving = member.clone();
-    giving.step = Step::GivingBack;
+    giving.step = MemberStep::GivingBack;
     giving.since = context.snapshot.now;
     giving.given_back += u32::from(why.by_rule);
     let mut changes = Changes::default();
@@ -74,7 +76,7 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 /// Allocation comes first, and does not wait for the manager.
 fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
     let gives_back = |uid: &str| {
-        let mut giving = ledger.members().filter(|one| one.step == Step::GivingBack);
+        let mut giving = ledger.members().filter(|one| one.step == MemberStep::GivingBack);
         giving.any(|one| one.pod_uid == uid)
     };
     allocation::loosen_unless(context, ledger, |holder| !gives_back(holder))?;
@@ -96,7 +98,7 @@ fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> R
         }
         if !runs_without_its_update(member, pod, manager) {
             let mut stopped = member.clone();
-            stopped.step = Step::Restarting;
+            stopped.step = MemberStep::Restarting;
             return Err(Turn::change(stopped));
         }
         if !has_joined(context, member)? {
@@ -145,16 +147,16 @@ fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod
 }
 
 /// Passes unless a slot was given back a short while ago.
-pub(in crate::flow) fn is_long_ago(
+pub(in crate::flow) fn not_just_given_back(
     context: &Context<'_>,
     restart: &Restart,
 ) -> Result<(), Blocker> {
     let mut before = context.snapshot.ledger.members();
-    if let Some(giving) = before.find(|member| member.step == Step::GivingBack) {
+    if let Some(giving) = before.find(|member| member.step == MemberStep::GivingBack) {
         let message = format!("{} has just given its slot back", giving.node);
         return Err(Blocker { code: Code::GivingBack, message });
     }
-    let waits = restart.members.iter().filter(|member| member.step == Step::Scheduled);
+    let waits = restart.members.iter().filter(|member| member.step == MemberStep::Scheduled);
     let gave = waits.filter(|member| member.given_back > 0);
     match gave.map(|member| (next_slot(member), &member.node)).max() {
         Some((at, node)) if context.snapshot.now < at => Err(Blocker {

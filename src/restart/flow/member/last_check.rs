@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
 use crate::flow::observed::{describe_zone, expected_now};
 use crate::rules::preflight;
-use crate::{Blocker, Code, Ledger, Member, Pod, Record, Restart, Step};
+use crate::{Blocker, Code, Ledger, Member, MemberStep, Pod, Record, Restart};
 
 /// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
 /// zone must be ready to be stopped. Once one of them is stopped this is not checked again, and
@@ -17,7 +17,7 @@ pub(super) fn may_stop(
     restart: &Restart,
     pod: &Pod,
 ) -> Check {
-    if restart.request.is_at_once() {
+    if restart.request.goes_as_a_whole() {
         context.zone_may_stop(|| zone_may_stop(context, ledger, restart))?;
     }
     may_stop_alone(context, ledger, restart, pod)
@@ -45,8 +45,8 @@ pub(super) fn why_not(
         let waits = !is_late && evaluation.is_only_moving(&blocker);
         (by_rule && !waits).then_some(blocker)
     };
-    if restart.request.is_at_once() && !has_begun(context, restart) {
-        let members = restart.members.iter().filter(|member| member.step == Step::Restarting);
+    if restart.request.goes_as_a_whole() && !has_begun(context, restart) {
+        let members = restart.members.iter().filter(|member| member.step == MemberStep::Restarting);
         return members.filter_map(|member| context.index.pod(&member.pod_uid)).find_map(says_no);
     }
     says_no(pod)
@@ -60,8 +60,8 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
     if has_begun(context, restart) {
         return Ok(());
     }
-    for member in restart.members.iter().filter(|member| member.step == Step::Restarting) {
-        is_ready_to_stop(context, ledger, restart, member).map_err(|blocker| Blocker {
+    for member in restart.members.iter().filter(|member| member.step == MemberStep::Restarting) {
+        until_ready_to_stop(context, ledger, restart, member).map_err(|blocker| Blocker {
             code: blocker.code,
             message: format!(
                 "{} is stopped as a whole, and {} cannot be yet: {}",
@@ -84,7 +84,7 @@ fn has_begun(context: &Context<'_>, restart: &Restart) -> bool {
 }
 
 /// Passes if everything for the stop of a member is ready.
-fn is_ready_to_stop(
+fn until_ready_to_stop(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,

@@ -2,6 +2,8 @@
 //! aborted; or its slot is given back before the stop.
 
 pub(super) mod abort;
+mod bring_back;
+pub(super) mod compensation;
 pub(super) mod deleted;
 pub(super) mod finish;
 pub(super) mod give_back;
@@ -19,7 +21,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::requests::drift;
 use crate::ledger::RestartChange;
-use crate::{Ending, Ledger, Member, Outcome, Restart, Step};
+use crate::{Ending, Ledger, Member, MemberStep, Outcome, Restart};
 
 /// The next step of a member that holds a slot; `restart` is as it was before all members' steps.
 pub(super) fn advance_member(
@@ -30,14 +32,14 @@ pub(super) fn advance_member(
     member: &Member,
 ) -> Changes {
     let turn = match member.step {
-        Step::Finished => return Changes::default(),
-        Step::Scheduled => match before_its_turn(context, ledger, restart, member) {
+        MemberStep::Finished => return Changes::default(),
+        MemberStep::Scheduled => match before_its_turn(context, ledger, restart, member) {
             Some(turn) => turn,
             None => return Changes::default(),
         },
-        Step::Restarting => restart_member(context, ledger, restart, member),
-        Step::GivingBack => give_back::give_back(context, ledger, member),
-        Step::Aborting => abort::bring_back(context, ledger, member),
+        MemberStep::Restarting => restart_member(context, ledger, restart, member),
+        MemberStep::GivingBack => give_back::give_back(context, ledger, member),
+        MemberStep::Aborting => bring_back::bring_back(context, ledger, member),
     };
     changes_of(context, ledger, index, member, turn)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::abort::owe_start_of_gone;
+use super::bring_back::owe_start_of_gone;
 use super::update::{phases, step_of};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -21,7 +21,7 @@ pub(in crate::flow) fn before_its_turn<'a>(
     member: &Member,
 ) -> Result<&'a Pod, Turn> {
     if let Some(pod) = context.index.pod(&member.pod_uid) {
-        return is_listed_again(member).map(|()| pod);
+        return until_listed_again(member).map(|()| pod);
     }
     if let Some(successor) = context.index.successor(member) {
         let mut new = member.clone();
@@ -48,7 +48,7 @@ fn is_gone_for_good(context: &Context<'_>, member: &Member) -> Result<bool, Turn
 }
 
 /// Passes once the ledger no longer says that the pod, which is listed, is absent.
-pub(in crate::flow) fn is_listed_again(member: &Member) -> Result<(), Turn> {
+pub(in crate::flow) fn until_listed_again(member: &Member) -> Result<(), Turn> {
     match member.absent_since {
         Some(_) => Err(Turn::change(Member { absent_since: None, ..member.clone() })),
         None => Ok(()),
@@ -81,7 +81,7 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
         return taken_over(context, ledger, member);
     }
     if joined && context.index.is_up(successor) {
-        if let Err(Unread::Yet(why)) = are_claims_known(member, successor)
+        if let Err(Unread::Yet(why)) = claims_known(member, successor)
             && !is_over_time(context, member, phases)
         {
             return wait(Code::Joining, format!("it has joined, and {why}"));
@@ -119,7 +119,7 @@ fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
     let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
     match lacks.filter(|lacks| Some(&lacks.to) == wanted && lacks.from != lacks.to) {
-        None => match are_claims_known(member, successor) {
+        None => match claims_known(member, successor) {
             Ok(()) => Ending::done(),
             Err(Unread::Yet(reason) | Unread::Forbidden(reason)) => {
                 Ending { outcome: Outcome::Done, reason }
@@ -167,7 +167,7 @@ enum Unread {
 }
 
 /// Passes if each volume claim of the pod that we had made anew could be compared by its uid.
-fn are_claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
+fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
     let Some(fixed) = &member.update else { return Ok(()) };
     if fixed.claim_uids.is_empty() {
         return Ok(());

@@ -97,7 +97,7 @@ fn prepare_stop(
     Ok(may_stop(context, ledger, restart, pod)?)
 }
 
-/// Passes once the engine is prepared and flushed. Both are asked for at once, with the drain: none needs
+/// Passes once the engine is prepared and flushed. Both are asked for at the same time, with the drain: none needs
 /// another.
 fn prepare_and_flush(
     context: &Context<'_>,

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::at_once::{at_once, at_once_between};
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
 use crate::flow::requests::is_own;
 use crate::ledger::LedgerChange;
+use crate::needs_coordinated::{needs_coordinated, needs_coordinated_between};
 use crate::{
-    Blocker, Code, Ledger, Manager, Member, OnConfigChange, Outcome, Pod, Restart, Sources, Step,
-    Strategy,
+    Blocker, Code, Ledger, Manager, Member, MemberStep, OnConfigChange, Outcome, Pod, Restart,
+    Sources, Strategy,
 };
 
 /// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
@@ -84,7 +84,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
     {
         return changes;
     }
-    let may_be_stopped = |step| matches!(step, Step::Scheduled | Step::Restarting);
+    let may_be_stopped = |step| matches!(step, MemberStep::Scheduled | MemberStep::Restarting);
     // Also one that is starting: it may be stopped as soon as one that runs.
     let waiting: Vec<&Pod> = restart
         .members
@@ -94,7 +94,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         .filter(|pod| !pod.ignores_change && pod.change().is_some())
         .collect();
     // What is not known is a person's own risk.
-    if let Ok(Some(change)) = at_once(context, ledger, &waiting) {
+    if let Ok(Some(change)) = needs_coordinated(context, ledger, &waiting) {
         let reason = format!("{}: ask for a coordinated restart", change.sentence());
         changes.end_with(Outcome::Aborted, reason);
     }
@@ -120,7 +120,7 @@ pub(in crate::flow) fn why_not_started(
     {
         return None;
     }
-    match at_once_between(context, ledger, pod, expected, wanted) {
+    match needs_coordinated_between(context, ledger, pod, expected, wanted) {
         Ok(change) => {
             change.map(|change| format!("{}: ask for a coordinated restart", change.sentence()))
         }
@@ -145,7 +145,7 @@ pub(in crate::flow) fn may_change_alone(
     let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
     let from = runs_on.or(manager.last_good.as_ref());
     let (Sources::Checksum(wanted), Some(from)) = (&pod.sources, from) else { return Ok(()) };
-    match at_once_between(context, ledger, pod, from, wanted) {
+    match needs_coordinated_between(context, ledger, pod, from, wanted) {
         Ok(Some(change)) => refuse(Code::NeedsCoordinated, change.sentence()),
         Err(blocker) if !may_be_risked(context, restart, &blocker) => Err(blocker),
         Ok(None) | Err(_) => Ok(()),

@@ -4,12 +4,12 @@
 use super::open::open;
 use super::own_ids::{next_try, short_id, try_of};
 use super::tried::{before, follow, remember_all, remember_try};
-use crate::at_once::at_once;
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::observed::{is_to_be_stopped, is_window_open};
+use crate::flow::observed::{is_to_be_stopped, not_outside_windows};
 use crate::index::Index;
 use crate::ledger::{LedgerChange, OwnKind};
+use crate::needs_coordinated::needs_coordinated;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
@@ -49,7 +49,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     }
     if context.policy.on_config_change == OnConfigChange::None {
         let changed = "its config has changed since it was started";
-        let message = match at_once(context, ledger, &drifting) {
+        let message = match needs_coordinated(context, ledger, &drifting) {
             Ok(Some(change)) => {
                 format!("{changed}: {}; ask for a coordinated restart", change.sentence())
             }
@@ -73,7 +73,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         return changes;
     }
     // A request of ours would wait in the way of those of people.
-    if let Err(blocker) = is_window_open(context) {
+    if let Err(blocker) = not_outside_windows(context) {
         for pod in drifting {
             changes.block(&pod.uid, blocker.clone());
         }
@@ -161,7 +161,7 @@ fn how(
         OnConfigChange::Auto => true,
         OnConfigChange::Rolling | OnConfigChange::None => false,
     };
-    let change = match at_once(context, ledger, drifting) {
+    let change = match needs_coordinated(context, ledger, drifting) {
         Ok(None) => return Ok((Strategy::Rolling, by)),
         Ok(Some(change)) => change,
         // One by one was asked for by name.

@@ -9,8 +9,8 @@ use crate::ledger::RestartChange;
 use crate::lookup::lookup;
 use crate::marks::Marks;
 use crate::{
-    Code, Ending, Ledger, Member, Outcome, Phase, Pod, Reason, Request, Restart, Step, Strategy,
-    Target, annotation,
+    Code, Ending, Ledger, Member, MemberStep, Outcome, Phase, Pod, Reason, Request, Restart,
+    Strategy, Target, annotation,
 };
 
 /// Reads every phase that differs from what we last showed there.
@@ -58,19 +58,19 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
     let cancelled = || format!("cancelled: the phase of {} was taken away", pod.node);
     match member.step {
         // A coordinated restart needs all of its nodes: without one of them it is cancelled.
-        Step::Scheduled if restart.request.strategy == Strategy::Coordinated => {
+        MemberStep::Scheduled if restart.request.strategy == Strategy::Coordinated => {
             changes.end_with(Outcome::Aborted, cancelled());
         }
-        Step::Scheduled => {
+        MemberStep::Scheduled => {
             let mut withdrawn = member.clone();
-            withdrawn.step = Step::Finished;
+            withdrawn.step = MemberStep::Finished;
             withdrawn.ending = Some(Ending {
                 outcome: Outcome::Aborted,
                 reason: "its phase was taken away".into(),
             });
             changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
         }
-        Step::Restarting | Step::GivingBack => match restart.why_not_cancellable() {
+        MemberStep::Restarting | MemberStep::GivingBack => match restart.why_not_cancellable() {
             // `show_phases` writes the phase again.
             Some(why) => {
                 let message = format!(
@@ -82,7 +82,7 @@ fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)
             }
             None => changes.end_with(Outcome::Aborted, cancelled()),
         },
-        Step::Aborting | Step::Finished => {}
+        MemberStep::Aborting | MemberStep::Finished => {}
     }
     changes
 }
@@ -104,7 +104,7 @@ fn phase_written(
     phase: Phase,
 ) -> Written {
     let mut changes = Changes::default();
-    if member.is_some_and(|member| member.step != Step::Finished) {
+    if member.is_some_and(|member| member.step != MemberStep::Finished) {
         // `show_phases` writes our phase again.
         let message =
             format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::flow::member::update::{
     BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
 };
-use crate::flow::observed::is_window_open;
+use crate::flow::observed::not_outside_windows;
 use crate::ledger::OwnKind;
 use crate::{Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep};
 
@@ -64,7 +64,7 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     if wanted.is_empty() {
         return changes;
     }
-    match is_window_open(context) {
+    match not_outside_windows(context) {
         Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
         // A request of ours would wait in the way of those of people.
         Err(blocker) => {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::ledger::{Member, Step};
+use crate::ledger::{Member, MemberStep};
 
 /// Nodes that took their slots together: all nodes of a coordinated restart.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
@@ -93,7 +93,7 @@ impl Restarting {
         let mut words = line.split(' ');
         let known = |word: &str| (word != "-").then(|| word.to_owned());
         let member = Member {
-            step: Step::Restarting,
+            step: MemberStep::Restarting,
             since: self.since,
             expected: self.expected.clone(),
             master_eligible: self.master_eligible,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Change, Ending, Ledger, Member, MemberUpdate, Outcome, PodPatch, PodUpdate, Request, Restart,
-    Step, Time,
+    Change, Ending, Ledger, Member, MemberStep, MemberUpdate, Outcome, PodPatch, PodUpdate,
+    Request, Restart, Time,
 };
 use stayput_reuse::UpdateStep;
 
@@ -29,7 +29,7 @@ fn waits(number: u64) -> Member {
 
 fn under_way(number: u64) -> Member {
     Member {
-        step: Step::Restarting,
+        step: MemberStep::Restarting,
         since: Time(1_795_000_000_000 + number),
         stop_sequence: 1_002,
         start_sequence: 1_004,
@@ -190,7 +190,7 @@ fn a_member_with_more_to_say_is_written_whole() {
         Member { since: Time(7), ..waits(2) },
         Member { pod: "another-name".into(), ..waits(3) },
         Member { pod: "another-name".into(), ..is_done(4) },
-        Member { ending: Some(ending.clone()), step: Step::Finished, ..waits(5) },
+        Member { ending: Some(ending.clone()), step: MemberStep::Finished, ..waits(5) },
         Member { ending: Some(ending), ..is_done(6) },
         Member { expected: Some("4".into()), ..is_done(7) },
         // The pod of a member was replaced after that was done.

@@ -4,8 +4,8 @@ use super::{condition, manager, member, pod, shown, three, under_way, waits};
 use crate::tests::driver::Driver;
 use crate::tests::world::World;
 use crate::{
-    Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, Node, Policy, Predicate, Report,
-    Request, Snapshot, Step, Time, Unknown, annotation, plan, report,
+    Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, MemberStep, Node, Policy,
+    Predicate, Report, Request, Snapshot, Time, Unknown, annotation, plan, report,
 };
 use stayput_api::{ConfigChoice, Desired, ExitReason, State};
 
@@ -185,7 +185,7 @@ fn many_nodes_that_are_down_are_counted_in_one_message() {
 fn waiting_for_the_shards_of_the_node_before_is_progress_until_it_takes_too_long() {
     let mut snapshot = under_way();
     let restart = snapshot.ledger.restart.as_mut().unwrap();
-    restart.members[1].step = Step::Finished;
+    restart.members[1].step = MemberStep::Finished;
     restart.members.iter_mut().for_each(|member| member.since = Time(50_000));
     snapshot.engine = Ok(engine(&["logs-0", "logs-1", "logs-2"], Color::Yellow));
     let waiting = [waits(Some("logs-0"), Code::Predicate(Predicate::Yellow), "not settled yet")];
@@ -203,7 +203,7 @@ fn waiting_for_the_shards_of_the_node_before_is_progress_until_it_takes_too_long
     red.engine = Ok(engine(&["logs-0", "logs-1", "logs-2"], Color::Red));
     assert!(blocked(&red));
     let mut first = snapshot;
-    first.ledger.restart.as_mut().unwrap().members = vec![member("logs-0", Step::Scheduled)];
+    first.ledger.restart.as_mut().unwrap().members = vec![member("logs-0", MemberStep::Scheduled)];
     assert!(blocked(&first));
 }
 

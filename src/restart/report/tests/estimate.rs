@@ -27,7 +27,7 @@ fn it_stands_beside_what_is_waited_for() {
 #[test]
 fn what_passes_by_itself_is_part_of_the_pace_and_what_needs_somebody_is_not() {
     let mut snapshot = in_the_middle();
-    snapshot.ledger.restart.as_mut().unwrap().members[1].step = crate::Step::Scheduled;
+    snapshot.ledger.restart.as_mut().unwrap().members[1].step = crate::MemberStep::Scheduled;
     let of = |code| -> Report { shown(&snapshot, &[waits(Some("logs-1"), code, "waits")]) };
     let yellow = of(Code::Predicate(Predicate::Yellow));
     assert_eq!(yellow.message.as_deref(), Some("waits"), "a rule stands for itself");
@@ -52,7 +52,7 @@ fn it_is_made_from_the_ledger_alone_and_survives_it_being_read_again() {
 #[test]
 fn what_a_node_waits_for_is_said_of_it_in_the_same_words() {
     let mut snapshot = in_the_middle();
-    snapshot.ledger.restart.as_mut().unwrap().members[1].step = crate::Step::Scheduled;
+    snapshot.ledger.restart.as_mut().unwrap().members[1].step = crate::MemberStep::Scheduled;
     let rule = waits(Some("logs-0"), Code::Predicate(Predicate::OneMaster), "logs-0 waits");
     let turn = waits(Some("logs-1"), Code::NotItsTurn, "logs-1 waits");
     for node in shown(&snapshot, &[rule.clone(), turn.clone()]).nodes {

@@ -3,7 +3,8 @@
 use super::standard::standard;
 use super::{condition, manager, shown, three, under_way, waits};
 use crate::{
-    AllocationBefore, AllocationDebt, Code, Request, Snapshot, StartDebt, Step, Target, Unknown,
+    AllocationBefore, AllocationDebt, Code, MemberStep, Request, Snapshot, StartDebt, Target,
+    Unknown,
 };
 use stayput_api::{ConfigChoice, Desired, State};
 
@@ -48,7 +49,7 @@ fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
     let failed = || with_one_in(State::Failed, Desired::Running);
     let mut moving = failed();
     moving.ledger.restart = under_way().ledger.restart;
-    moving.ledger.restart.as_mut().unwrap().members[1].step = Step::Scheduled;
+    moving.ledger.restart.as_mut().unwrap().members[1].step = MemberStep::Scheduled;
     assert_eq!(standard(&shown(&moving, &[]))[1].0, "True");
     let mut queued = failed();
     queued.ledger.queued = Some(Request { id: "r2".into(), ..Request::default() });
@@ -76,7 +77,7 @@ fn a_person_is_waited_for_if_the_restart_is_for_other_nodes() {
     // Its part in it is over.
     let mut over = failed();
     over.ledger.restart = under_way().ledger.restart;
-    over.ledger.restart.as_mut().unwrap().members[1].step = Step::Finished;
+    over.ledger.restart.as_mut().unwrap().members[1].step = MemberStep::Finished;
     assert_eq!(standard(&shown(&over, &[])), A_PERSON);
     let queued_for = |node: &str| {
         let mut snapshot = failed();

@@ -1,7 +1,7 @@
 //! A drain begins ahead only of a stop that is being prepared, of a node that has a slot; it ends early only if the manager has taken our stop, drains, and nobody is sent there.
 
 use super::facts::Facts;
-use crate::{Action, Drain, Endpoint, Plan, Step};
+use crate::{Action, Drain, Endpoint, MemberStep, Plan};
 use stayput_api::{RequestKind, State};
 
 /// What kube-proxy is left to follow.
@@ -19,7 +19,7 @@ pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong:
     if facts.policy.drain != Drain::Auto {
         wrong.push(format!("{name} drains ahead of its stop, though its time is fixed"));
     }
-    if member.step != Step::Restarting || member.stop_sequence != sequence {
+    if member.step != MemberStep::Restarting || member.stop_sequence != sequence {
         wrong.push(format!("{name} drains for {sequence}, which is not the stop of its slot"));
     }
     if manager.sequence >= sequence || manager.state != State::Running {

@@ -2,7 +2,7 @@
 //! nothing is cleaned up before the new process is proven.
 
 use super::facts::Facts;
-use crate::{AllocationBefore, Marker, Member, Outcome, Step, Strategy};
+use crate::{AllocationBefore, Marker, Member, MemberStep, Outcome, Strategy};
 
 pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
@@ -71,7 +71,7 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
     let held = |member: &&Member| {
         owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
-            && member.step == Step::Restarting
+            && member.step == MemberStep::Restarting
     };
     // What never comes back must not keep the copies of the others from coming back.
     let is_late = facts.is_late_forward(restart);
@@ -92,7 +92,7 @@ pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
         Strategy::Rolling | Strategy::Immediate => restart
             .members
             .iter()
-            .any(|member| member.node == node && member.step == Step::Restarting),
+            .any(|member| member.node == node && member.step == MemberStep::Restarting),
     };
     if !fits {
         wrong.push(format!("a flush for {node}, which is not about to be stopped"));
@@ -110,7 +110,7 @@ pub(super) fn put_record(facts: &Facts, node_id: &str, reason: &str, wrong: &mut
     let turn = facts.restart().is_some_and(|restart| {
         restart.request.id == reason
             && restart.members.iter().any(|member| {
-                member.step == Step::Restarting && member.node_id.as_deref() == Some(node_id)
+                member.step == MemberStep::Restarting && member.node_id.as_deref() == Some(node_id)
             })
     });
     if !turn {
@@ -142,7 +142,8 @@ pub(super) fn delete_record(facts: &Facts, node_id: &str, wrong: &mut Vec<String
         return;
     };
     for member in &restart.members {
-        let its = member.node_id.as_deref() == Some(node_id) && member.step == Step::Restarting;
+        let its =
+            member.node_id.as_deref() == Some(node_id) && member.step == MemberStep::Restarting;
         if its && facts.may_be_stopped(member) && !facts.has_joined(member) {
             wrong
                 .push(format!("S7: the record of {} is deleted before it has joined", member.node));

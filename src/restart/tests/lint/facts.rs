@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::updates;
 use crate::{
-    Direction, Engine, KeptStopped, Manager, Member, Node, Outcome, Pod, Policy, Predicate,
-    Restart, Share, Snapshot, Sources, StartDebt, Step, annotation,
+    Direction, Engine, KeptStopped, Manager, Member, MemberStep, Node, Outcome, Pod, Policy,
+    Predicate, Restart, Share, Snapshot, Sources, StartDebt, annotation,
 };
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
@@ -236,7 +236,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Checks that the member is in the state that `done` means.
-    pub(super) fn is_proven(&self, member: &Member) -> Result<(), String> {
+    pub(super) fn check_proven(&self, member: &Member) -> Result<(), String> {
         if self.was_proven(member) {
             return Ok(());
         }
@@ -288,7 +288,7 @@ impl<'a> Facts<'a> {
     /// A stop of ours may have reached the manager: the slot was taken, and the manager does not
     /// report a lower sequence.
     pub(super) fn may_be_stopped(&self, member: &Member) -> bool {
-        member.step != Step::Scheduled
+        member.step != MemberStep::Scheduled
             && self
                 .manager(&member.pod_uid)
                 .is_none_or(|manager| manager.sequence >= member.stop_sequence)

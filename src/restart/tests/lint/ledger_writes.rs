@@ -3,8 +3,8 @@
 use super::facts::Facts;
 use super::{debts, left_out, members, superseding, updates};
 use crate::{
-    Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, Outcome, Pod, Restart, Step,
-    annotation,
+    Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberStep, Outcome, Pod,
+    Restart, annotation,
 };
 
 pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
@@ -69,7 +69,7 @@ fn begins(facts: &Facts, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>)
     }
     // The first turn may be taken in the same write.
     let waits = |member: &Member| Member {
-        step: Step::Scheduled,
+        step: MemberStep::Scheduled,
         stop_sequence: 0,
         start_sequence: 0,
         ..member.clone()
@@ -95,7 +95,7 @@ fn check_restart(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     if before.ending.is_some() && after.ending.is_none() {
         wrong.push(format!("S4: {id} was ending and goes on"));
     }
-    let gives_back = after.members.iter().any(|member| member.step == Step::GivingBack);
+    let gives_back = after.members.iter().any(|member| member.step == MemberStep::GivingBack);
     let forgets =
         before.once.allocation && !after.once.allocation || before.once.flush && !after.once.flush;
     if forgets && !gives_back {
@@ -124,20 +124,20 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
         let to_be_stopped = facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod));
         let gone = facts.pod(uid).is_none() || facts.kept_stopped(uid).is_some();
         match member.step {
-            Step::Finished => {}
-            Step::Scheduled if to_be_stopped || left_out::may_be(facts, before, uid) => {}
-            Step::Scheduled if entry.outcome == Outcome::Done && !gone => {
+            MemberStep::Finished => {}
+            MemberStep::Scheduled if to_be_stopped || left_out::may_be(facts, before, uid) => {}
+            MemberStep::Scheduled if entry.outcome == Outcome::Done && !gone => {
                 wrong.push(format!("S3: {id} is done and {} had no turn", member.node));
             }
-            Step::Scheduled => {}
-            Step::Restarting | Step::GivingBack | Step::Aborting => {
-                let proven = facts.is_proven(member);
+            MemberStep::Scheduled => {}
+            MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting => {
+                let proven = facts.check_proven(member);
                 let taken_over = new.restart.as_ref().is_some_and(|next| {
                     next.members
                         .iter()
                         .any(|successor| &successor.pod_uid == uid && successor.is_under_way())
                 });
-                if member.step == Step::Restarting && entry.outcome == Outcome::Done {
+                if member.step == MemberStep::Restarting && entry.outcome == Outcome::Done {
                     updates::done(facts, member, wrong);
                 }
                 let is_safe = taken_over || members::is_started_or_owed(facts, member, new);

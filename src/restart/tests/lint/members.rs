@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::{left_out, updates};
-use crate::{Direction, Ledger, Member, Outcome, Restart, Sources, Step, Strategy};
+use crate::{Direction, Ledger, Member, MemberStep, Outcome, Restart, Sources, Strategy};
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 pub(super) fn check(
@@ -15,7 +15,8 @@ pub(super) fn check(
     for member in &before.members {
         match after.members.iter().find(|other| other.pod_uid == member.pod_uid) {
             Some(now) => check_member(facts, ledger, after, member, now, wrong),
-            None if member.step == Step::Scheduled || facts.pod(&member.pod_uid).is_none() => {}
+            None if member.step == MemberStep::Scheduled
+                || facts.pod(&member.pod_uid).is_none() => {}
             None => wrong.push(format!("S4: {} is no member any more", member.node)),
         }
     }
@@ -24,20 +25,21 @@ pub(super) fn check(
         let mut members = before.members.iter();
         let succeeds =
             members.any(|member| member.pod == added.pod && facts.pod(&member.pod_uid).is_none());
-        if !known && added.step == Step::Restarting && !succeeds {
+        if !known && added.step == MemberStep::Restarting && !succeeds {
             // It may take its slot in the same write.
             slot(facts, after, added, wrong);
-        } else if !known && added.step != Step::Scheduled && !succeeds {
+        } else if !known && added.step != MemberStep::Scheduled && !succeeds {
             wrong.push(format!("S4: {} comes as {:?}", added.node, added.step));
         }
     }
     let slots = |restart: &Restart| {
-        restart.members.iter().filter(|one| one.step == Step::Restarting).count()
+        restart.members.iter().filter(|one| one.step == MemberStep::Restarting).count()
     };
     let (under_way, before_it) = (slots(after), slots(before));
     let newly = after.members.iter().filter(|member| {
         let was = before.members.iter().find(|other| other.pod_uid == member.pod_uid);
-        member.step == Step::Restarting && was.is_none_or(|was| was.step == Step::Scheduled)
+        member.step == MemberStep::Restarting
+            && was.is_none_or(|was| was.step == MemberStep::Scheduled)
     });
     let is_lost =
         |member: &Member| facts.pod(&member.pod_uid).is_some_and(|pod| facts.whole_set_failed(pod));
@@ -65,10 +67,11 @@ fn restart_is_zone(restart: &Restart) -> bool {
 /// When the first of a zone takes its slot, so do all others; but not a node that is to be kept
 /// stopped: it is stopped after the zone and by itself, and a turn would start it again.
 fn all_or_nothing(facts: &Facts, before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
-    let waits = |restart: &Restart| restart.members.iter().all(|one| one.step == Step::Scheduled);
-    let goes = after.members.iter().any(|member| member.step == Step::Restarting);
+    let waits =
+        |restart: &Restart| restart.members.iter().all(|one| one.step == MemberStep::Scheduled);
+    let goes = after.members.iter().any(|member| member.step == MemberStep::Restarting);
     let may_stay = |member: &Member| facts.is_to_be_stopped(&member.pod_uid);
-    let mut waiting = after.members.iter().filter(|member| member.step == Step::Scheduled);
+    let mut waiting = after.members.iter().filter(|member| member.step == MemberStep::Scheduled);
     let stays = waiting.find(|member| !may_stay(member));
     if let Some(stays) = stays.filter(|_| waits(before) && goes) {
         wrong.push(format!("S1: the zone goes and {} stays", stays.node));
@@ -96,21 +99,24 @@ fn check_member(
     wrong: &mut Vec<String>,
 ) {
     let node = &old.node;
-    if (old.step, new.step) == (Step::GivingBack, Step::Scheduled) {
+    if (old.step, new.step) == (MemberStep::GivingBack, MemberStep::Scheduled) {
         return given_back(facts, ledger, old, new, wrong);
     }
-    let was_stopped =
-        (old.step, new.step) == (Step::GivingBack, Step::Restarting) && facts.may_be_stopped(old);
+    let was_stopped = (old.step, new.step) == (MemberStep::GivingBack, MemberStep::Restarting)
+        && facts.may_be_stopped(old);
     if new.step < old.step && !was_stopped {
         wrong.push(format!("S4: {node} goes from {:?} back to {:?}", old.step, new.step));
     }
-    if new.step == Step::GivingBack && old.step == Step::Restarting && facts.may_be_stopped(old) {
+    if new.step == MemberStep::GivingBack
+        && old.step == MemberStep::Restarting
+        && facts.may_be_stopped(old)
+    {
         wrong.push(format!("S7: {node} gives its slot back and may be stopped"));
     }
     if new.stop_sequence < old.stop_sequence || new.start_sequence < old.start_sequence {
         wrong.push(format!("S4: a sequence of {node} falls"));
     }
-    let ends = old.step == Step::Scheduled && new.step == Step::Finished;
+    let ends = old.step == MemberStep::Scheduled && new.step == MemberStep::Finished;
     if ends
         && left_out::is_own(restart)
         && new.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Interfered)
@@ -118,28 +124,31 @@ fn check_member(
     {
         wrong.push(format!("L1: {node} is left out, and lacks what its owner wants"));
     }
-    if old.step == Step::Finished && old != new {
+    if old.step == MemberStep::Finished && old != new {
         wrong.push(format!("S4: {node} is finished and changes"));
     }
     // A start on another config, or one that is tried again, has a sequence of its own. A member
     // that is finished in the same write sends neither of them any more.
-    let again = matches!(new.step, Step::Restarting | Step::Finished)
+    let again = matches!(new.step, MemberStep::Restarting | MemberStep::Finished)
         && old.stop_sequence == new.stop_sequence;
-    if old.step != Step::Scheduled
+    if old.step != MemberStep::Scheduled
         && (old.stop_sequence, old.start_sequence) != (new.stop_sequence, new.start_sequence)
         && !again
         && !came_back(facts, restart, old)
     {
         wrong.push(format!("S5: {node} gets other sequences in the middle"));
     }
-    if old.step != Step::Scheduled
-        && new.step != Step::Finished
+    if old.step != MemberStep::Scheduled
+        && new.step != MemberStep::Finished
         && old.ephemeral_id.is_some()
         && old.ephemeral_id != new.ephemeral_id
     {
         wrong.push(format!("S7: {node} forgets the process it had"));
     }
-    if old.step == Step::Restarting && new.step != Step::Finished && old.expected != new.expected {
+    if old.step == MemberStep::Restarting
+        && new.step != MemberStep::Finished
+        && old.expected != new.expected
+    {
         let moved = facts.pod(&new.pod_uid).is_some_and(|pod| match &pod.sources {
             Sources::Checksum(now) => new.expected.as_ref() == Some(now),
             Sources::Unknown(_) => true,
@@ -151,16 +160,19 @@ fn check_member(
     }
     compensation(facts, old, new, wrong);
     match (old.step, new.step) {
-        (Step::Scheduled, Step::Restarting) => slot(facts, restart, new, wrong),
-        (Step::Scheduled | Step::Restarting, Step::Aborting) if new.compensation.is_none() => {
+        (MemberStep::Scheduled, MemberStep::Restarting) => slot(facts, restart, new, wrong),
+        (MemberStep::Scheduled | MemberStep::Restarting, MemberStep::Aborting)
+            if new.compensation.is_none() =>
+        {
             wrong.push(format!("{node} is being brought back without a compensation"));
         }
-        (Step::Scheduled, Step::Aborting) => {
+        (MemberStep::Scheduled, MemberStep::Aborting) => {
             wrong.push(format!("{node} was not under way and is being brought back"));
         }
-        (Step::Restarting | Step::GivingBack | Step::Aborting, Step::Finished) => {
-            finished(facts, ledger, old, new, wrong)
-        }
+        (
+            MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting,
+            MemberStep::Finished,
+        ) => finished(facts, ledger, old, new, wrong),
         _ => {}
     }
 }
@@ -188,7 +200,7 @@ fn given_back(facts: &Facts, ledger: &Ledger, old: &Member, new: &Member, wrong:
 
 fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<String>) {
     let Some(back) = &new.compensation else {
-        if old.compensation.is_some() && new.step != Step::Finished {
+        if old.compensation.is_some() && new.step != MemberStep::Finished {
             wrong.push(format!("S4: {} loses its compensation", old.node));
         }
         return;
@@ -288,7 +300,7 @@ fn finished(
 ) {
     let outcome = member.ending.as_ref().map_or(Outcome::Done, |ending| ending.outcome);
     if outcome == Outcome::Done {
-        if let Err(why) = facts.is_proven(old) {
+        if let Err(why) = facts.check_proven(old) {
             wrong.push(format!("S3: {why}"));
         }
         updates::done(facts, old, wrong);

@@ -3,8 +3,8 @@
 use super::facts::Facts;
 use super::{outages, votes};
 use crate::{
-    Action, Color, Direction, Manager, Member, Plan, Pod, Predicate, Request, Restart, Resume,
-    Sources, StartDebt, Step, Strategy,
+    Action, Color, Direction, Manager, Member, MemberStep, Plan, Pod, Predicate, Request, Restart,
+    Resume, Sources, StartDebt, Strategy,
 };
 use stayput_api::{ConfigChoice, RequestKind, State};
 
@@ -100,14 +100,14 @@ pub(super) fn resume(
 
 fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
     if let Some(member) = facts.member(uid) {
-        if member.step == Step::Restarting
+        if member.step == MemberStep::Restarting
             && member.stop_sequence == sequence
             && member.start_sequence > sequence
         {
             return Some(Cause::Turn(member));
         }
         let back = member.compensation.as_ref().and_then(|compensation| compensation.stop_sequence);
-        if member.step == Step::Aborting && back == Some(sequence) {
+        if member.step == MemberStep::Aborting && back == Some(sequence) {
             return Some(Cause::Compensation);
         }
     }
@@ -246,7 +246,7 @@ fn stop_of_turn(
             if !restart.once.allocation || !restart.once.flush {
                 wrong.push(format!("{name} is stopped before allocation and flush were entered"));
             }
-            if restart.members.iter().any(|other| other.step == Step::Scheduled) {
+            if restart.members.iter().any(|other| other.step == MemberStep::Scheduled) {
                 wrong.push(format!("{name} is stopped before every member has its sequences"));
             }
         }
@@ -281,7 +281,7 @@ fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<Stri
             && kept.iter().all(|entry| entry.node != *node)
     };
     let silent = facts.silent().filter(is_counted).count();
-    let is_zone = facts.restart().is_some_and(|restart| restart.request.is_at_once());
+    let is_zone = facts.restart().is_some_and(|restart| restart.request.goes_as_a_whole());
     let is_limited = !is_zone && !facts.is_disabled(Predicate::MaxUnavailable);
     if facts.serves(pod) && silent > 0 && is_limited && under_way + silent > facts.budget() {
         wrong.push(format!("S1: {name} is stopped while {silent} nodes hang"));
@@ -361,17 +361,17 @@ pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
         wrong.push(format!("{name} is kept stopped and started"));
     }
     if let Some(member) = facts.member(asked.uid) {
-        if member.step == Step::GivingBack && member.start_sequence == sequence {
+        if member.step == MemberStep::GivingBack && member.start_sequence == sequence {
             // It makes the manager refuse the stop. Nothing is started on another config by it.
             if asked.config != ConfigChoice::Mounted || asked.checksum != &member.expected {
                 wrong.push(format!("S3: {name} would be started on something else than expected"));
             }
             return;
         }
-        if member.step == Step::Restarting && member.start_sequence == sequence {
+        if member.step == MemberStep::Restarting && member.start_sequence == sequence {
             return start_of_turn(facts, pod, member, asked, wrong);
         }
-        if member.step == Step::Aborting
+        if member.step == MemberStep::Aborting
             && let Some(back) = &member.compensation
             && back.start_sequence == sequence
         {

@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use super::outages;
-use crate::{Action, Color, Direction, Member, Plan, Predicate, Restart, Step, Strategy};
+use crate::{Action, Color, Direction, Member, MemberStep, Plan, Predicate, Restart, Strategy};
 
 pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     // The step of a member may come after a change of the ledger that something else needs.
@@ -17,7 +17,7 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     if restart.request.strategy == Strategy::Coordinated {
         return coordinated(facts, restart, wrong);
     }
-    for member in restart.members.iter().filter(|one| one.step == Step::Restarting) {
+    for member in restart.members.iter().filter(|one| one.step == MemberStep::Restarting) {
         let Some(manager) = facts.manager(&member.pod_uid) else { continue };
         if manager.sequence >= member.stop_sequence {
             continue;
@@ -36,14 +36,15 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
 
 /// While paused, either a node was stopped, or may have been, or all wait.
 fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
-    let mut slots = restart.members.iter().filter(|one| one.step == Step::Restarting).peekable();
+    let mut slots =
+        restart.members.iter().filter(|one| one.step == MemberStep::Restarting).peekable();
     let is_open = restart.direction == Direction::Open;
     if facts.snapshot.cluster.paused
         && is_open
         && slots.peek().is_some()
         && restart.members.iter().all(|member| {
-            let waits = member.step == Step::Restarting && !facts.may_be_stopped(member);
-            waits || member.step == Step::Finished
+            let waits = member.step == MemberStep::Restarting && !facts.may_be_stopped(member);
+            waits || member.step == MemberStep::Finished
         })
     {
         wrong.push("S9: all keep their slots while paused".into());

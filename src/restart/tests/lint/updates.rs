@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::Facts;
 use super::ledger_writes::should_be_stopped;
-use crate::{Change, LivePod, Member, Pod, PodPatch, Restart, Step, UpdateStep};
+use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, Restart, UpdateStep};
 use stayput_api::{Desired, State};
 
 const REVISION: &str = "controller-revision-hash";
@@ -65,7 +65,7 @@ pub(super) fn patch(
     let fixed = member.and_then(|member| member.update.as_ref());
     let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
     match (member, fixed) {
-        (Some(member), Some(fixed)) if member.step == Step::Restarting => {
+        (Some(member), Some(fixed)) if member.step == MemberStep::Restarting => {
             if !is_stopped_by(facts, uid, member.stop_sequence) {
                 wrong.push(format!("S12: {name} is changed before it is stopped"));
             }
@@ -76,7 +76,7 @@ pub(super) fn patch(
                 wrong.push(format!("S12: {name} is resized on the step {:?}", fixed.update.step));
             }
         }
-        (Some(member), Some(fixed)) if member.step == Step::Aborting => {
+        (Some(member), Some(fixed)) if member.step == MemberStep::Aborting => {
             is_down(facts, pod, live, wrong);
             if !goes_to(&back, field.of(&fixed.update.patch)) {
                 wrong.push(format!("S12: {name} is not set back to what it was"));
@@ -126,7 +126,7 @@ pub(super) fn metadata(
     let member = facts.member(uid).filter(|member| member.is_under_way());
     let update = match member {
         Some(member) => {
-            let is_proven = member.step == Step::Restarting
+            let is_proven = member.step == MemberStep::Restarting
                 && facts.is_back(member)
                 && why_not_carried_out(pod, member).is_none();
             if !is_proven {
@@ -218,7 +218,7 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
 
 /// A pod that is replaced can be deleted, and another one in its place fits.
 pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
-    let member = facts.member(uid).filter(|member| member.step == Step::Restarting);
+    let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
     let fixed = member.and_then(|member| member.update.as_ref());
     let is_replaced = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Replace);
     let kept = facts.pod(uid).and_then(|pod| pod.undeletable.as_ref());
@@ -237,7 +237,7 @@ pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let name = &pod.name;
     let member = facts.member(uid).filter(|member| {
         let step = member.update.as_ref().map(|fixed| fixed.update.step);
-        member.step == Step::Restarting && step == Some(UpdateStep::Replace)
+        member.step == MemberStep::Restarting && step == Some(UpdateStep::Replace)
     });
     let Some(member) = member else {
         wrong.push(format!("S12: {name} is deleted and is not to be replaced"));
@@ -259,7 +259,7 @@ pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
 pub(super) fn exit(facts: &Facts, uid: &str, sequence: u64, exit: bool, wrong: &mut Vec<String>) {
     let turn = facts
         .member(uid)
-        .filter(|member| member.step == Step::Restarting && member.stop_sequence == sequence);
+        .filter(|member| member.step == MemberStep::Restarting && member.stop_sequence == sequence);
     let fixed = turn.and_then(|member| member.update.as_ref());
     let is_wanted = fixed.is_some_and(|fixed| {
         let live = facts.pod(uid).and_then(|pod| pod.live.as_ref());

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::Facts;
-use crate::{Engine, ExclusionDebt, Ledger, Step, Strategy, Voting};
+use crate::{Engine, ExclusionDebt, Ledger, MemberStep, Strategy, Voting};
 
 /// Longer than any request may be delayed, in milliseconds.
 const LATE_REQUEST_WINDOW: u64 = 300_000;
@@ -39,7 +39,7 @@ fn foreign(facts: &Facts, excluded: &BTreeSet<String>) -> Vec<String> {
 pub(super) fn exclude(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
     let turn = debt(facts).filter(|debt| debt.node == node).and_then(|debt| {
         let member = facts.member(&debt.pod_uid)?;
-        (member.step == Step::Restarting && member.node == node).then_some(member)
+        (member.step == MemberStep::Restarting && member.node == node).then_some(member)
     });
     match turn {
         None => wrong.push(format!("S6: {node} is excluded from voting, which is not owed")),
@@ -86,7 +86,7 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
         wrong.push(format!("voting exclusions of another client are removed: {others:?}"));
     }
     let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();
-    for member in members.iter().filter(|member| member.step == Step::Restarting) {
+    for member in members.iter().filter(|member| member.step == MemberStep::Restarting) {
         let its = debt(facts).is_some_and(|debt| debt.pod_uid == member.pod_uid);
         if its && !facts.has_joined(member) {
             wrong.push(format!("S7: {} may vote again before it has joined", member.node));
@@ -114,10 +114,9 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
 fn made_by(facts: &Facts, new: &Ledger, made: &ExclusionDebt, wrong: &mut Vec<String>) {
     let turn = new.restart.iter().any(|restart| {
         restart.request.strategy != Strategy::Coordinated
-            && restart
-                .members
-                .iter()
-                .any(|member| member.pod_uid == made.pod_uid && member.step == Step::Restarting)
+            && restart.members.iter().any(|member| {
+                member.pod_uid == made.pod_uid && member.step == MemberStep::Restarting
+            })
     });
     if !turn {
         wrong.push(format!("an exclusion of {} is owed, whose turn it is not", made.node));

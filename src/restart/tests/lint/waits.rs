@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::Facts;
-use crate::{Action, Ledger, Plan, Step};
+use crate::{Action, Ledger, MemberStep, Plan};
 
 /// The shortest time until the next plan if there is nothing to do, in milliseconds.
 const MIN_IDLE_REQUEUE: u64 = 1_000;
@@ -50,11 +50,11 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
 fn is_over_for_long(facts: &Facts) -> bool {
     let Some(restart) = facts.restart() else { return false };
     let is_left = |step| match step {
-        Step::Finished => false,
-        Step::Scheduled => restart.ending.is_none(),
-        Step::Restarting | Step::GivingBack | Step::Aborting => true,
+        MemberStep::Finished => false,
+        MemberStep::Scheduled => restart.ending.is_none(),
+        MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting => true,
     };
-    let done = restart.members.iter().filter(|member| member.step == Step::Finished);
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished);
     let last = done.map(|member| member.since).fold(restart.started, crate::Time::max);
     let since = restart.stuck_since.filter(|at| *at >= last).unwrap_or(last);
     let lasts = facts.snapshot.now.since(since) >= facts.policy.phase_timeout;

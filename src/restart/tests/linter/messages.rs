@@ -1,7 +1,8 @@
 //! Messages that break a rule are found.
 
 use super::{finds, moment};
-use crate::{Code, Plan};
+use crate::tests::lint::lint;
+use crate::{Code, Plan, Policy, Waiting};
 
 #[test]
 fn words_against_the_rules_are_found() {
@@ -41,7 +42,7 @@ fn words_by_the_rules_are_not_found() {
         "3 Insufficient memory. preemption: not helpful...",
     ] {
         made.waiting[0].message = message.into();
-        let found = crate::tests::lint::lint(&snapshot, &crate::Policy::default(), &made);
+        let found = lint(&snapshot, &Policy::default(), &made);
         assert_eq!(found, Vec::<String>::new(), "{message}");
     }
 }
@@ -53,6 +54,27 @@ fn a_block_that_names_nothing_is_found() {
     nameless.waiting.iter_mut().for_each(|one| one.code = Code::Paused);
     nameless.waiting.iter_mut().for_each(|one| one.message = "held for now".into());
     finds("what blocks (paused) is not named", &snapshot, &nameless);
+}
+
+#[test]
+fn a_zone_that_does_not_name_the_node_that_blocks_it_is_found() {
+    let (snapshot, made) = moment(|made, _| !made.waiting.is_empty());
+    let wait = |blocked: &str| Waiting {
+        pod: None,
+        node: None,
+        code: Code::OwnerWillReplace,
+        message: format!(
+            "zone a goes as a whole or not at all, and 1 of its 3 nodes may not{blocked} \
+             (owner_will_replace: its StatefulSet has a newer revision); a smaller step that could \
+             go now: --node logs-1, one after the other"
+        )
+        .into(),
+    };
+    let spoiled = |blocked: &str| Plan { waiting: vec![wait(blocked)], ..made.clone() };
+    let fault = "what blocks (owner_will_replace) is not named";
+    finds(fault, &snapshot, &spoiled(""));
+    let found = lint(&snapshot, &Policy::default(), &spoiled(": logs-0"));
+    assert!(!found.iter().any(|line| line.contains(fault)), "{found:#?}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::tests::lint::lint;
 use crate::tests::scenario::play_line;
 use crate::tests::{driver::Driver, world::World};
 use crate::{
-    Action, Change, ContainerWaiting, Ending, LivePod, Member, MemberUpdate, Outcome, Plan, Pod,
-    Policy, Reason, Snapshot, Step, UpdateStep,
+    Action, Change, ContainerWaiting, Ending, LivePod, Member, MemberStep, MemberUpdate, Outcome,
+    Plan, Pod, Policy, Reason, Snapshot, UpdateStep,
 };
 use stayput_api::{Desired, State};
 
@@ -189,7 +189,7 @@ fn an_image_in_the_wrong_moment_is_found() {
     });
     moment.finds("its engine may run", |one| one.snapshot.ledger.restart = None);
     moment.finds("S12: logs-2 is GivingBack and is changed", |one| {
-        one.member().step = Step::GivingBack;
+        one.member().step = MemberStep::GivingBack;
     });
     moment.finds("S3: logs-2 is done and its pod", Moment::is_called_done);
 }
@@ -211,7 +211,7 @@ fn a_way_back_that_is_none_is_found() {
     let is_back = |made: &Plan, snapshot: &Snapshot| {
         let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
         let mut members = snapshot.ledger.members();
-        has(made, is_image) && members.any(|member| member.step == Step::Aborting)
+        has(made, is_image) && members.any(|member| member.step == MemberStep::Aborting)
     };
     let moment = Moment::of(&lines, is_back);
     moment.finds("S12: logs-2 is not set back to what it was", |one| {

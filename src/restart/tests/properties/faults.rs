@@ -249,7 +249,7 @@ impl Fault {
             Self::Deleted => "delete the searchcluster".into(),
             Self::DeletedWithPods => {
                 driver.page.script("delete all pods, and their owner");
-                driver.world.pods.iter_mut().for_each(SimPod::is_gone_for_good);
+                driver.world.pods.iter_mut().for_each(SimPod::goes_for_good);
                 "delete the searchcluster".into()
             }
             Self::ControllerAway(minutes) => {

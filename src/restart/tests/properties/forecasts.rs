@@ -18,7 +18,11 @@ fn stopped(driver: &Driver) -> Vec<String> {
 /// Whether `done` is what was predicted: step after step, in any order within one. An immediate
 /// restart stops the next node whenever one is back, so that only the set of nodes can be
 /// predicted. Nodes that are not predicted yet may go or not.
-fn is_as_forecast(predicted: &Forecast, before: &[String], done: &[String]) -> Result<(), String> {
+fn check_as_forecast(
+    predicted: &Forecast,
+    before: &[String],
+    done: &[String],
+) -> Result<(), String> {
     let is_open =
         |name: &&String| predicted.not_yet.iter().any(|one| one.node.as_ref() == Some(*name));
     let done: Vec<String> = done.iter().filter(|name| !is_open(name)).cloned().collect();
@@ -77,7 +81,7 @@ proptest! {
         let predicted = forecast(&snapshot, &driver.policy, None);
         driver.run(40 * 60_000, |driver| driver.is_at_rest() && !driver.world.ledger().history.is_empty());
         let done = stopped(&driver);
-        let result = is_as_forecast(&predicted, &[], &done);
+        let result = check_as_forecast(&predicted, &[], &done);
         prop_assert!(result.is_ok(), "{}\n{predicted:#?}\n{}", result.unwrap_err(), driver.page.text());
         let never = predicted.never.len() + predicted.not_yet.len();
         let nodes: usize = predicted.steps.iter().filter(|step| step.kind != ForecastStepKind::Start)
@@ -97,7 +101,7 @@ proptest! {
         let predicted = forecast(&snapshot, &driver.policy, None);
         driver.run(40 * 60_000, |driver| driver.is_at_rest() && !driver.world.ledger().history.is_empty());
         let done = stopped(&driver);
-        let result = is_as_forecast(&predicted, &before, &done[before.len()..]);
+        let result = check_as_forecast(&predicted, &before, &done[before.len()..]);
         prop_assert!(result.is_ok(), "{}\n{predicted:#?}\n{}", result.unwrap_err(), driver.page.text());
     }
 

@@ -51,7 +51,7 @@ pub(crate) struct Case {
     allow_outage: bool,
     records: bool,
     max_unavailable: Share,
-    /// The target: all nodes, a zone at once, or a role.
+    /// The target: all nodes, a zone as a whole, or a role.
     part: &'static str,
     fates: Vec<ActionFate>,
     faults: Vec<(u64, Fault)>,

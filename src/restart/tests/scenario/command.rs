@@ -270,7 +270,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
         ["pod", pods, "is", "gone", "for", "good"] => {
             for pod in matching(driver, pods) {
-                driver.world.pod(&pod).is_gone_for_good();
+                driver.world.pod(&pod).goes_for_good();
             }
         }
         ["a", "copy", "on", node, "fails"] => driver.world.engine.shards.fail_one(now, node),

@@ -246,10 +246,11 @@ scenarios! {
     whole_set_failed_engine_unreachable
     whole_set_failed_while_something_is_owed
     whole_set_failed_wrong_cluster
-    zone_at_once
+    zone_as_a_whole
     zone_blocked_by_shard
     zone_kept_stopped
     zone_manager_silent
+    zone_owner_replaces
     zone_pod_gone
     zone_that_is_none
     zone_with_a_whole_tier

@@ -212,7 +212,7 @@ impl SimPod {
     }
 
     /// It is deleted, and no owner makes another one.
-    pub(crate) fn is_gone_for_good(&mut self) {
+    pub(crate) fn goes_for_good(&mut self) {
         self.gone = true;
         self.remade_at = None;
     }

@@ -318,7 +318,7 @@ impl Living {
     }
 
     /// Why its label does not say what it is; none if it does.
-    pub(crate) fn is_mislabelled(&self) -> Option<String> {
+    pub(crate) fn why_mislabelled(&self) -> Option<String> {
         let is = |field: &str, value: &String| self.labelled[field] == *value;
         let whole = is("image", &self.image)
             && is("image", &self.running_image)

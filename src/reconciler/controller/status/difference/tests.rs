@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::difference;
 use crate::cluster::SearchClusterStatus;
 use stayput_restart::{
-    Direction, Ending, Ledger, Member, NodeReport, Once, Report, Request, Restart, Step, Time,
+    Direction, Ending, Ledger, Member, MemberStep, NodeReport, Once, Report, Request, Restart, Time,
 };
 
 fn apply(operations: &[Value], before: &Value) -> Result<Value, json_patch::PatchError> {
@@ -186,7 +186,7 @@ fn waits(number: u64) -> Member {
 
 fn has_a_slot(number: u64, since: u64) -> Member {
     Member {
-        step: Step::Restarting,
+        step: MemberStep::Restarting,
         since: Time(since),
         stop_sequence: 1_002,
         start_sequence: 1_004,
@@ -202,8 +202,8 @@ fn has_a_slot(number: u64, since: u64) -> Member {
 /// A status with these members, and rows for the first hundred of them that are not done.
 fn status(members: Vec<Member>) -> Value {
     let under_way = members.iter().find(|member| member.is_under_way()).map(|one| one.node.clone());
-    let done = members.iter().filter(|member| member.step == Step::Finished).count();
-    let left = members.iter().filter(|member| member.step != Step::Finished).take(100);
+    let done = members.iter().filter(|member| member.step == MemberStep::Finished).count();
+    let left = members.iter().filter(|member| member.step != MemberStep::Finished).take(100);
     let row = |member: &Member| NodeReport {
         name: member.node.clone(),
         phase: Some("schedule-rolling".into()),

@@ -3,7 +3,7 @@
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
-use stayput_restart::{NodeReport, Outcome, Step, UpdateStep};
+use stayput_restart::{MemberStep, NodeReport, Outcome, UpdateStep};
 
 /// What a node does, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,8 +31,10 @@ impl State {
             return Self::Down;
         }
         match member.map(|member| member.step) {
-            Some(Step::Restarting | Step::GivingBack | Step::Aborting) => return Self::UnderWay,
-            Some(Step::Finished) => {
+            Some(MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting) => {
+                return Self::UnderWay;
+            }
+            Some(MemberStep::Finished) => {
                 let ending = member.and_then(|member| member.ending.as_ref());
                 return match ending.is_none_or(|ending| ending.outcome == Outcome::Done) {
                     true if pod.ready => Self::Done,
@@ -40,8 +42,8 @@ impl State {
                     false => Self::NotDone,
                 };
             }
-            Some(Step::Scheduled) if is_blocked => return Self::Blocked,
-            Some(Step::Scheduled) => return Self::Waiting,
+            Some(MemberStep::Scheduled) if is_blocked => return Self::Blocked,
+            Some(MemberStep::Scheduled) => return Self::Waiting,
             None => {}
         }
         match () {

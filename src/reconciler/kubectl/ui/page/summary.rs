@@ -7,7 +7,7 @@ use crate::kubectl::format::or_dash;
 use crate::kubectl::page::Tone;
 use crate::kubectl::pages::{NOT_PROCESSED, request_summary};
 use crate::kubectl::ui::moment::{Moment, Source};
-use stayput_restart::{Report, Restart, Step};
+use stayput_restart::{MemberStep, Report, Restart};
 
 /// What the tab of the browser says.
 pub(super) fn title(moment: &Moment) -> Markup {
@@ -87,7 +87,7 @@ fn why(report: &Report) -> Markup {
 
 fn progress(restart: &Restart) -> Markup {
     let all = restart.members.len();
-    let done = restart.members.iter().filter(|member| member.step == Step::Finished).count();
+    let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();
     html! {
         progress value=(done) max=(all) aria-label="Nodes that are done" {}
         " " (restart.request.strategy.as_str()) ", " (done) " of " (all) " done "

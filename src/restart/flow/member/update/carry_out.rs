@@ -1,7 +1,7 @@
 //! After the stop: the pod of a stopped engine is changed, until the engine may be started.
 
 use super::container::{is_made_anew, until_made_anew};
-use super::fixed::{due_images, due_resources, is_managers};
+use super::fixed::{due_images, due_resources, is_image_of_manager_due, is_managers};
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
 
@@ -94,16 +94,11 @@ fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
         Some(ResizeState::Infeasible(why)) => {
             Err(Turn::Abort(format!("its Kubernetes node cannot give it the new size: {why}")))
         }
-        Some(ResizeState::InProgress(_)) if is_engine_image_due(fixed, pod, live) => Ok(()),
+        Some(ResizeState::InProgress(_)) if is_image_of_manager_due(fixed, pod, live) => Ok(()),
         Some(ResizeState::Pending(_) | ResizeState::InProgress(_)) | None => {
             until_in_effect(fixed, live)
         }
     }
-}
-
-/// Whether the kubelet makes another container of the manager, for an image that is still to be changed.
-fn is_engine_image_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
-    due_images(fixed, live).keys().any(|container| is_managers(pod, container))
 }
 
 /// Passes once the kubelet has put the sizes in the spec into effect.

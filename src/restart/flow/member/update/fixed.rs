@@ -185,16 +185,17 @@ fn without_a_stop(blocker: Blocker) -> Turn {
 /// Whether the stop of a member tells its manager to end, so that the kubelet makes a new container.
 /// A new image does the same.
 pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
-    let makes_a_container =
-        member.update.as_ref().is_some_and(|fixed| fixed.update.makes_a_container());
-    makes_a_container && !is_engine_image_due(member, pod)
+    let Some(fixed) = member.update.as_ref().filter(|fixed| fixed.update.makes_a_container())
+    else {
+        return false;
+    };
+    pod.live.as_ref().is_none_or(|live| !is_image_of_manager_due(fixed, pod, live))
 }
 
-/// Whether the image of the manager's container is still to be changed.
-pub(super) fn is_engine_image_due(member: &Member, pod: &Pod) -> bool {
-    let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return false };
-    let due = due(&fixed.update.patch.images, &live.images, |seen, wanted| seen == wanted);
-    due.keys().any(|container| is_managers(pod, container))
+/// Whether the image of the manager's container is still to be changed: the kubelet makes another
+/// container then.
+pub(super) fn is_image_of_manager_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
+    due_images(fixed, live).keys().any(|container| is_managers(pod, container))
 }
 
 /// Whether it is the manager's container. If that is not certain, each may be.

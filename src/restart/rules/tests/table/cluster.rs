@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
 use crate::{
-    Color, KeptStopped, LivePod, Member, Pod, PodPatch, PodUpdate, Restart, RunningSnapshot, Step,
-    Time, UpdateStep, Voting,
+    Color, KeptStopped, LivePod, Member, MemberStep, Pod, PodPatch, PodUpdate, Restart,
+    RunningSnapshot, Time, UpdateStep, Voting,
 };
 use stayput_api::{ConfigChoice, State};
 
@@ -58,7 +58,7 @@ impl Case {
         let mut pod = fit(name);
         let mut listed = engine(&format!("{name} {roles}")).nodes.remove(0);
         let mut remembered = BTreeSet::new();
-        let (mut is_pod, mut is_listed, mut step) = (true, true, Some(Step::Scheduled));
+        let (mut is_pod, mut is_listed, mut step) = (true, true, Some(MemberStep::Scheduled));
         for state in states {
             let manager = pod.manager.as_mut();
             match *state {
@@ -96,10 +96,10 @@ impl Case {
                 "not in the cluster" => is_listed = false,
                 "no pod" => is_pod = false,
                 "not asked" => step = None,
-                "done" => step = Some(Step::Finished),
+                "done" => step = Some(MemberStep::Finished),
                 // The ledger has its roles.
                 "remembered" => remembered.clone_from(&listed.roles),
-                "under way" => step = Some(Step::Restarting),
+                "under way" => step = Some(MemberStep::Restarting),
                 "together" => self.together.push(name.to_owned()),
                 "kept stopped" => {
                     step = None;
@@ -125,7 +125,7 @@ impl Case {
             }
         }
         if let Some(step) = step.filter(|_| is_pod) {
-            if step == Step::Scheduled {
+            if step == MemberStep::Scheduled {
                 self.asked.push(name.to_owned());
             }
             let (pod_uid, node) = (pod.uid.clone(), name.to_owned());

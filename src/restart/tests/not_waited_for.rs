@@ -63,7 +63,7 @@ fn a_start_does_not_wait_until_the_old_process_is_off_the_list() {
 }
 
 #[test]
-fn allocation_is_limited_and_indices_flushed_at_once() {
+fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
     let is_tightened = |action: &Action| matches!(action, Action::TightenAllocation { .. });
     let (_, made) = moment(|made, _| has(made, is_tightened));
     assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");

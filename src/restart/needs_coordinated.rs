@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_reuse::{EngineVersion, Reason, Settings, needs_coordinated};
+use stayput_reuse::{EngineVersion, Reason, Settings};
 
 use crate::context::Context;
 use crate::rules::numbers;
@@ -11,7 +11,7 @@ use crate::{Blocker, Code, Engine, KnownConfigs, Ledger, Pod, Snapshot, Sources}
 
 /// A change that needs all nodes at once.
 #[derive(Debug)]
-pub(crate) struct AtOnce {
+pub(crate) struct NeedsCoordinated {
     reason: Reason,
     /// Other settings of which the same is true.
     others: Vec<&'static str>,
@@ -19,7 +19,7 @@ pub(crate) struct AtOnce {
     pub(crate) keeps: Option<String>,
 }
 
-impl AtOnce {
+impl NeedsCoordinated {
     /// Which setting, and why.
     pub(crate) fn sentence(&self) -> String {
         let Reason { setting, from, to, why } = &self.reason;
@@ -77,11 +77,11 @@ pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
 /// # Errors
 /// It is not known: what an engine runs on was never seen in its sources, its manager does not answer,
 /// or the engine does not tell its version.
-pub(crate) fn at_once(
+pub(crate) fn needs_coordinated(
     context: &Context<'_>,
     ledger: &Ledger,
     drifting: &[&Pod],
-) -> Result<Option<AtOnce>, Blocker> {
+) -> Result<Option<NeedsCoordinated>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let drifting = drifting.iter().map(|pod| Known::of(pod, seen, remembered));
     judge(context, ledger, drifting.collect())
@@ -91,14 +91,14 @@ pub(crate) fn at_once(
 /// cluster with the others, or could have been, and `to` the one that it would run on.
 ///
 /// # Errors
-/// As [`at_once`].
-pub(crate) fn at_once_between(
+/// As [`needs_coordinated`].
+pub(crate) fn needs_coordinated_between(
     context: &Context<'_>,
     ledger: &Ledger,
     pod: &Pod,
     from: &str,
     to: &str,
-) -> Result<Option<AtOnce>, Blocker> {
+) -> Result<Option<NeedsCoordinated>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let find = |checksum| seen.of(checksum).or_else(|| remembered.of(checksum));
     judge(context, ledger, vec![Known { pod, runs_on: find(from), wanted: find(to) }])
@@ -108,7 +108,7 @@ fn judge<'a>(
     context: &'a Context<'_>,
     ledger: &'a Ledger,
     drifting: Vec<Known<'a>>,
-) -> Result<Option<AtOnce>, Blocker> {
+) -> Result<Option<NeedsCoordinated>, Blocker> {
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let unknown = |message: String| Blocker { code: Code::PendingRestart, message };
     // What is known to need all nodes at once does so, whatever else is not known.
@@ -139,8 +139,7 @@ fn judge<'a>(
     }
     let all: Vec<Known<'_>> =
         context.index.pods().map(|pod| Known::of(pod, seen, remembered)).collect();
-    if all.iter().all(|known| known.runs_on.is_none()) && is_unknown_of_any(context, &all).is_none()
-    {
+    if all.iter().all(|known| known.runs_on.is_none()) && unknown_of_any(context, &all).is_none() {
         // No other engine runs.
         return not_known.map_or(Ok(None), Err);
     }
@@ -161,10 +160,10 @@ fn judge<'a>(
             [pod] => Some(Known::of(pod, seen, remembered)),
             _ => None,
         };
-        for reason in needs_coordinated(old, new, version) {
+        for reason in stayput_reuse::needs_coordinated(old, new, version) {
             // As this one now: it would not find a node that has changed.
             let has_it = |settings: &Settings| {
-                needs_coordinated(settings, new, version)
+                stayput_reuse::needs_coordinated(settings, new, version)
                     .iter()
                     .any(|other| (other.setting, &other.from) == (reason.setting, &reason.from))
             };
@@ -175,7 +174,7 @@ fn judge<'a>(
                 !is_only_itself(pair, *count) && pair.0.is_some_and(has_it)
             });
             if others.clone().next().is_none() {
-                not_known = not_known.or_else(|| is_unknown_of_any(context, &all));
+                not_known = not_known.or_else(|| unknown_of_any(context, &all));
                 continue;
             }
             let stays = others.find(|((_, wanted), _)| wanted.is_none_or(has_it));
@@ -188,11 +187,11 @@ fn judge<'a>(
     let mut found = found.into_iter();
     let Some(reason) = found.next() else { return not_known.map_or(Ok(None), Err) };
     let others = found.map(|reason| reason.setting).collect();
-    Ok(Some(AtOnce { reason, others, keeps }))
+    Ok(Some(NeedsCoordinated { reason, others, keeps }))
 }
 
 /// Why it is not known of some engine which settings it runs on: it may have the old ones.
-fn is_unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
+fn unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
     if let Some(node) = without_pod(context) {
         let message = format!(
             "{node} is in the cluster, and no pod of it is listed, so nobody knows whether the nodes can \

@@ -1,0 +1,231 @@
+//! A member whose restart was aborted is brought back: its compensation is carried out, and changed
+//! if its manager shows that another one is needed. What cannot be sent in time becomes a debt.
+
+use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
+use super::stop::resume_on;
+use super::update::back as way_back;
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{
+    describe_state, interfered, is_ending, is_opposite, is_refused, start_above, was_refused,
+};
+use crate::flow::engine::clean_up;
+use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
+use crate::flow::turn::{Turn, wait};
+use crate::ledger::LedgerChange;
+use crate::{
+    Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Reason, StartDebt,
+};
+use stayput_api::{ConfigChoice, Desired, RequestKind, State};
+
+/// The next step of a member that is being brought back.
+pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+    let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
+        return Turn::untouched("its entry in the ledger is not whole");
+    };
+    let is_late = is_over_time(context, member, 1);
+    let owe_start = |reason| owe_start(member, back, ending.outcome, reason);
+    let pod = context.index.pod(&member.pod_uid);
+    let manager = match context.index.manager(&member.pod_uid) {
+        Ok(manager) => manager,
+        Err(blocker)
+            if blocker.code == Code::PodGone && context.index.successor(member).is_some() =>
+        {
+            return Turn::finish(ending.clone());
+        }
+        Err(blocker) if is_late => {
+            return owe_start(format!("{}; then no answer: {}", ending.reason, blocker.message));
+        }
+        Err(blocker) => {
+            // The container that runs no engine can be changed all the same.
+            let undone =
+                pod.map_or(Ok(()), |pod| way_back::until_member_set_back(member, pod, None));
+            return undone.err().unwrap_or(Turn::Wait(blocker));
+        }
+    };
+    if manager.sequence > back.start_sequence && is_refused(manager) {
+        let next = better(context, ledger, member, manager);
+        return change_compensation(context, member, ending, next, manager.sequence);
+    }
+    if manager.sequence > back.start_sequence
+        || is_opposite(manager, back.start_sequence, RequestKind::Start)
+        || back.stop_sequence.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
+    {
+        return interfered(manager, member);
+    }
+    let refused = was_refused(manager, back.start_sequence);
+    if (manager.sequence < back.start_sequence || refused) && is_late {
+        return owe_start(format!("{}; then {}", ending.reason, describe_state(manager)));
+    }
+    if manager.sequence < back.start_sequence {
+        return send_back(context, ledger, member, manager, back, ending);
+    }
+    if refused {
+        return after_refusal(context, ledger, member, manager, back, ending);
+    }
+    if !manager.durable || manager.desired != Desired::Running {
+        if is_late {
+            return owe_start(ending.reason.clone());
+        }
+        return wait(
+            Code::NotDurable,
+            "its start was accepted, but its manager has not saved that yet",
+        );
+    }
+    let gives_up = matches!(manager.state, State::Failed | State::Backoff);
+    if !gives_up && !is_late {
+        // An engine that was never stopped still has its old process.
+        let never_left = manager.state == State::Running && lists_old_process(context, member);
+        match has_joined(context, member) {
+            Ok(joined) if joined || never_left => {}
+            Ok(_) => {
+                return wait(Code::Aborting, "started again; the cluster does not list it yet");
+            }
+            Err(blocker) => return Turn::Wait(blocker),
+        }
+        if let Err(turn) = clean_up(context, ledger, member) {
+            return turn;
+        }
+    }
+    Turn::finish(ending.clone())
+}
+
+/// Stop and start of a compensation.
+fn send_back(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+    ending: &Ending,
+) -> Turn {
+    // An earlier stop has arrived meanwhile. The planned start was for a running engine; it would
+    // start this stopped one on the config that is given up. Or an earlier start has, and its pod
+    // must be changed back.
+    let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
+    let better = better(context, ledger, member, manager);
+    let differs = better.config != back.config || needs_stop(context, member, &better, back);
+    if !sent && differs && manager.sequence >= member.stop_sequence {
+        return change_compensation(context, member, ending, better, back.start_sequence);
+    }
+    if let Some(stop) = back.stop_sequence
+        && manager.sequence < stop
+    {
+        let uid = member.pod_uid.clone();
+        let checksum = match back.config {
+            ConfigChoice::LastGood => manager.last_good.clone(),
+            ConfigChoice::Mounted => None,
+        };
+        let resume = Some(resume_on(checksum));
+        return Turn::act(Action::Stop { uid, sequence: stop, drain: 0, resume, exit: false });
+    }
+    start_back(context, member, manager, back)
+}
+
+/// The compensation as it would be made now.
+fn better(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+) -> Compensation {
+    let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
+    compensation_for(member, Some(manager), rolls_back(context.policy.rollback, ledger), is_due)
+}
+
+/// Whether the engine must be stopped because its pod is to be changed back, which was not known
+/// before.
+fn needs_stop(
+    context: &Context<'_>,
+    member: &Member,
+    better: &Compensation,
+    back: &Compensation,
+) -> bool {
+    better.stop_sequence.is_some()
+        && back.stop_sequence.is_none()
+        && way_back::is_due_of(member, context.index.pod(&member.pod_uid))
+}
+
+/// The start of a compensation, once the engine is no longer being stopped and its pod is as it was.
+fn start_back(
+    context: &Context<'_>,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+) -> Turn {
+    if is_ending(manager.state) || manager.state == State::Stuck {
+        let message = format!("{}; it is started after that", describe_state(manager));
+        return wait(Code::Aborting, message);
+    }
+    let pod = context.index.pod(&member.pod_uid);
+    if let Some(Err(turn)) =
+        pod.map(|pod| way_back::until_member_set_back(member, pod, Some(manager)))
+    {
+        return turn;
+    }
+    Turn::act(start_of_compensation(member, back))
+}
+
+/// The start of a compensation was refused: the engine is in another state than expected, or has no
+/// last good config. Then only the mounted config is left.
+fn after_refusal(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    manager: &Manager,
+    back: &Compensation,
+    ending: &Ending,
+) -> Turn {
+    let mut next = better(context, ledger, member, manager);
+    if next.stop_sequence.is_none() && back.config == ConfigChoice::LastGood {
+        next.config = ConfigChoice::Mounted;
+    }
+    if next.stop_sequence.is_none() && next.config == back.config {
+        // There is no other config to start on; the manager decides again on the same request.
+        return start_back(context, member, manager, back);
+    }
+    change_compensation(context, member, ending, next, back.start_sequence)
+}
+
+/// Another compensation, with sequences above those of the first.
+fn change_compensation(
+    context: &Context<'_>,
+    member: &Member,
+    ending: &Ending,
+    mut next: Compensation,
+    above: u64,
+) -> Turn {
+    let first = next.stop_sequence.unwrap_or(next.start_sequence);
+    let up = (above + 1).saturating_sub(first);
+    next.stop_sequence = next.stop_sequence.map(|stop| stop + up);
+    next.start_sequence += up;
+    let outcome = outcome_of(context, member, next.config);
+    let mut again = member.clone();
+    again.compensation = Some(next);
+    again.ending = Some(Ending { outcome, ..ending.clone() });
+    Turn::change(again)
+}
+
+/// The pod is gone, and the restart only goes forward: the member ends, and its start is a debt
+/// until it is certain that the pod does not come back.
+pub(super) fn owe_start_of_gone(member: &Member, reason: &str) -> Turn {
+    let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
+    let back = Compensation { stop_sequence: None, start_sequence, config };
+    owe_start(member, &back, Outcome::Aborted, reason.to_owned())
+}
+
+/// The start cannot be sent now: it becomes a debt.
+fn owe_start(member: &Member, back: &Compensation, outcome: Outcome, reason: String) -> Turn {
+    let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(StartDebt {
+        pod_uid: member.pod_uid.clone(),
+        node: member.node.clone(),
+        stop_sequence: None,
+        sequence: back.start_sequence,
+        config: back.config,
+        absent_since: None,
+        update: member.update.clone(),
+    }));
+    let message = format!("{} must be started as soon as its manager answers", member.node);
+    changes.event(Some(&member.pod_uid), Reason::DebtIncurred, message);
+    Turn::Finish(Ending { outcome, reason }, Box::new(changes))
+}
