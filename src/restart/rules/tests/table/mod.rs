@@ -109,6 +109,9 @@ impl Case {
             ("searchable snapshots", _) => {
                 self.engine().searchable_snapshots = Ok(list(text).into_iter().collect());
             }
+            ("closed and not moved", _) => {
+                self.engine().immovable = list(text).into_iter().collect();
+            }
             ("consents to", _) => {
                 let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
                 restart.request.allow_unreplicated = list(text);
@@ -123,8 +126,11 @@ impl Case {
             }
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("update", _) => {
-                assert_eq!(text, "replace", "{}", self.name);
-                self.policy.update = [UpdateStep::Replace].into();
+                self.policy.update = match text {
+                    "replace" => [UpdateStep::Replace].into(),
+                    "container" => [UpdateStep::Container].into(),
+                    other => panic!("{}: no such step: {other}", self.name),
+                };
             }
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
