@@ -16,7 +16,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
+use crate::pod::{self, Asked, Environment, InitOf, PROGRAM, Reached, Ready};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -123,12 +123,15 @@ fn node_set(
         return;
     }
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let security = Security {
+    let of_init = InitOf {
         pod: &spec["securityContext"],
         container: &container["securityContext"],
+        // The operator gives an init container those of the engine.
+        resources: &Value::Null,
         user: pod::USER,
     };
-    let init = pod::init_container(&options.image(), security);
+    plan.found.extend(of_init.note(&format!("{place}.securityContext"), options));
+    let init = pod::init_container(options, of_init);
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
     let changes = &mut plan.changes;

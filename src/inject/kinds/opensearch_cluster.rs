@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
+use crate::pod::{self, Asked, Environment, InitOf, PROGRAM, Reached, Ready};
 
 /// What the operator starts by itself.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -48,24 +48,27 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     plan.changes.push(put(&general, Step::key("command"), command));
     let volumes = additional_volumes(cluster, options);
     let there = &object["spec"]["general"];
+    let host_network = there["hostNetwork"] == true;
     plan.changes.extend(pod::ours(&general, "additionalVolumes", there, volumes, &mut plan.found));
     let asks_the_manager =
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
-    let port = object["spec"]["general"]["httpPort"].as_u64();
+    let port = there["httpPort"].as_u64();
     let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
-    let security = Security {
-        pod: &object["spec"]["general"]["podSecurityContext"],
-        container: &object["spec"]["general"]["securityContext"],
+    let of_all = InitOf {
+        pod: &there["podSecurityContext"],
+        container: &there["securityContext"],
+        resources: &Value::Null,
         user: pod::USER,
     };
+    plan.found.extend(of_all.note("spec.general.securityContext", options));
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
-        let init = pod::init_container(&options.image(), security);
+        let init = pod::init_container(options, InitOf { resources: &pool["resources"], ..of_all });
         plan.changes.extend(pod::ours(&at, "initContainers", pool, vec![init], &mut plan.found));
         let field = format!("{at}.env");
         let reached = Reached { port, ..pod::reached(pool) };
-        let asked = Asked { container: pool, field: &field, reached, host_network: false };
+        let asked = Asked { container: pool, field: &field, reached, host_network };
         let ready = pod::ready(asked, options, &mut plan.found);
         let variables = pod::environment(&Environment {
             config: None,

@@ -4,21 +4,24 @@ mod added;
 mod command;
 mod config;
 mod container;
+mod copied;
 mod environment;
 mod init;
 mod inspect;
 mod reached;
 mod ready;
+mod script;
 mod warm;
 
 use serde_json::{Value, json};
 
 pub(crate) use added::{added, ours, port_clash};
+use command::Command;
 pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
-pub(crate) use init::{Security, USER, init_container};
+pub(crate) use init::{Engine as InitOf, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
@@ -54,9 +57,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
 
     let command = command::command(&at, container, &pod.options.command).unwrap_or_else(|error| {
         found.push(error);
-        Vec::new()
+        Command::default()
     });
-    found.extend(command::shell(&at, &command));
+    found.extend(command::shell(&at, &command.engine));
     let config = config::find(pod, &at, container, engine, &mut found);
     let field = format!("{at}.readinessProbe");
     let asked = Asked {
@@ -75,17 +78,19 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         open_metrics: pod.options.open_metrics,
     });
 
-    let security = Security {
+    let of_init = InitOf {
         pod: &pod.spec["securityContext"],
         container: &container["securityContext"],
+        resources: &container["resources"],
         user: engine.map_or(USER, |engine| engine.user),
     };
+    found.extend(of_init.note(&format!("{at}.securityContext"), pod.options));
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
     let mut all = vec![put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
-    let init = vec![init_container(&pod.options.image(), security)];
+    let init = vec![init_container(pod.options, of_init)];
     all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
-    all.push(put(&at, Step::key("command"), json!(command)));
+    all.push(put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
     all.extend(added(&env, "name", &container["env"], variables));
     all.extend(ours(&at, "ports", container, ports(), &mut found));
@@ -104,8 +109,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         all.push(remove(&mounts, Step::item("mountPath", path)));
     }
     if pod.options.warm {
-        let command = command.get(3..).unwrap_or_default();
-        match warm::changes(pod, &at, container, command, &mut found) {
+        match warm::changes(pod, &at, container, &command, &mut found) {
             Ok(changes) => all.extend(changes),
             Err(error) => found.push(error),
         }
