@@ -16,7 +16,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, InitOf, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -123,15 +123,15 @@ fn node_set(
         return;
     }
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let of_init = InitOf {
+    let facts = EngineFacts {
         pod: &spec["securityContext"],
         container: &container["securityContext"],
         // The operator gives an init container those of the engine.
         resources: &Value::Null,
         user: pod::USER,
     };
-    plan.found.extend(of_init.note(&format!("{place}.securityContext"), options));
-    let init = pod::init_container(options, of_init);
+    plan.found.extend(facts.note(&format!("{place}.securityContext"), options));
+    let init = pod::init_container(options, facts);
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
     let changes = &mut plan.changes;
@@ -151,6 +151,8 @@ fn node_set(
         field: &field,
         reached: Reached { port: PORT, has_tls: Some(secured.has_tls) },
         host_network: spec["hostNetwork"] == true,
+        login: None,
+        authority: None,
     };
     let ready = secured.ready(asked, options, &mut plan.found);
     let variables = pod::environment(&Environment {

@@ -10,7 +10,7 @@ pub(crate) const USER: u32 = 1000;
 
 /// What is said of the engine's user, rights and resources.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Engine<'a> {
+pub(crate) struct EngineFacts<'a> {
     /// The `securityContext` of the pod.
     pub(crate) pod: &'a Value,
     /// The one of the engine's container.
@@ -21,7 +21,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) user: u32,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> EngineFacts<'a> {
     fn field(self, name: &str) -> &'a Value {
         let own = &self.container[name];
         if own.is_null() { &self.pod[name] } else { own }
@@ -48,7 +48,7 @@ impl<'a> Engine<'a> {
 }
 
 /// Puts the manager's program into a volume of the pod.
-pub(crate) fn init_container(options: &Options, engine: Engine<'_>) -> Value {
+pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Value {
     let mut security = json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,

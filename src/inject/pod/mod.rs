@@ -21,7 +21,7 @@ pub(crate) use command::{PROGRAM, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
-pub(crate) use init::{Engine as InitOf, USER, init_container};
+pub(crate) use init::{EngineFacts, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
@@ -67,6 +67,8 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         field: &field,
         reached: reached(container),
         host_network: pod.spec["hostNetwork"] == true,
+        login: reached::known_login(container),
+        authority: None,
     };
     let ready = ready(asked, pod.options, &mut found);
     let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
@@ -78,17 +80,17 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         open_metrics: pod.options.open_metrics,
     });
 
-    let of_init = InitOf {
+    let facts = EngineFacts {
         pod: &pod.spec["securityContext"],
         container: &container["securityContext"],
         resources: &container["resources"],
         user: engine.map_or(USER, |engine| engine.user),
     };
-    found.extend(of_init.note(&format!("{at}.securityContext"), pod.options));
+    found.extend(facts.note(&format!("{at}.securityContext"), pod.options));
     let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
     let mut all = vec![put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
-    let init = vec![init_container(pod.options, of_init)];
+    let init = vec![init_container(pod.options, facts)];
     all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
     all.push(put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
