@@ -115,14 +115,9 @@ fn node_set(
     let container = found.unwrap_or(&missing);
     let place = at.then(Step::key("containers")).then(Step::named(CONTAINER));
     if pod::has_manager(container) {
-        plan.found.push(Found::error(
-            place,
-            "the manager is there already, and not from inject",
-            "Take out what was added by hand, or leave it as it is",
-        ));
+        plan.found.push(pod::by_hand(place));
         return;
     }
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     let facts = EngineFacts {
         pod: &spec["securityContext"],
         container: &container["securityContext"],
@@ -137,14 +132,14 @@ fn node_set(
     let changes = &mut plan.changes;
     changes.extend(init);
     if found.is_none() {
-        changes.push(put(
+        changes.push(Change::put(
             &at.then(Step::key("containers")),
             Step::named(CONTAINER),
             missing.clone(),
         ));
     }
-    changes.push(put(&place, Step::key("command"), command(container, options)));
-    changes.push(put(&place, Step::key("readinessProbe"), pod::readiness()));
+    changes.push(Change::put(&place, Step::key("command"), command(container, options)));
+    changes.push(Change::put(&place, Step::key("readinessProbe"), pod::readiness()));
     let field = format!("{place}.readinessProbe");
     let asked = Asked {
         container,
@@ -170,7 +165,7 @@ fn node_set(
     changes.extend(pod::ours(&place, "volumeMounts", container, mounts, found));
     changes.extend(pod::ours(at, "volumes", spec, pod::volumes(cluster, None, &ready), found));
     if !container["args"].is_null() {
-        changes.push(Change::Remove { at: place, child: Step::key("args") });
+        changes.push(Change::remove(&place, Step::key("args")));
     }
 }
 

@@ -27,11 +27,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let general = Path::keys(&["spec", "general"]);
     let own = object["spec"]["general"]["command"].as_str().unwrap_or_default();
     if own.contains("stayput") {
-        plan.found.push(Found::error(
-            "spec.general.command",
-            "the manager is there already, and not from inject",
-            "Take out what was added by hand, or leave it as it is",
-        ));
+        plan.found.push(pod::by_hand("spec.general.command"));
         return plan;
     }
     let Some(entrypoint) = entrypoint(own, options) else {
@@ -42,10 +38,9 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         return plan;
     };
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
-    plan.changes.push(put(&general, Step::key("command"), command));
+    plan.changes.push(Change::put(&general, Step::key("command"), command));
     let volumes = additional_volumes(cluster, options);
     let there = &object["spec"]["general"];
     let host_network = there["hostNetwork"] == true;
@@ -90,12 +85,13 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         for probe in ["liveness", "startup"] {
             let at = at.join(&Path::keys(&["probes", probe]));
-            plan.changes.push(put(&at, Step::key("failureThreshold"), json!(FAILURES)));
+            plan.changes.push(Change::put(&at, Step::key("failureThreshold"), json!(FAILURES)));
         }
         if asks_the_manager {
             let at = at.join(&Path::keys(&["probes", "readiness"]));
             let fields = readiness().into_iter();
-            plan.changes.extend(fields.map(|(field, value)| put(&at, Step::key(field), value)));
+            plan.changes
+                .extend(fields.map(|(field, value)| Change::put(&at, Step::key(field), value)));
         }
     }
     if !asks_the_manager {
@@ -131,6 +127,7 @@ impl Secured {
         let security = &object["spec"]["security"];
         let http = &security["tls"]["http"];
         let chosen = security["config"]["adminCredentialsSecret"]["name"].as_str();
+        let chosen = chosen.filter(|name| !name.is_empty());
         let is_on = http.is_object() && http["enabled"] != false;
         Self {
             has_tls: is_on.then_some(true),

@@ -1,5 +1,7 @@
 //! The engine's command, with the manager in front of it.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::script;
@@ -97,6 +99,15 @@ pub(crate) fn has_manager(container: &Value) -> bool {
     let command = [words(&container["command"]), words(&container["args"])].concat();
     let mut words = command.iter().flat_map(|word| word.split_whitespace());
     words.any(|word| word.rsplit('/').next() == Some("stayput"))
+}
+
+/// The error for a manager that is there already.
+pub(crate) fn by_hand(field: impl fmt::Display) -> Found {
+    Found::error(
+        field,
+        "the manager is there already, and not from inject",
+        "Take out what was added by hand, or leave it as it is",
+    )
 }
 
 /// Whether the shell of this script is replaced by what it starts.

@@ -174,10 +174,17 @@ fn others(
     found: &mut Vec<Found>,
 ) {
     for path in below(spec, mounts, directory).filter(|path| !replaced.contains(path)) {
+        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or_default();
+        // Keys have no directories.
+        let remedy = if above.trim_end_matches('/') == directory {
+            "Move the file to the Secret or ConfigMap of the engine's yml".to_owned()
+        } else {
+            format!("Mount what has {name} as a whole at {above}, without subPath")
+        };
         found.push(Found::note(
             format!("{at}.volumeMounts[mountPath={path}]"),
             "it stays mounted by subPath: a change of it does not arrive in a living pod",
-            "Move the file to the Secret or ConfigMap of the engine's yml",
+            remedy,
         ));
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) use added::{added, ours, port_clash};
 use command::Command;
-pub(crate) use command::{PROGRAM, has_manager};
+pub(crate) use command::{PROGRAM, by_hand, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
@@ -87,19 +87,18 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         user: engine.map_or(USER, |engine| engine.user),
     };
     found.extend(facts.note(&format!("{at}.securityContext"), pod.options));
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
-    let mut all = vec![put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
+    let mut all =
+        vec![Change::put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
     let init = vec![init_container(pod.options, facts)];
     all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
-    all.push(put(&at, Step::key("command"), json!(command.words)));
+    all.push(Change::put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
     all.extend(added(&env, "name", &container["env"], variables));
     all.extend(ours(&at, "ports", container, ports(), &mut found));
     found.extend(port_clash(&at, container));
     all.extend([
-        put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
-        put(&at, Step::key("readinessProbe"), readiness()),
+        Change::put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
+        Change::put(&at, Step::key("readinessProbe"), readiness()),
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
     let wanted = volume_mounts(config.is_some(), &ready);
@@ -108,7 +107,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     all.extend(ours(pod.at, "volumes", pod.spec, wanted, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
-        all.push(remove(&mounts, Step::item("mountPath", path)));
+        all.push(Change::remove(&mounts, Step::item("mountPath", path)));
     }
     if pod.options.warm {
         match warm::changes(pod, &at, container, &command, &mut found) {
@@ -117,9 +116,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         }
     }
     // Otherwise the arguments of the pod are added to the command.
-    all.push(remove(&at, Step::key("args")));
+    all.push(Change::remove(&at, Step::key("args")));
     // None is needed: the manager answers at once.
-    all.push(remove(&at, Step::key("startupProbe")));
+    all.push(Change::remove(&at, Step::key("startupProbe")));
     (all, found)
 }
 

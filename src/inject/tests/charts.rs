@@ -163,3 +163,26 @@ fn a_manager_in_a_script_is_found_too() {
     let found = inject(&edited(&[(ENTRYPOINT, by_hand)]), &Options::default()).unwrap_err();
     assert!(found[0].message.contains("the manager is there already"), "{found:#?}");
 }
+
+#[test]
+fn a_file_that_stays_mounted_by_sub_path_is_named_with_what_helps() {
+    let mounts = "        volumeMounts:\n        - name: config-emptydir";
+    let mounted = |path: &str| {
+        let path = format!("/usr/share/opensearch/config/{path}");
+        let more = format!(
+            "        volumeMounts:\n        - {{name: other, mountPath: {path}, subPath: x}}\n        - name: config-emptydir"
+        );
+        let volume = "      - {name: other, secret: {secretName: s}}\n      - emptyDir: {}";
+        let text = edited(&[(mounts, &more), ("      - emptyDir: {}", volume)]);
+        let notes = done(&text).notes.into_iter();
+        let mut notes = notes.filter(|note| note.message.contains("it stays mounted by subPath"));
+        notes.next().unwrap().remedy
+    };
+    assert!(mounted("x").contains("Move the file"), "{}", mounted("x"));
+    // A key of a Secret has no directories.
+    let nested = mounted("opensearch-security/x");
+    assert!(
+        nested.contains("as a whole at /usr/share/opensearch/config/opensearch-security"),
+        "{nested}"
+    );
+}

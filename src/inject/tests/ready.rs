@@ -258,6 +258,10 @@ fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
             ],
         ),
         (
+            "config: {adminCredentialsSecret: {name: ''}}",
+            ["whether the engine has TLS", "--ready-auth secret/logs-admin-password"],
+        ),
+        (
             "tls: {http: {generate: true}}",
             ["the engine has TLS", "secret/logs-admin-password and --ready-ca secret/logs-ca"],
         ),

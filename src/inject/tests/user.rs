@@ -108,8 +108,6 @@ fn a_restricted_pod_stays_one() {
         (non_root.to_owned(), format!("{locked}, {profile}")),
         (profile.to_owned(), format!("{locked}, {non_root}")),
         ("fsGroup: 1000".to_owned(), format!("{locked}, {non_root}, {profile}")),
-        // The pod says something else, which the engine's container does not take.
-        ("runAsNonRoot: false".to_owned(), format!("{locked}, {non_root}, {profile}")),
     ] {
         let text =
             own.replace("      # the engine\n", &format!("      securityContext: {{{pod}}}\n"));
