@@ -67,6 +67,9 @@ pub(crate) enum Passed {
 /// Why there is no plan for an object; nothing if that is no surprise.
 pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
     let kind = object["kind"].as_str()?;
+    if is_hook(object) {
+        return None;
+    }
     let (field, spec) = match kind {
         "Pod" => ("spec.containers", &object["spec"]),
         _ => ("spec.template.spec.containers", &object["spec"]["template"]["spec"]),
@@ -96,4 +99,10 @@ pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
         }
         _ => None,
     }
+}
+
+/// Whether Helm or Argo CD runs it once beside the others: a test of a chart often has the engine's image, for curl.
+fn is_hook(object: &Value) -> bool {
+    let annotations = &object["metadata"]["annotations"];
+    ["helm.sh/hook", "argocd.argoproj.io/hook"].iter().any(|hook| annotations[hook].is_string())
 }

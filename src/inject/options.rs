@@ -27,6 +27,8 @@ pub struct Options {
     pub warm: bool,
     /// Whether the manager serves its metrics without credentials.
     pub open_metrics: bool,
+    /// Whether the cluster gives each pod its user, as OpenShift does.
+    pub assigned_user: bool,
 }
 
 impl Options {

@@ -174,6 +174,15 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
             assert_eq!(read.unwrap().warnings, Vec::<String>::new());
         }
     }
+    // Behind a script that installs plugins.
+    let pod = &injected("opensearch-chart-3.yaml.injected")[1]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let script = container["command"][2].as_str().unwrap();
+    let line = script.lines().last().unwrap().strip_prefix("exec /stayput/stayput ").unwrap();
+    let command = RunArgs::augment_args(Command::new("run"));
+    let matches = command.try_get_matches_from(line.split_whitespace()).unwrap();
+    let read = settings::read(&matches, &Environment::new(variables(container)), false);
+    assert_eq!(read.unwrap().warnings, Vec::<String>::new());
 }
 
 /// The files that the manager opens to ask a secured engine are where the Secrets are mounted.

@@ -13,4 +13,5 @@ mod killed;
 mod operators;
 mod orphans;
 mod plain_set;
+mod restricted;
 mod template;

@@ -27,6 +27,16 @@ pub(crate) enum Change {
     Remove { at: Path, child: Step },
 }
 
+impl Change {
+    pub(crate) fn put(at: &Path, child: Step, value: Value) -> Self {
+        Self::Put { at: at.clone(), child, value }
+    }
+
+    pub(crate) fn remove(at: &Path, child: Step) -> Self {
+        Self::Remove { at: at.clone(), child }
+    }
+}
+
 /// The node at a path below an object.
 pub(crate) fn find<'a>(root: &'a Node, object: &Path, at: &Path) -> Option<&'a Node> {
     let mut steps = object.0.iter().chain(&at.0);

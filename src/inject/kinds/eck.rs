@@ -16,7 +16,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -115,39 +115,39 @@ fn node_set(
     let container = found.unwrap_or(&missing);
     let place = at.then(Step::key("containers")).then(Step::named(CONTAINER));
     if pod::has_manager(container) {
-        plan.found.push(Found::error(
-            place,
-            "the manager is there already, and not from inject",
-            "Take out what was added by hand, or leave it as it is",
-        ));
+        plan.found.push(pod::by_hand(place));
         return;
     }
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let security = Security {
+    let facts = EngineFacts {
         pod: &spec["securityContext"],
         container: &container["securityContext"],
+        // The operator gives an init container those of the engine.
+        resources: &Value::Null,
         user: pod::USER,
     };
-    let init = pod::init_container(&options.image(), security);
+    plan.found.extend(facts.note(&format!("{place}.securityContext"), options));
+    let init = pod::init_container(options, facts);
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
     let changes = &mut plan.changes;
     changes.extend(init);
     if found.is_none() {
-        changes.push(put(
+        changes.push(Change::put(
             &at.then(Step::key("containers")),
             Step::named(CONTAINER),
             missing.clone(),
         ));
     }
-    changes.push(put(&place, Step::key("command"), command(container, options)));
-    changes.push(put(&place, Step::key("readinessProbe"), pod::readiness()));
+    changes.push(Change::put(&place, Step::key("command"), command(container, options)));
+    changes.push(Change::put(&place, Step::key("readinessProbe"), pod::readiness()));
     let field = format!("{place}.readinessProbe");
     let asked = Asked {
         container,
         field: &field,
         reached: Reached { port: PORT, has_tls: Some(secured.has_tls) },
         host_network: spec["hostNetwork"] == true,
+        login: None,
+        authority: None,
     };
     let ready = secured.ready(asked, options, &mut plan.found);
     let variables = pod::environment(&Environment {
@@ -165,7 +165,7 @@ fn node_set(
     changes.extend(pod::ours(&place, "volumeMounts", container, mounts, found));
     changes.extend(pod::ours(at, "volumes", spec, pod::volumes(cluster, None, &ready), found));
     if !container["args"].is_null() {
-        changes.push(Change::Remove { at: place, child: Step::key("args") });
+        changes.push(Change::remove(&place, Step::key("args")));
     }
 }
 

@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, Environment, PROGRAM, Reached, Ready, Security};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
 
 /// What the operator starts by itself.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -27,11 +27,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let general = Path::keys(&["spec", "general"]);
     let own = object["spec"]["general"]["command"].as_str().unwrap_or_default();
     if own.contains("stayput") {
-        plan.found.push(Found::error(
-            "spec.general.command",
-            "the manager is there already, and not from inject",
-            "Take out what was added by hand, or leave it as it is",
-        ));
+        plan.found.push(pod::by_hand("spec.general.command"));
         return plan;
     }
     let Some(entrypoint) = entrypoint(own, options) else {
@@ -42,30 +38,37 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         return plan;
     };
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
-    plan.changes.push(put(&general, Step::key("command"), command));
+    plan.changes.push(Change::put(&general, Step::key("command"), command));
     let volumes = additional_volumes(cluster, options);
     let there = &object["spec"]["general"];
+    let host_network = there["hostNetwork"] == true;
+    let secured = Secured::of(object);
     plan.changes.extend(pod::ours(&general, "additionalVolumes", there, volumes, &mut plan.found));
     let asks_the_manager =
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
-    let port = object["spec"]["general"]["httpPort"].as_u64();
+    let port = there["httpPort"].as_u64();
     let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
-    let security = Security {
-        pod: &object["spec"]["general"]["podSecurityContext"],
-        container: &object["spec"]["general"]["securityContext"],
+    let facts = EngineFacts {
+        pod: &there["podSecurityContext"],
+        container: &there["securityContext"],
+        resources: &Value::Null,
         user: pod::USER,
     };
+    plan.found.extend(facts.note("spec.general.securityContext", options));
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
-        let init = pod::init_container(&options.image(), security);
+        let init =
+            pod::init_container(options, EngineFacts { resources: &pool["resources"], ..facts });
         plan.changes.extend(pod::ours(&at, "initContainers", pool, vec![init], &mut plan.found));
         let field = format!("{at}.env");
-        let reached = Reached { port, ..pod::reached(pool) };
-        let asked = Asked { container: pool, field: &field, reached, host_network: false };
+        let known = pod::reached(pool);
+        let reached = Reached { port, has_tls: known.has_tls.or(secured.has_tls) };
+        let (login, authority) = (Some(secured.login.as_str()), secured.authority.as_deref());
+        let asked =
+            Asked { container: pool, field: &field, reached, host_network, login, authority };
         let ready = pod::ready(asked, options, &mut plan.found);
         let variables = pod::environment(&Environment {
             config: None,
@@ -82,12 +85,13 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         for probe in ["liveness", "startup"] {
             let at = at.join(&Path::keys(&["probes", probe]));
-            plan.changes.push(put(&at, Step::key("failureThreshold"), json!(FAILURES)));
+            plan.changes.push(Change::put(&at, Step::key("failureThreshold"), json!(FAILURES)));
         }
         if asks_the_manager {
             let at = at.join(&Path::keys(&["probes", "readiness"]));
             let fields = readiness().into_iter();
-            plan.changes.extend(fields.map(|(field, value)| put(&at, Step::key(field), value)));
+            plan.changes
+                .extend(fields.map(|(field, value)| Change::put(&at, Step::key(field), value)));
         }
     }
     if !asks_the_manager {
@@ -104,6 +108,33 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         "Restarts in place work; for a change of the config let the operator replace the pods",
     ));
     plan
+}
+
+/// What the operator makes for an object, as `docs/operators.md` has it.
+#[derive(Debug)]
+struct Secured {
+    /// None if the object does not say so: it depends on the operator's version.
+    has_tls: Option<bool>,
+    /// The Secret of the user admin.
+    login: String,
+    /// The one of its CA; none if the certificate is not the operator's.
+    authority: Option<String>,
+}
+
+impl Secured {
+    fn of(object: &Value) -> Self {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let security = &object["spec"]["security"];
+        let http = &security["tls"]["http"];
+        let chosen = security["config"]["adminCredentialsSecret"]["name"].as_str();
+        let chosen = chosen.filter(|name| !name.is_empty());
+        let is_on = http.is_object() && http["enabled"] != false;
+        Self {
+            has_tls: is_on.then_some(true),
+            login: chosen.map_or_else(|| format!("{name}-admin-password"), str::to_owned),
+            authority: (is_on && http["generate"] == true).then(|| format!("{name}-ca")),
+        }
+    }
 }
 
 /// Asks the manager whether the engine is ready. Each time the kubelet starts a program in the container,

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::Plan;
 use crate::edit::Path;
-use crate::finding::Found;
 use crate::options::Options;
 use crate::pod::{self, Pod};
 
@@ -13,11 +12,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Option<P
     let spec = &object["spec"]["template"]["spec"];
     let container = pod::find_container(spec, options.container.as_deref())?;
     if pod::has_manager(container) {
-        let found = Found::error(
-            format!("{at}.containers"),
-            "the manager is there already, and not from inject",
-            "Take out what was added by hand, or leave it as it is",
-        );
+        let found = pod::by_hand(format!("{at}.containers"));
         return Some(Plan { found: vec![found], ..Plan::default() });
     }
     let (changes, found) = pod::changes(Pod { at: &at, spec, cluster, options }, container);

@@ -1,7 +1,10 @@
 //! The engine's command, with the manager in front of it.
 
+use std::fmt;
+
 use serde_json::Value;
 
+use super::script;
 use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
@@ -9,38 +12,72 @@ use crate::finding::Found;
 /// Where the manager is in the engine's container.
 pub(crate) const PROGRAM: &str = "/stayput/stayput";
 
+/// The new command of the engine's container.
+#[derive(Debug, Default)]
+pub(super) struct Command {
+    pub(super) words: Vec<String>,
+    /// What of it the manager starts.
+    pub(super) engine: Vec<String>,
+}
+
+impl Command {
+    fn of(engine: Vec<String>) -> Self {
+        let manager = [PROGRAM, "run", "--"].map(str::to_owned);
+        Self { words: manager.into_iter().chain(engine.iter().cloned()).collect(), engine }
+    }
+
+    /// Whether a shell reads a script: before the manager, or as what the manager starts.
+    pub(super) fn has_script(&self) -> bool {
+        is_shell(&self.words) || is_shell(&self.engine)
+    }
+}
+
 /// The new command. As Kubernetes does it, the container's `command` replaces the entrypoint of the
 /// image, and its `args` the arguments of the image.
-pub(super) fn command(
-    at: &Path,
-    container: &Value,
-    chosen: &[String],
-) -> Result<Vec<String>, Found> {
+pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result<Command, Found> {
     let own = words(&container["command"]);
     let arguments = container.get("args").filter(|args| !args.is_null()).map(words);
     let image = container["image"].as_str().unwrap_or_default();
-    let entrypoint: Vec<String> = if !chosen.is_empty() {
-        chosen.to_vec()
-    } else if !own.is_empty() {
-        own.into_iter().chain(arguments.unwrap_or_default()).collect()
-    } else if let Some(engine) = Engine::of_image(image) {
-        let arguments = arguments.unwrap_or_else(|| vec![engine.arguments.to_owned()]);
-        [engine.entrypoint.to_owned()].into_iter().chain(arguments).collect()
-    } else {
+    if !chosen.is_empty() {
+        return Ok(Command::of(chosen.to_vec()));
+    }
+    if !own.is_empty() {
+        let own = own.into_iter().chain(arguments.unwrap_or_default()).collect();
+        return behind_plugins(at, own);
+    }
+    let Some(engine) = Engine::of_image(image) else {
         return Err(Found::error(
             format!("{at}.image"),
             format!("the entrypoint of the image {image} is not known"),
             "Give it word by word, with its arguments: --command WORD --command WORD",
         ));
     };
-    let manager = [PROGRAM, "run", "--"].map(str::to_owned);
-    Ok(manager.into_iter().chain(entrypoint).collect())
+    let arguments = arguments.unwrap_or_else(|| vec![engine.arguments.to_owned()]);
+    Ok(Command::of([engine.entrypoint.to_owned()].into_iter().chain(arguments).collect()))
+}
+
+/// The manager in front of the container's own command. If that is a script that installs plugins, the
+/// manager comes behind them: each start runs what is behind the manager once more.
+fn behind_plugins(at: &Path, own: Vec<String>) -> Result<Command, Found> {
+    if !is_shell(&own) || !script::installs_plugins(&own[2]) {
+        return Ok(Command::of(own));
+    }
+    let Some((script, engine)) = script::split(&own[2]) else {
+        return Err(Found::error(
+            format!("{at}.command"),
+            "its script installs plugins. A restart in place would run it once more, and a plugin that is \
+             there is refused",
+            "Let the script end with the one command that starts the engine, or take the plugins into the image",
+        ));
+    };
+    let mut words = own;
+    words[2] = script;
+    Ok(Command { words, engine })
 }
 
 /// A note about a shell that stays in front of the engine.
-pub(super) fn shell(at: &Path, command: &[String]) -> Option<Found> {
-    let engine = command.get(3..)?;
-    (is_shell(engine) && !passes_signals_on(engine.get(2)?)).then(|| {
+pub(super) fn shell(at: &Path, engine: &[String]) -> Option<Found> {
+    (is_shell(engine) && !passes_signals_on(&engine[2])).then(|| {
         Found::note(
             format!("{at}.command"),
             "the shell stays the engine's first process and passes no signal on, so each stop takes \
@@ -52,14 +89,25 @@ pub(super) fn shell(at: &Path, command: &[String]) -> Option<Found> {
 
 /// Whether a command is the script of a shell.
 pub(super) fn is_shell(command: &[String]) -> bool {
-    let [shell, option, ..] = command else { return false };
-    matches!(shell.rsplit('/').next(), Some("sh" | "bash")) && option == "-c"
+    let [shell, option, _, ..] = command else { return false };
+    let is_script = option.starts_with('-') && option.ends_with('c');
+    is_script && matches!(shell.rsplit('/').next(), Some("sh" | "bash"))
 }
 
-/// Whether the manager is in the container already.
+/// Whether the manager is in the container already, also in a script.
 pub(crate) fn has_manager(container: &Value) -> bool {
     let command = [words(&container["command"]), words(&container["args"])].concat();
-    command.iter().any(|word| word.rsplit('/').next() == Some("stayput"))
+    let mut words = command.iter().flat_map(|word| word.split_whitespace());
+    words.any(|word| word.rsplit('/').next() == Some("stayput"))
+}
+
+/// The error for a manager that is there already.
+pub(crate) fn by_hand(field: impl fmt::Display) -> Found {
+    Found::error(
+        field,
+        "the manager is there already, and not from inject",
+        "Take out what was added by hand, or leave it as it is",
+    )
 }
 
 /// Whether the shell of this script is replaced by what it starts.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Pod;
+use super::copied::{self, Copied};
 use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
@@ -52,6 +53,9 @@ pub(super) fn find(
     let image = container["image"].as_str().unwrap_or_default();
     let is_known = given.is_some() || main.is_some() || Engine::of_image(image).is_some();
     let from_mounts = main.and_then(|main| volume(pod.spec, &main.volume));
+    let copied = main.and_then(|main| copied::source(pod.spec, &main.volume));
+    let is_writable = container["securityContext"]["readOnlyRootFilesystem"] != true
+        || is_writable(pod.spec, &mounts, &directory);
     let source = match (chosen, from_mounts) {
         (Some(_), _) if !is_known => {
             found.push(Found::error(
@@ -63,26 +67,18 @@ pub(super) fn find(
         }
         (Some(chosen), _) => chosen.source.volume(),
         (None, Some((source, _))) => source,
-        (None, None) => {
-            let yml = yml.unwrap_or_default();
-            let what = match main {
-                Some(_) => format!("what is mounted at {yml} is no Secret or ConfigMap"),
-                None => format!("no Secret or ConfigMap is mounted at {yml}"),
-            };
-            let directory = if is_known { "" } else { "=/DIRECTORY" };
-            found.push(Found::note(
-                field,
-                format!("{what}, so the config is not watched"),
-                format!(
-                    "If there is one, name it: --config secret/NAME{directory} or --config configmap/NAME{directory}"
-                ),
-            ));
-            return None;
-        }
+        (None, None) => match copied {
+            Some(copied) if copied.as_it_is && is_writable => copied.source,
+            copied => {
+                let yml = yml.unwrap_or_default();
+                let directory = if is_known { "" } else { "=/DIRECTORY" };
+                let (message, remedy) = not_watched(&yml, main.is_some(), copied, directory);
+                found.push(Found::note(field, message, remedy));
+                return None;
+            }
+        },
     };
-    if container["securityContext"]["readOnlyRootFilesystem"] == true
-        && !is_writable(pod.spec, &mounts, &directory)
-    {
+    if !is_writable {
         found.push(Found::error(
             format!("{at}.securityContext.readOnlyRootFilesystem"),
             format!("the config is to be copied to {directory}, which cannot be written to"),
@@ -95,6 +91,39 @@ pub(super) fn find(
     let replaced = replaced(&mounts, main, &directory, at, found);
     others(pod.spec, &mounts, &replaced, &directory, at, found);
     Some(Config { volume: source, stage: directory, replaced })
+}
+
+/// Why the config is not watched, and what to do about it.
+fn not_watched(
+    yml: &str,
+    is_mounted: bool,
+    copied: Option<Copied>,
+    directory: &str,
+) -> (String, String) {
+    let either = format!("--config secret/NAME{directory} or --config configmap/NAME{directory}");
+    match copied {
+        Some(Copied { shown, by, as_it_is: true, .. }) => (
+            format!(
+                "{yml} is copied there by the init container {by} from {shown}, and the manager cannot write to \
+                 that directory, so the config is not watched"
+            ),
+            "Leave out readOnlyRootFilesystem, or mount an emptyDir at that directory".to_owned(),
+        ),
+        Some(Copied { shown, by, .. }) => (
+            format!("{yml} is written by the init container {by}, so the config is not watched"),
+            format!("If it only copies it from {shown}, name that: {either}"),
+        ),
+        None if is_mounted => (
+            format!(
+                "what is mounted at {yml} is no Secret or ConfigMap, so the config is not watched"
+            ),
+            format!("If there is one, name it: {either}"),
+        ),
+        None => (
+            format!("no Secret or ConfigMap is mounted at {yml}, so the config is not watched"),
+            format!("If there is one, name it: {either}"),
+        ),
+    }
 }
 
 /// Whether the directory is on a volume that can be written to.
@@ -145,10 +174,17 @@ fn others(
     found: &mut Vec<Found>,
 ) {
     for path in below(spec, mounts, directory).filter(|path| !replaced.contains(path)) {
+        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or_default();
+        // Keys have no directories.
+        let remedy = if above.trim_end_matches('/') == directory {
+            "Move the file to the Secret or ConfigMap of the engine's yml".to_owned()
+        } else {
+            format!("Mount what has {name} as a whole at {above}, without subPath")
+        };
         found.push(Found::note(
             format!("{at}.volumeMounts[mountPath={path}]"),
             "it stays mounted by subPath: a change of it does not arrive in a living pod",
-            "Move the file to the Secret or ConfigMap of the engine's yml",
+            remedy,
         ));
     }
 }
@@ -170,12 +206,12 @@ fn below<'a>(
         .map(|mount| mount.written.clone())
 }
 
-fn mounts(container: &Value) -> Vec<Mount> {
+pub(super) fn mounts(container: &Value) -> Vec<Mount> {
     container["volumeMounts"].as_array().into_iter().flatten().map(Mount::of).collect()
 }
 
 /// A volume that is a Secret or a ConfigMap, or several of them in one: its source, and in words.
-fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
+pub(super) fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
     let all = spec["volumes"].as_array()?;
     let mut volume = all.iter().find(|volume| volume["name"].as_str() == Some(name))?.clone();
     let words =
@@ -197,19 +233,19 @@ fn is_projected_config(volume: &Value) -> bool {
     })
 }
 
-struct Mount {
-    volume: String,
+pub(super) struct Mount {
+    pub(super) volume: String,
     /// Without a slash at its end or two in a row.
-    path: String,
+    pub(super) path: String,
     /// As it is in the manifest.
     written: String,
     /// Its `subPath`.
-    file: Option<String>,
+    pub(super) file: Option<String>,
     is_read_only: bool,
 }
 
 impl Mount {
-    fn of(mount: &Value) -> Self {
+    pub(super) fn of(mount: &Value) -> Self {
         let text = |field: &str| mount[field].as_str().map(str::to_owned);
         let written = text("mountPath").unwrap_or_default();
         let parts = written.split('/').filter(|part| !part.is_empty());

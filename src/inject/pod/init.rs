@@ -2,21 +2,26 @@
 
 use serde_json::{Value, json};
 
+use crate::finding::Found;
+use crate::options::Options;
+
 /// The user of the official images.
 pub(crate) const USER: u32 = 1000;
 
-/// What is said of the engine's user and rights.
+/// What is said of the engine's user, rights and resources.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Security<'a> {
+pub(crate) struct EngineFacts<'a> {
     /// The `securityContext` of the pod.
     pub(crate) pod: &'a Value,
     /// The one of the engine's container.
     pub(crate) container: &'a Value,
+    /// The `resources` of the engine's container.
+    pub(crate) resources: &'a Value,
     /// The user of the engine's image.
     pub(crate) user: u32,
 }
 
-impl<'a> Security<'a> {
+impl<'a> EngineFacts<'a> {
     fn field(self, name: &str) -> &'a Value {
         let own = &self.container[name];
         if own.is_null() { &self.pod[name] } else { own }
@@ -26,29 +31,52 @@ impl<'a> Security<'a> {
     fn needs_user(self) -> bool {
         self.field("runAsNonRoot") == true && self.field("runAsUser").is_null()
     }
+
+    /// What the cluster has to know where it gives each pod its user by itself.
+    pub(crate) fn note(self, field: &str, options: &Options) -> Option<Found> {
+        (self.needs_user() && !options.assigned_user).then(|| {
+            Found::note(
+                field,
+                format!(
+                    "no user is given, so the init container gets that of the image, {}; OpenShift refuses it",
+                    self.user
+                ),
+                "Where the cluster gives each pod its user: --assigned-user",
+            )
+        })
+    }
 }
 
 /// Puts the manager's program into a volume of the pod.
-pub(crate) fn init_container(image: &str, engine: Security<'_>) -> Value {
+pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Value {
     let mut security = json!({
         "allowPrivilegeEscalation": false,
         "readOnlyRootFilesystem": true,
         "capabilities": { "drop": ["ALL"] },
     });
-    // What PodSecurity asks of every container, if it is not said for the whole pod.
-    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile"] {
+    // What PodSecurity asks of every container, if it is not said for the whole pod; and the label by which
+    // the engine may read the program.
+    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile", "seLinuxOptions"] {
         if !engine.container[field].is_null() {
             security[field] = engine.container[field].clone();
         }
     }
-    if engine.needs_user() {
+    if engine.needs_user() && !options.assigned_user {
         security["runAsUser"] = json!(engine.user);
     }
-    json!({
+    let mut init = json!({
         "name": "stayput",
-        "image": image,
+        "image": options.image(),
         "args": ["install", "/shared"],
         "securityContext": security,
         "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
-    })
+    });
+    // A quota refuses a pod with a container that has none, and without limits the pod would no longer be
+    // `Guaranteed`. It runs before the engine, so the pod needs no more.
+    for field in ["limits", "requests"] {
+        if !engine.resources[field].is_null() {
+            init["resources"][field] = engine.resources[field].clone();
+        }
+    }
+    init
 }

@@ -4,21 +4,24 @@ mod added;
 mod command;
 mod config;
 mod container;
+mod copied;
 mod environment;
 mod init;
 mod inspect;
 mod reached;
 mod ready;
+mod script;
 mod warm;
 
 use serde_json::{Value, json};
 
 pub(crate) use added::{added, ours, port_clash};
-pub(crate) use command::{PROGRAM, has_manager};
+use command::Command;
+pub(crate) use command::{PROGRAM, by_hand, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
-pub(crate) use init::{Security, USER, init_container};
+pub(crate) use init::{EngineFacts, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
 pub(crate) use reached::reached;
@@ -54,9 +57,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
 
     let command = command::command(&at, container, &pod.options.command).unwrap_or_else(|error| {
         found.push(error);
-        Vec::new()
+        Command::default()
     });
-    found.extend(command::shell(&at, &command));
+    found.extend(command::shell(&at, &command.engine));
     let config = config::find(pod, &at, container, engine, &mut found);
     let field = format!("{at}.readinessProbe");
     let asked = Asked {
@@ -64,6 +67,8 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         field: &field,
         reached: reached(container),
         host_network: pod.spec["hostNetwork"] == true,
+        login: reached::known_login(container),
+        authority: None,
     };
     let ready = ready(asked, pod.options, &mut found);
     let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
@@ -75,24 +80,25 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         open_metrics: pod.options.open_metrics,
     });
 
-    let security = Security {
+    let facts = EngineFacts {
         pod: &pod.spec["securityContext"],
         container: &container["securityContext"],
+        resources: &container["resources"],
         user: engine.map_or(USER, |engine| engine.user),
     };
-    let put = |at: &Path, child: Step, value: Value| Change::Put { at: at.clone(), child, value };
-    let remove = |at: &Path, child: Step| Change::Remove { at: at.clone(), child };
-    let mut all = vec![put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
-    let init = vec![init_container(&pod.options.image(), security)];
+    found.extend(facts.note(&format!("{at}.securityContext"), pod.options));
+    let mut all =
+        vec![Change::put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
+    let init = vec![init_container(pod.options, facts)];
     all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
-    all.push(put(&at, Step::key("command"), json!(command)));
+    all.push(Change::put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
     all.extend(added(&env, "name", &container["env"], variables));
     all.extend(ours(&at, "ports", container, ports(), &mut found));
     found.extend(port_clash(&at, container));
     all.extend([
-        put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
-        put(&at, Step::key("readinessProbe"), readiness()),
+        Change::put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
+        Change::put(&at, Step::key("readinessProbe"), readiness()),
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
     let wanted = volume_mounts(config.is_some(), &ready);
@@ -101,19 +107,18 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     all.extend(ours(pod.at, "volumes", pod.spec, wanted, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
-        all.push(remove(&mounts, Step::item("mountPath", path)));
+        all.push(Change::remove(&mounts, Step::item("mountPath", path)));
     }
     if pod.options.warm {
-        let command = command.get(3..).unwrap_or_default();
-        match warm::changes(pod, &at, container, command, &mut found) {
+        match warm::changes(pod, &at, container, &command, &mut found) {
             Ok(changes) => all.extend(changes),
             Err(error) => found.push(error),
         }
     }
     // Otherwise the arguments of the pod are added to the command.
-    all.push(remove(&at, Step::key("args")));
+    all.push(Change::remove(&at, Step::key("args")));
     // None is needed: the manager answers at once.
-    all.push(remove(&at, Step::key("startupProbe")));
+    all.push(Change::remove(&at, Step::key("startupProbe")));
     (all, found)
 }
 

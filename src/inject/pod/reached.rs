@@ -61,6 +61,12 @@ fn probe_of_engine(container: &Value) -> Option<&Value> {
     (probe.is_object() && probe["port"] != "stayput").then_some(probe)
 }
 
+/// The Secret from which Elastic's chart gives the engine the password of its user, with `username` beside it.
+pub(super) fn known_login(container: &Value) -> Option<&str> {
+    let secret = &variable(container, "ELASTIC_PASSWORD")?["valueFrom"]["secretKeyRef"];
+    secret["name"].as_str().filter(|_| secret["key"] == "password")
+}
+
 /// The container's variable with this name.
 pub(super) fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
     container["env"].as_array()?.iter().find(|variable| variable["name"] == name)

@@ -34,6 +34,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) reached: Reached,
     /// Whether it has the network of its machine.
     pub(crate) host_network: bool,
+    /// Secrets that are probably the right ones: only a note names them.
+    pub(crate) login: Option<&'a str>,
+    pub(crate) authority: Option<&'a str>,
 }
 
 /// The engine's health, if it is known how it can be asked; otherwise its open port.
@@ -88,14 +91,15 @@ fn only_the_port(asked: Asked<'_>) -> Found {
         Some(false) => "the engine has no TLS, and it is not known with what to log in",
         None => "whether the engine has TLS is not known",
     };
-    let secrets = "--ready-auth secret/NAME";
+    let secrets = format!("--ready-auth secret/{}", asked.login.unwrap_or("NAME"));
+    let authority = format!("--ready-ca secret/{}", asked.authority.unwrap_or("NAME"));
     let remedy = match has_tls {
-        Some(true) => format!("{secrets} and --ready-ca secret/NAME"),
+        Some(true) => format!("{secrets} and {authority}"),
         Some(false) => {
             format!("{secrets}; if it asks for no user, --ready {}", health(false, port))
         }
         None => format!(
-            "with TLS {secrets} and --ready-ca secret/NAME; without, and without users, --ready {}",
+            "with TLS {secrets} and {authority}; without, and without users, --ready {}",
             health(false, port)
         ),
     };

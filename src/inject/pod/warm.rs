@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::command::is_shell;
+use super::command::Command;
 use super::config::is_on_volume;
 use super::{Pod, ours};
 use crate::edit::{Change, Path};
@@ -19,12 +19,12 @@ const TEMPORARY: &str = "/tmp";
 /// The JVM, and its heap, which has to fit into the container.
 const VARIABLES: [&str; 3] = ["OPENSEARCH_JAVA_OPTS", "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
 
-/// The changes for `--warm`. `command` is that of the engine, without the manager.
+/// The changes for `--warm`.
 pub(super) fn changes(
     pod: Pod<'_>,
     at: &Path,
     container: &Value,
-    command: &[String],
+    command: &Command,
     found: &mut Vec<Found>,
 ) -> Result<Vec<Change>, Found> {
     let image = container["image"].as_str().unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn changes(
             "Leave out --warm",
         ));
     };
-    if is_shell(command) {
+    if command.has_script() {
         return Err(Found::error(
             format!("{at}.command"),
             "what a shell starts does not get the arguments with which the archive is made",
@@ -67,7 +67,7 @@ pub(super) fn changes(
     let is_temporary = |mount: &&Value| mount["mountPath"].as_str() == Some(TEMPORARY);
     let temporary = mounts.as_array().into_iter().flatten().filter(is_temporary).cloned();
     let own = std::iter::once(mount.clone()).chain(temporary).collect();
-    let init = init_container(container, command, &directory, own);
+    let init = init_container(container, &command.engine, &directory, own);
     let mut all = ours(pod.at, "initContainers", pod.spec, vec![init], found);
     all.extend(ours(at, "volumeMounts", container, vec![mount], found));
     let volume = vec![json!({ "name": NAME, "emptyDir": {} })];

@@ -80,7 +80,7 @@ fn a_finding_names_the_place_and_the_remedy() {
             true,
             "volumeMounts[mountPath=/usr/share/opensearch/config/a/b]",
             "it stays mounted by subPath",
-            "Move the file",
+            "Mount what has b as a whole at /usr/share/opensearch/config/a, without subPath",
         ),
         (
             "          args: [opensearch]",

@@ -8,9 +8,10 @@ use crate::{Authority, Login, Options, inject, uninject};
 
 /// The facts are those of the charts of Elastic and of the OpenSearch project, of ECK and of the
 /// OpenSearch operator; the texts are ours.
-const MANIFESTS: [&str; 8] = [
+const MANIFESTS: [&str; 9] = [
     "hand-written.yaml",
     "opensearch-chart.yaml",
+    "opensearch-chart-3.yaml",
     "elasticsearch-chart.yaml",
     "list.json",
     "eck.yaml",

@@ -1,6 +1,7 @@
 //! Manifests in, manifests out.
 #![allow(clippy::disallowed_methods)]
 
+mod charts;
 mod findings;
 mod images;
 mod laws;

@@ -225,3 +225,53 @@ fn a_note_says_what_is_known_of_the_engine() {
         inject(&shared, &options("", "secret/a", "secret/b")).unwrap().notes.len() < notes.len()
     );
 }
+
+/// They are those that docs/inject.md names for each maker.
+#[test]
+fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
+    let note = |text: &str| {
+        let notes = inject(text, &Options::default()).unwrap().notes.into_iter();
+        let mut notes = notes.filter(|note| note.message.contains("it counts as ready when"));
+        notes.next().unwrap().to_string()
+    };
+    let password = "- {name: ELASTIC_PASSWORD, valueFrom: {secretKeyRef: {name: master-credentials, key: password}}}\n";
+    let setting = "- name: xpack.security.http.ssl.enabled";
+    let chart =
+        edited("elasticsearch-chart.yaml", &[(setting, &format!("{password}          {setting}"))]);
+    assert!(
+        note(&chart).contains("--ready-auth secret/master-credentials and"),
+        "{}",
+        note(&chart)
+    );
+    let cluster = |security: &str| {
+        edited(
+            "opensearch-cluster-3.yaml",
+            &[("spec:\n", &format!("spec:\n  security: {{{security}}}\n"))],
+        )
+    };
+    for (security, parts) in [
+        (
+            "",
+            [
+                "whether the engine has TLS is not known",
+                "secret/logs-admin-password and --ready-ca secret/NAME",
+            ],
+        ),
+        (
+            "config: {adminCredentialsSecret: {name: ''}}",
+            ["whether the engine has TLS", "--ready-auth secret/logs-admin-password"],
+        ),
+        (
+            "tls: {http: {generate: true}}",
+            ["the engine has TLS", "secret/logs-admin-password and --ready-ca secret/logs-ca"],
+        ),
+        (
+            "tls: {http: {secret: {name: a}}}, config: {adminCredentialsSecret: {name: own}}",
+            ["the engine has TLS", "--ready-auth secret/own and --ready-ca secret/NAME"],
+        ),
+        ("tls: {http: {enabled: false}}", ["whether the engine has TLS is not known", ""]),
+    ] {
+        let note = note(&cluster(security));
+        assert!(parts.iter().all(|part| note.contains(part)), "{security}: {note}");
+    }
+}

@@ -214,6 +214,9 @@ pub(super) struct InjectArgs {
     /// The manager serves its metrics to everybody who reaches it, so that Prometheus can read them
     #[arg(long)]
     open_metrics: bool,
+    /// The cluster gives each pod its user, as OpenShift does: none is written for the init container
+    #[arg(long)]
+    assigned_user: bool,
 }
 
 impl InjectArgs {
@@ -229,6 +232,7 @@ impl InjectArgs {
             config: self.config.clone(),
             warm: self.warm,
             open_metrics: self.open_metrics,
+            assigned_user: self.assigned_user,
         }
     }
 }

@@ -58,6 +58,7 @@ fn installed_with_one_command() {
     super::crd::limits_are_numbers_or_parts(admin);
     super::crd::status_and_spec_are_apart(admin);
     super::crd::the_list_says_what_is_happening(admin);
+    super::restricted::pods_stay_restricted(admin);
     if let Err(why) = super::operators::take_what_we_write(admin) {
         skip("kubernetes::operators::take_what_we_write", &why);
     }

@@ -1,0 +1,80 @@
+//! A config that an init container copies into a volume of the pod, as in the chart of the OpenSearch
+//! project.
+
+use serde_json::Value;
+
+use super::command::{is_shell, words};
+use super::config::{Mount, mounts, volume};
+
+/// Where the files of a volume come from.
+#[derive(Debug)]
+pub(super) struct Copied {
+    /// The volume with the Secret or ConfigMap, without its name.
+    pub(super) source: Value,
+    /// The Secret or ConfigMap, in words.
+    pub(super) shown: String,
+    /// The init container.
+    pub(super) by: String,
+    /// Whether it copies the files as they are, and nothing else.
+    pub(super) as_it_is: bool,
+}
+
+/// The Secret or ConfigMap from which an init container fills a volume. Nothing if there is more than one.
+pub(super) fn source(spec: &Value, filled: &str) -> Option<Copied> {
+    let all = spec["initContainers"].as_array()?.iter();
+    let mut fillers = all.map(|init| (init, mounts(init)));
+    let mut fillers =
+        fillers.by_ref().filter(|(_, mounts)| mounts.iter().any(|mount| mount.volume == filled));
+    let (init, mounts) = fillers.next().filter(|_| fillers.next().is_none())?;
+    let (targets, others): (Vec<Mount>, Vec<Mount>) =
+        mounts.into_iter().partition(|mount| mount.volume == filled);
+    let sources: Vec<Mount> =
+        others.into_iter().filter(|mount| volume(spec, &mount.volume).is_some()).collect();
+    let name = &sources.first()?.volume;
+    if sources.iter().any(|mount| mount.volume != *name) {
+        return None;
+    }
+    let (source, shown) = volume(spec, name)?;
+    let by = init["name"].as_str().unwrap_or_default().to_owned();
+    let as_it_is = keeps_names(&sources) && only_copies(init, &targets, &sources);
+    Some(Copied { source, shown, by, as_it_is })
+}
+
+fn keeps_names(sources: &[Mount]) -> bool {
+    let mut files = sources.iter().filter_map(|mount| Some((mount, mount.file.as_deref()?)));
+    files.all(|(mount, file)| mount.path.rsplit('/').next() == Some(file))
+}
+
+/// Whether all that the container does is to copy from there to there.
+fn only_copies(init: &Value, targets: &[Mount], sources: &[Mount]) -> bool {
+    let command = [words(&init["command"]), words(&init["args"])].concat();
+    if !is_shell(&command) {
+        return copies(&command.join(" "), targets, sources);
+    }
+    let lines = command[2].lines().map(str::trim);
+    let mut lines = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("set "));
+    lines.all(|line| copies(line, targets, sources))
+}
+
+/// `cp FILE… DIRECTORY`, where the directory is the volume and the files are those of the source.
+fn copies(line: &str, targets: &[Mount], sources: &[Mount]) -> bool {
+    if line.contains([';', '&', '|', '<', '>', '$', '`', '\'', '"', '\\']) {
+        return false;
+    }
+    let mut words = line.split_whitespace();
+    if words.next().and_then(|program| program.rsplit('/').next()) != Some("cp") {
+        return false;
+    }
+    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    let [from @ .., to] = &words[..] else { return false };
+    let is_target = |mount: &Mount| mount.file.is_none() && mount.path == to.trim_end_matches('/');
+    let is_source = |word: &&str| match word.strip_suffix("/*").or(word.strip_suffix("/.")) {
+        // The directory of the mounts.
+        Some(directory) => sources.iter().all(|mount| mount.path.starts_with(directory)),
+        None => sources.iter().any(|mount| {
+            mount.path == **word || (mount.file.is_none() && word.starts_with(&mount.path))
+        }),
+    };
+    !from.is_empty() && targets.iter().any(is_target) && from.iter().all(is_source)
+}
