@@ -1,8 +1,6 @@
 //! All metrics of the manager. Gauges are read from the status at each scrape, and named after its
 //! fields; only what the status does not keep is counted here.
 
-use std::collections::BTreeSet;
-
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -173,7 +171,7 @@ impl Metrics {
 /// Converts OpenMetrics to the text format of Prometheus, which every scraper reads: there the name
 /// of a counter has its `_total` in the comments as well, and there is no end marker.
 fn to_prometheus(open_metrics: &str) -> String {
-    let counters: BTreeSet<&str> = open_metrics
+    let counters: Vec<&str> = open_metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
         .collect();
@@ -181,7 +179,7 @@ fn to_prometheus(open_metrics: &str) -> String {
     for line in open_metrics.lines().filter(|line| *line != "# EOF") {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(name) => {
+            (Some("#"), Some(kind), Some(name), Some(rest)) if counters.contains(&name) => {
                 text.extend(["# ", kind, " ", name, "_total ", rest]);
             }
             _ => text.push_str(line),

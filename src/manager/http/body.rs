@@ -63,8 +63,9 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
         return Err(refuse("the body is not a JSON object such as {\"sequence\": 7}".to_owned()));
     }
     serde_json::from_slice(body).map_err(|error| {
+        let alone = |field| serde_json::from_value::<T>(field).map(drop);
         refuse(
-            field_at_fault::<T>(body)
+            field_at_fault(body, &alone)
                 .unwrap_or_else(|| format!("the body cannot be read: {error}")),
         )
     })
@@ -72,11 +73,15 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
 
 /// serde names unknown and doubled fields, but not a field of the wrong type, so each is tried
 /// alone. `None` if the body is no JSON at all.
-fn field_at_fault<T: DeserializeOwned>(body: &[u8]) -> Option<String> {
+fn field_at_fault(
+    body: &[u8],
+    read: &dyn Fn(Value) -> Result<(), serde_json::Error>,
+) -> Option<String> {
     let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     fields.into_iter().find_map(|(name, value)| {
-        let alone = Map::from_iter([(name.clone(), value)]);
-        let error = serde_json::from_value::<T>(Value::Object(alone)).err()?;
+        let mut alone = Map::new();
+        alone.insert(name.clone(), value);
+        let error = read(Value::Object(alone)).err()?;
         Some(format!("field {name:?}: {error}"))
     })
 }

@@ -51,11 +51,12 @@ impl Executable {
     pub(super) fn new(argv: &[OsString], set_env: &[(OsString, OsString)]) -> io::Result<Self> {
         // What is handed over to this manager is not for another process.
         let own = std::env::vars_os().filter(|(name, _)| name != HAND_OVER_VARIABLE);
-        let own = own.chain(set_env.iter().cloned());
+        let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
+        environment.extend(own.chain(set_env.iter().cloned()));
         let variable = |(name, value): (OsString, OsString)| {
             CString::new([name.into_vec(), value.into_vec()].join(&b'='))
         };
-        let environment = own.collect::<BTreeMap<_, _>>().into_iter().map(variable);
+        let environment = environment.into_iter().map(variable);
         let argv = argv.iter().map(|argument| CString::new(argument.clone().into_vec()));
         Ok(Self {
             argv: argv.collect::<Result<_, _>>()?,

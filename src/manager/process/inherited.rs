@@ -44,9 +44,11 @@ impl Inherited {
                 break;
             }
         }
-        let inherited =
-            processes.iter().filter(|one| one.pid != own_pid() && found.contains(&one.pid));
-        Self { processes: inherited.map(|process| (process.pid, process.started)).collect() }
+        found.remove(&own_pid());
+        let inherited = processes.iter().filter(|process| found.contains(&process.pid));
+        let mut own = Self::default();
+        own.processes.extend(inherited.map(|process| (process.pid, process.started)));
+        own
     }
 
     /// Whether there were none.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::command_line::CommandLine;
 use super::inherited::Inherited;
 use super::procfs::Process;
 
@@ -19,8 +20,24 @@ pub(super) struct Run<'a> {
     pub(super) sole_parent: bool,
     /// The manager's descendants from before the first launch: never part of the run.
     pub(super) inherited: &'a Inherited,
-    /// Start times of members, by pid.
-    pub(super) known: &'a BTreeMap<u32, u64>,
+    /// Members that were seen before, by pid.
+    pub(super) known: &'a BTreeMap<u32, Known>,
+}
+
+/// What is stored about a member.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) started: u64,
+    /// Set when it was seen to be a server JVM, with the kernel's name of its program at that time.
+    /// Its arguments are not read again: reading can hang with a process that waits for a disk, as
+    /// a server JVM may when it is to be stopped.
+    pub(super) server_jvm: Option<(String, CommandLine)>,
+}
+
+impl Known {
+    pub(super) fn since(started: u64) -> Self {
+        Self { started, server_jvm: None }
+    }
 }
 
 impl Run<'_> {
@@ -31,11 +48,12 @@ impl Run<'_> {
         processes: &[Process],
         mut claims: impl FnMut(&Process) -> bool,
     ) -> BTreeSet<u32> {
-        let mut members: BTreeSet<u32> = processes
-            .iter()
-            .filter(|process| self.is_certain(process) || self.is_claimed(process, &mut claims))
-            .map(|process| process.pid)
-            .collect();
+        let mut members = BTreeSet::new();
+        for process in processes {
+            if self.is_certain(process) || self.is_claimed(process, &mut claims) {
+                members.insert(process.pid);
+            }
+        }
         // A child may be listed before its parent, so repeat until nothing more is found.
         loop {
             let before = members.len();
@@ -63,7 +81,7 @@ impl Run<'_> {
 
     fn is_certain(&self, process: &Process) -> bool {
         (process.pid == self.leader && self.leader_reaped_at.is_none())
-            || self.known.get(&process.pid) == Some(&process.started)
+            || self.known.get(&process.pid).is_some_and(|known| known.started == process.started)
     }
 
     fn is_claimed(&self, process: &Process, claims: &mut impl FnMut(&Process) -> bool) -> bool {
@@ -83,13 +101,14 @@ impl Run<'_> {
 
     fn sessions(&self, processes: &[Process], members: &BTreeSet<u32>) -> BTreeSet<u32> {
         let own = processes.iter().find(|process| process.pid == self.own).map(|own| own.session);
-        processes
+        let alive = processes
             .iter()
             .filter(|process| process.alive && members.contains(&process.pid))
-            .map(|process| process.session)
-            // 0 stands for every session outside of the manager's namespace.
-            .filter(|&session| session != 0 && Some(session) != own)
-            .collect()
+            .map(|process| process.session);
+        let mut sessions = BTreeSet::new();
+        // 0 stands for every session outside of the manager's namespace.
+        sessions.extend(alive.filter(|&session| session != 0 && Some(session) != own));
+        sessions
     }
 }
 
@@ -112,7 +131,7 @@ mod tests {
         reaped: Option<u64>,
         cookies: &[u32],
     ) -> Vec<u32> {
-        let known = known.iter().copied().collect();
+        let known = known.iter().map(|&(pid, started)| (pid, Known::since(started))).collect();
         let run = Run {
             own: OWN,
             leader: LEADER,

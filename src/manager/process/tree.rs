@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::command_line::CommandLine;
 use super::identity::own_pid;
 use super::inherited::Inherited;
-use super::membership::Run;
+use super::membership::{Known, Run};
 use super::oom_score;
 use super::procfs::{self, Carries, ProcUnusable, Process};
 use super::scan::{Member, Scan, read_command, read_within};
@@ -36,16 +35,6 @@ pub struct Tree {
     known: BTreeMap<u32, Known>,
     /// Uids that members were seen with.
     uids: BTreeSet<u32>,
-}
-
-/// What is stored about a member.
-#[derive(Debug)]
-struct Known {
-    started: u64,
-    /// Set when it was seen to be a server JVM, with the kernel's name of its program at that time.
-    /// Its arguments are not read again: reading can hang with a process that waits for a disk, as
-    /// a server JVM may when it is to be stopped.
-    server_jvm: Option<(String, CommandLine)>,
 }
 
 /// What a tree knows that cannot be found out again once parents have ended.
@@ -106,16 +95,18 @@ impl Tree {
 
     /// What it has seen.
     pub fn seen(&self) -> Seen {
-        let known = self.known.iter().map(|(&pid, known)| (pid, known.started)).collect();
-        Seen { known, uids: self.uids.clone() }
+        let mut seen = Seen { known: BTreeMap::new(), uids: self.uids.clone() };
+        seen.known.extend(self.known.iter().map(|(&pid, known)| (pid, known.started)));
+        seen
     }
 
     /// The tree of a run that another program has launched, which has seen this.
     #[must_use]
-    pub fn having_seen(self, seen: Seen) -> Self {
+    pub fn having_seen(mut self, seen: Seen) -> Self {
+        self.uids.extend(seen.uids);
         let known = seen.known.into_iter();
-        let known = known.map(|(pid, started)| (pid, Known { started, server_jvm: None }));
-        Self { known: known.collect(), uids: seen.uids, ..self }
+        self.known.extend(known.map(|(pid, started)| (pid, Known::since(started))));
+        self
     }
 
     pub(super) fn reader(&self) -> Option<&Worker> {
@@ -174,14 +165,13 @@ impl Tree {
     /// environment of orphans about which nothing else is known.
     pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
         let (processes, unreadable) = procfs::processes()?;
-        let known = self.known.iter().map(|(&pid, known)| (pid, known.started)).collect();
         let run = Run {
             own: own_pid(),
             leader: self.leader,
             leader_reaped_at: self.leader_reaped_at,
             sole_parent: self.sole_parent,
             inherited: &self.inherited,
-            known: &known,
+            known: &self.known,
         };
         let members = run.members(&processes, |orphan| self.claims_to_belong(orphan));
         self.remember(&processes, &members);
@@ -217,7 +207,7 @@ impl Tree {
         for process in processes.iter().filter(|process| members.contains(&process.pid)) {
             let started = process.started;
             let same = before.remove(&process.pid).filter(|known| known.started == started);
-            let known = same.unwrap_or(Known { started, server_jvm: None });
+            let known = same.unwrap_or(Known::since(started));
             self.known.insert(process.pid, known);
         }
     }

@@ -1,9 +1,8 @@
 //! The options of `run` as they were written, on the command line or in the environment.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::Environment;
@@ -11,6 +10,7 @@ use super::Environment;
 /// Options of `run`. Values stay as written, so that all bad ones are reported together.
 #[derive(Debug, Default, Args)]
 #[command(mut_args = name_variable, after_help = AFTER_HELP)]
+#[group(skip)]
 pub struct RunArgs {
     /// Serve the API over TLS at ADDR, such as :9199 (all interfaces) or 127.0.0.1:9199
     #[arg(long, value_name = "ADDR", help_heading = "API")]
@@ -144,86 +144,96 @@ that can be repeated take a list there, separated by commas or newlines. STAYPUT
 STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, identify the pod.";
 
 /// What was written, and where.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) args: RunArgs,
     /// Long names of the options that came from the environment.
     pub(super) from_environment: BTreeSet<String>,
+    /// The variables of all options, if any variable of ours is set.
+    pub(super) variables: Vec<String>,
     /// Messages about variables that cannot be used as written.
     pub(super) problems: Vec<String>,
     /// No option at all was given.
     pub(super) bare: bool,
 }
 
-/// Reads the options from the environment, then from the command line, which takes precedence. The
-/// environment is turned into arguments first, so that there is one parser and one table of
-/// options.
+/// Reads the options from the environment, then from the command line, which takes precedence.
 pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
-    let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
-    let given = |id: &str| {
-        cli.try_contains_id(id).unwrap_or(false)
-            && cli.value_source(id) == Some(ValueSource::CommandLine)
-    };
-    let mut lines: Vec<OsString> = Vec::new();
-    let mut from_environment = BTreeSet::new();
-    let mut problems = Vec::new();
-    let mut bare = true;
-    for (id, long, action) in command
-        .get_arguments()
-        .filter_map(|arg| Some((arg.get_id().as_str(), arg.get_long()?, arg.get_action())))
-    {
-        if given(id) {
-            bare = false;
-            continue;
-        }
-        let variable = variable(long);
-        let Some(value) = environment.get(&variable) else { continue };
-        bare = false;
-        let items = match action {
-            ArgAction::Append => super::environment::split(value),
-            _ => vec![value.to_owned()],
-        };
-        if items.iter().all(|item| item.is_empty()) {
-            problems.push(format!("{variable} is set, but empty: give it a value or unset it"));
-            continue;
-        }
-        if items.iter().any(|item| item.is_empty()) {
-            problems.push(format!(
-                "{variable} is {value:?}, where one item of the list is empty: is there a comma \
-                 too many?"
-            ));
-            continue;
-        }
-        from_environment.insert(long.to_owned());
-        lines.extend(items.into_iter().map(|item| {
-            let mut line = OsString::from(format!("--{long}="));
-            line.push(item);
-            line
-        }));
+    let mut written = Written::default();
+    // Making the table of options is a good part of all that a start takes.
+    if !environment.is_empty() {
+        written.read_environment(cli, environment);
     }
-    let mut args = RunArgs::default();
-    for source in [command.try_get_matches_from(lines).as_ref(), Ok(cli)] {
+    written.update(Ok(cli));
+    written.bare = written.from_environment.is_empty() && cli.ids().all(|id| id == "command");
+    written
+}
+
+impl Written {
+    /// The environment is turned into arguments, so that there is one parser and one table of
+    /// options.
+    fn read_environment(&mut self, cli: &ArgMatches, environment: &Environment) {
+        let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
+        let mut lines: Vec<OsString> = Vec::new();
+        for (id, long, action) in command
+            .get_arguments()
+            .filter_map(|arg| Some((arg.get_id().as_str(), arg.get_long()?, arg.get_action())))
+        {
+            let variable = variable(long);
+            let is_given = cli.ids().any(|given| given == id);
+            if let Some(value) = environment.get(&variable).filter(|_| !is_given) {
+                match items(&variable, value, action) {
+                    Ok(items) => {
+                        self.from_environment.insert(long.to_owned());
+                        lines.extend(items.into_iter().map(|item| {
+                            let mut line = OsString::from(format!("--{long}="));
+                            line.push(item);
+                            line
+                        }));
+                    }
+                    Err(problem) => self.problems.push(problem),
+                }
+            }
+            self.variables.push(variable);
+        }
+        if !lines.is_empty() {
+            self.update(command.try_get_matches_from(lines).as_ref());
+        }
+    }
+
+    fn update(&mut self, source: Result<&ArgMatches, &clap::Error>) {
+        let updated = source.map_err(ToString::to_string).and_then(|matches| {
+            self.args.update_from_arg_matches(matches).map_err(|error| error.to_string())
+        });
         // Every option takes any value here, so an error is a bug of this program; it is reported
         // all the same.
-        if let Err(error) = source.map_or_else(
-            |error| Err(error.to_string()),
-            |matches| args.update_from_arg_matches(matches).map_err(|error| error.to_string()),
-        ) {
-            problems.push(error);
+        if let Err(error) = updated {
+            self.problems.push(error);
         }
     }
-    Written { args, from_environment, problems, bare }
+}
+
+/// The values in a variable: several, if the option can be repeated.
+fn items(variable: &str, value: &OsStr, action: &ArgAction) -> Result<Vec<OsString>, String> {
+    let items = match action {
+        ArgAction::Append => super::environment::split(value),
+        _ => vec![value.to_owned()],
+    };
+    if items.iter().all(|item| item.is_empty()) {
+        return Err(format!("{variable} is set, but empty: give it a value or unset it"));
+    }
+    if items.iter().any(|item| item.is_empty()) {
+        return Err(format!(
+            "{variable} is {value:?}, where one item of the list is empty: is there a comma too \
+             many?"
+        ));
+    }
+    Ok(items)
 }
 
 /// The environment variable of an option: `tls-cert` → `STAYPUT_TLS_CERT`.
 pub(super) fn variable(long: &str) -> String {
     format!("STAYPUT_{}", long.to_ascii_uppercase().replace('-', "_"))
-}
-
-/// The variables of all options.
-pub(super) fn variables() -> Vec<String> {
-    let command = RunArgs::augment_args(Command::new("run"));
-    command.get_arguments().filter_map(clap::Arg::get_long).map(variable).collect()
 }
 
 /// Adds the environment variable to an option's help.

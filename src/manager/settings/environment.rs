@@ -23,11 +23,19 @@ pub struct Environment(BTreeMap<String, OsString>);
 impl Environment {
     /// Selects those with our prefix.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        let ours = variables.into_iter().filter_map(|(name, value)| {
-            let name = name.into_string().ok()?;
-            name.starts_with("STAYPUT_").then_some((name, value))
-        });
-        Self(ours.collect())
+        let mut ours = BTreeMap::new();
+        for (name, value) in variables {
+            if let Ok(name) = name.into_string()
+                && name.starts_with("STAYPUT_")
+            {
+                ours.insert(name, value);
+            }
+        }
+        Self(ours)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The environment of this process.

@@ -8,6 +8,7 @@ mod args;
 mod check;
 mod environment;
 mod pod;
+mod rules;
 mod values;
 
 use std::ffi::OsString;

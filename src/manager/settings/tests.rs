@@ -16,6 +16,11 @@ fn environment(variables: &[(&str, &str)]) -> Environment {
     Environment::new(variables.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
+fn variables() -> Vec<String> {
+    let command = RunArgs::augment_args(Command::new("run"));
+    command.get_arguments().filter_map(clap::Arg::get_long).map(args::variable).collect()
+}
+
 fn read_with(line: &str, variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
     let command = RunArgs::augment_args(Command::new("run"));
     let words = std::iter::once("run").chain(line.split_whitespace());
@@ -156,7 +161,7 @@ fn who_set_variables_is_told_variables() {
 
 #[test]
 fn every_option_has_its_variable() {
-    for variable in super::args::variables() {
+    for variable in variables() {
         let problems = read_with("-- x", &[(&variable, "")]).expect_err(&variable);
         assert_eq!(
             problems,
@@ -427,7 +432,7 @@ proptest! {
         position in 0usize..1000,
         value in value().prop_filter("empty is tested by itself", |value| !value.is_empty()),
     ) {
-        let variables = super::args::variables();
+        let variables = variables();
         let variable = &variables[position % variables.len()];
         let command = RunArgs::augment_args(Command::new("run"));
         let matches = command.try_get_matches_from(["run", "--", "x"]).expect("a command line");

@@ -94,10 +94,13 @@ pub struct Supervisor {
     pub(super) journal: Option<JournalWriter>,
     pub(super) readiness: Readiness,
     pub(super) publisher: Publisher,
-    /// The config being prepared, or the one that the next spawn uses.
+    /// The config that is being prepared.
     pub(super) preparing: Option<Preparing>,
+    /// The one that was prepared last: the next spawn uses it, and the run after that is on it.
     pub(super) prepared: Option<Prepared>,
+    /// The same as the status shows it; also of a run that was taken over.
     pub(super) started_on: Option<StartedOn>,
+    /// Where the request that is being decided gets its answer.
     pub(super) reply: Option<Reply>,
     pub(super) opening: Option<Opening>,
     pub(super) asked: Option<Asked>,

@@ -31,8 +31,9 @@ impl Manifest {
         target: &Target,
         paths: impl Iterator<Item = &'a PathBuf>,
     ) -> Result<Self, Error> {
-        let paths: BTreeSet<PathBuf> = paths.cloned().collect();
-        for path in &paths {
+        let mut all = BTreeSet::new();
+        all.extend(paths.cloned());
+        for path in &all {
             if !stays_below(path) {
                 let message = format!("{} is not a path below it", path.display());
                 return Err(target.error(TargetFault::Conflict(message)));
@@ -47,7 +48,7 @@ impl Manifest {
                 return Err(target.error(TargetFault::Conflict(message)));
             }
         }
-        Ok(Self { schema: SCHEMA, paths })
+        Ok(Self { schema: SCHEMA, paths: all })
     }
 
     /// The manifest in the target; an empty one if there is none.
@@ -79,7 +80,9 @@ impl Manifest {
 
     /// The paths of both manifests.
     pub(super) fn and(&self, other: &Self) -> Self {
-        Self { schema: SCHEMA, paths: self.paths.union(&other.paths).cloned().collect() }
+        let mut both = self.clone();
+        both.paths.extend(other.paths.iter().cloned());
+        both
     }
 
     /// The paths that are not in the other manifest.
