@@ -3,10 +3,11 @@
 use super::Settings;
 use super::args::variable;
 use super::check::Reader;
+use crate::http::HttpSettings;
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 
-/// Those that [`HttpSettings::validate`](crate::http::HttpSettings::validate) has rules about.
+/// Those that [`HttpSettings::validate`] has rules about.
 const HTTP_OPTIONS: [&str; 11] = [
     "listen",
     "tls-cert",
@@ -78,15 +79,19 @@ pub(super) fn check(read: &mut Reader, settings: &Settings) {
         &["keep-last-good"],
         " needs --keep-last-good and --stage: the config is kept and started in the same way",
     );
+    check_http(read, http);
+    if read.all_read(&["config", "stage"]) {
+        for problem in config.problems() {
+            read.problem(problem);
+        }
+    }
+}
+
+fn check_http(read: &mut Reader, http: &HttpSettings) {
     if read.all_read(&HTTP_OPTIONS) {
         let by_variables = HTTP_OPTIONS.iter().any(|option| read.is_variable(option));
         for problem in http.validate() {
             read.problem(if by_variables { with_variables(problem) } else { problem.to_owned() });
-        }
-    }
-    if read.all_read(&["config", "stage"]) {
-        for problem in config.problems() {
-            read.problem(problem);
         }
     }
 }
