@@ -2,7 +2,7 @@
 
 use super::scenario::{done, on_exit, start, start_with, stop, under_way};
 use super::world::{OTHER, World};
-use crate::lifecycle::{Effect, Event, ExitStatus, Limits, OnExit, Phase, Policy, Timer};
+use crate::lifecycle::{Effect, Event, ExitStatus, OnExit, Phase, Policy, Timer};
 use stayput_api::{Code, Desired};
 
 #[test]
