@@ -109,10 +109,12 @@ const LATE_REQUEST_WINDOW: u64 = 60_000;
 
 /// Whether a restart ended a short while ago.
 fn ended_recently(snapshot: &Snapshot) -> bool {
-    snapshot.ledger.history.last().is_some_and(|entry| {
-        let ended = entry.started.plus(entry.seconds * 1000);
-        snapshot.now.since(ended) < LATE_REQUEST_WINDOW
-    })
+    last_end(&snapshot.ledger).is_some_and(|ended| snapshot.now.since(ended) < LATE_REQUEST_WINDOW)
+}
+
+/// When the last restart ended.
+fn last_end(ledger: &Ledger) -> Option<Time> {
+    ledger.history.last().map(|entry| entry.started.plus(entry.seconds * 1000))
 }
 
 /// Whether a decision may depend on the engine's view, so that it must be read.
