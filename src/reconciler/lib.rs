@@ -10,4 +10,5 @@ pub mod cluster;
 pub mod controller;
 pub mod engine_client;
 pub mod kubectl;
+mod random_id;
 mod workload;

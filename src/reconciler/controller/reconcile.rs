@@ -30,12 +30,12 @@ use super::execute::Executor;
 use super::failure::{Failure, Outcome, both};
 use super::observe::{Scope, now, refresh};
 use super::pods::Reading;
-use super::random_id::random_id;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
 use super::status_report::{failing, gauges, ledger_of};
 use super::transitions;
 use crate::cluster::SearchCluster;
+use crate::random_id::random_id;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
 /// Observations, and ledger writes on one of them, in one reconcile: far more than are needed.
