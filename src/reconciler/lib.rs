@@ -12,4 +12,5 @@ pub mod controller;
 pub mod engine_client;
 pub mod kubectl;
 mod object_name;
+mod random_id;
 mod workload;

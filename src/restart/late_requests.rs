@@ -1,6 +1,6 @@
 //! The time after a restart in which its requests may still arrive.
 
-use super::Snapshot;
+use super::{Ledger, Snapshot, Time};
 
 /// For how long after a restart's end the engine is still observed, in milliseconds: a request of
 /// ours that was slow may arrive late.
@@ -8,8 +8,10 @@ pub(crate) const LATE_REQUEST_WINDOW: u64 = 60_000;
 
 /// Whether a restart ended a short while ago.
 pub(crate) fn ended_recently(snapshot: &Snapshot) -> bool {
-    snapshot.ledger.history.last().is_some_and(|entry| {
-        let ended = entry.started.plus(entry.seconds * 1000);
-        snapshot.now.since(ended) < LATE_REQUEST_WINDOW
-    })
+    last_end(&snapshot.ledger).is_some_and(|ended| snapshot.now.since(ended) < LATE_REQUEST_WINDOW)
+}
+
+/// When the last restart ended.
+pub(crate) fn last_end(ledger: &Ledger) -> Option<Time> {
+    ledger.history.last().map(|entry| entry.started.plus(entry.seconds * 1000))
 }

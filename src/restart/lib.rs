@@ -43,7 +43,7 @@ mod time;
 
 use blocker::Blocker;
 use context::Context;
-use late_requests::{LATE_REQUEST_WINDOW, ended_recently};
+use late_requests::{LATE_REQUEST_WINDOW, ended_recently, last_end};
 
 pub use changes_to_come::changes_to_come;
 pub use code::Code;

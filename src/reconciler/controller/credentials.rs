@@ -14,8 +14,8 @@ use super::apiserver::Apiserver;
 use super::pods::Facts;
 use super::settings::Account;
 use crate::cluster::{Auth, Engine, Manager};
-use crate::engine_client::Access;
 use engine::EngineAccess;
+pub(super) use engine::Reach;
 pub(super) use error::CredentialsError;
 use managers::ManagerTls;
 use secrets::{REFUSED_INTERVAL, Secrets, UNTRUSTED_INTERVAL};
@@ -49,14 +49,11 @@ impl Credentials {
         }
     }
 
-    /// How to reach the engine, and a text that changes whenever that does.
+    /// How to reach the engine.
     ///
     /// # Errors
     /// Which Secret or field is wrong, and how.
-    pub(super) async fn engine(
-        &mut self,
-        engine: &Engine,
-    ) -> Result<(Access, String), CredentialsError> {
+    pub(super) async fn engine(&mut self, engine: &Engine) -> Result<Reach, CredentialsError> {
         self.engine.get(&mut self.secrets, engine).await
     }
 

@@ -1,8 +1,8 @@
 //! Why a step of a reconcile failed.
 
 use super::apiserver::ApiError;
-use super::random_id::NoRandomNumbers;
 use crate::engine_client::EngineError;
+use crate::random_id::NoRandomNumbers;
 use stayput_certificates::issue::IssueError;
 use stayput_net::manager_client::ClientError;
 

@@ -29,7 +29,6 @@ mod new_phases;
 mod observe;
 mod pod_watch;
 mod pods;
-mod random_id;
 mod reconcile;
 mod requeue;
 mod run;

@@ -145,7 +145,7 @@ impl Observer {
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
         self.managers.ask_in_background(others, &self.metrics);
         let asks_engine = is_active || reads_engine(&snapshot);
-        let access = match asks_engine {
+        let reach = match asks_engine {
             true => Some(self.credentials.engine(&spec.engine).await),
             false => None,
         };
@@ -172,10 +172,10 @@ impl Observer {
             async {
                 // The managers are followed until this is over.
                 let _engine_is_read = engine_is_read;
-                let access = access?;
+                let reach = reach?;
                 let zone = &checked.policy.zone_attribute;
                 let (endpoints, ledger) = (endpoints.clone(), Some(&snapshot.ledger));
-                let engine = self.engine.observe(access, endpoints, zone, ledger, metrics);
+                let engine = self.engine.observe(reach, endpoints, zone, ledger, metrics);
                 Some(start_first::read(engine, start_comes_next, start_is_due).await)
             },
             self.sources.read(api, &cluster.metadata, checked, &pods, &ages),
@@ -247,9 +247,9 @@ impl Observer {
         if !asks_engine && (is_outside || reads_engine(&snapshot)) {
             // Only the managers have shown that a node runs outside of the cluster, or only the
             // sources that the engine's version decides.
-            let access = self.credentials.engine(&spec.engine).await;
+            let reach = self.credentials.engine(&spec.engine).await;
             let zone = &checked.policy.zone_attribute;
-            let engine = self.engine.observe(access, endpoints, zone, None, &self.metrics).await;
+            let engine = self.engine.observe(reach, endpoints, zone, None, &self.metrics).await;
             snapshot.engine = self.known_engine(cluster, engine);
         }
         // After the managers: a drain that they report has begun.

@@ -14,6 +14,7 @@ mod without_apiserver;
 pub(super) use stops::is_same_generation;
 
 use order::{Order, in_order};
+use without_apiserver::Starts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ use super::execute::Executor;
 use super::failure::{Failure, Outcome, both};
 use super::observe::{Scope, now, refresh};
 use super::pods::Reading;
-use super::random_id::random_id;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
 use super::status_report::{failing, gauges, ledger_of};
 use super::transitions;
 use crate::cluster::SearchCluster;
+use crate::random_id::random_id;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
 /// Observations, and ledger writes on one of them, in one reconcile: far more than are needed.
@@ -55,6 +56,15 @@ struct Decision {
     plan: Plan,
     /// The ledger was written after the observation.
     wrote_ledger: bool,
+}
+
+/// A plan that was carried out.
+struct Acted {
+    decision: Decision,
+    outcome: Outcome,
+    cluster: Arc<SearchCluster>,
+    /// When the observation began that it was made from.
+    started: Instant,
 }
 
 /// Reconciles once, and says what to wait for then; none once the SearchCluster is gone.
@@ -88,10 +98,33 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
         });
     }
 
+    // Managers, if the rest takes long: the starts that the ledger holds.
+    let starts = Starts::of(cx, &cluster, &spec);
+    let acted = Box::pin(starts.beside(look_and_act(cx, cluster, &spec))).await;
+    let result = match acted {
+        // Apiserver: report. No outside system: when to reconcile again.
+        Ok(Some(acted)) => report_and_requeue(cx, acted, &spec).await,
+        // From the beginning, with the new spec.
+        Ok(None) => Ok(Next::default()),
+        Err(failure) => Err(failure),
+    };
+    cx.metrics.count_reconcile(result.is_ok());
+    Some(match result {
+        Ok(next) => next,
+        Err(failure) => after_failure(cx, &failure).await,
+    })
+}
+
+/// Everything but the report; none if another spec counts now.
+async fn look_and_act(
+    cx: &mut Context,
+    cluster: Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Result<Option<Acted>, Failure> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let cluster = match (spec.is_newest() || is_deleting) && cx.lease.is_held() {
         // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
-        true => Box::pin(declared::carry_out(cx, cluster, &spec)).await,
+        true => Box::pin(declared::carry_out(cx, cluster, spec)).await,
         false => cluster,
     };
 
@@ -100,22 +133,17 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
         Box::pin(certificates::carry_out(cx, &cluster, &spec.checked.auth)).await;
     }
 
-    let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
-    cx.metrics.count_reconcile(result.is_ok());
-    Some(match result {
-        Ok(next) => next,
-        Err(failure) => after_failure(cx, &failure).await,
-    })
+    Box::pin(observe_plan_act(cx, cluster, spec)).await
 }
 
 async fn observe_plan_act(
     cx: &mut Context,
     mut cluster: Arc<SearchCluster>,
     spec: &EffectiveSpec,
-) -> Result<Next, Failure> {
+) -> Result<Option<Acted>, Failure> {
     if !cx.lease.is_held() {
         // Managers.
-        without_apiserver::send_starts(cx, &cluster, spec).await;
+        Starts::of(cx, &cluster, spec).send().await;
         return Err(Failure::LeaseLost);
     }
     let is_active = cx.observer.is_active(&cluster);
@@ -128,7 +156,7 @@ async fn observe_plan_act(
             Err(error) => {
                 if error.is_no_answer() {
                     // Managers.
-                    without_apiserver::send_starts(cx, &cluster, spec).await;
+                    Starts::of(cx, &cluster, spec).send().await;
                 }
                 return Err(error.into());
             }
@@ -137,8 +165,7 @@ async fn observe_plan_act(
             && live.disabled_by_annotation() == cluster.disabled_by_annotation();
         let live = cx.cluster.remember(live);
         if !is_same_spec {
-            // From the beginning, with the new spec.
-            return Ok(Next::default());
+            return Ok(None);
         }
         cluster = spec.apply(live);
     }
@@ -170,8 +197,7 @@ async fn observe_plan_act(
             }
         };
 
-        // Apiserver: report. No outside system: when to reconcile again.
-        return report_and_requeue(cx, decision, outcome, &cluster, spec, started).await;
+        return Ok(Some(Acted { decision, outcome, cluster, started }));
     }
     Err(Failure::NotSettled(MAX_ROUNDS))
 }
@@ -370,12 +396,10 @@ async fn execute(
 /// Reports what was decided and done, and says when to reconcile again.
 async fn report_and_requeue(
     cx: &mut Context,
-    decision: Decision,
-    outcome: Outcome,
-    cluster: &SearchCluster,
+    acted: Acted,
     spec: &EffectiveSpec,
-    started: Instant,
 ) -> Result<Next, Failure> {
+    let Acted { decision, outcome, cluster, started } = acted;
     let Decision { snapshot, plan, .. } = decision;
     if outcome.is_ok() {
         let starts = std::mem::take(&mut cx.start_times);
@@ -401,8 +425,11 @@ async fn report_and_requeue(
     let ends = &cx.certificates.seen.ends;
     cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));
 
+    // Managers, if the report takes long: also the starts after stops that were sent just now.
+    let starts = Starts::of(cx, &cluster, spec);
     // Apiserver: the report, if it is due.
-    let due = match cx.status.report(cluster, report, &snapshot.ledger).await? {
+    let reported = cx.status.report(&cluster, report, &snapshot.ledger);
+    let due = match starts.beside(reported).await? {
         Reported::Written(written) => {
             cx.cluster.remember(*written);
             None

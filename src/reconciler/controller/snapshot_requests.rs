@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::clusters::Key;
-use super::random_id::NoRandomNumbers;
+use crate::random_id::NoRandomNumbers;
 use stayput_restart::Saved;
 
 /// So many requests may wait for the same SearchCluster.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::context::Context;
 use super::effective_spec::EffectiveSpec;
 use super::observe::Scope;
-use super::random_id::random_id;
 use super::snapshot_requests::{Answer, SnapshotError};
+use crate::random_id::random_id;
 use stayput_restart::Saved;
 
 /// Observes everything now. Reads the managers and the engine, and of the apiserver the Secrets,

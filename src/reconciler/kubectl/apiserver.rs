@@ -8,7 +8,6 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::Selector;
@@ -30,10 +29,10 @@ const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Our name in `metadata.managedFields`.
 const FIELD_MANAGER: &str = "kubectl-stayput";
 /// The resource SearchCluster, as RBAC rules name it.
-const CLUSTERS: &str = "searchclusters.stayput.dev";
+pub(super) const CLUSTERS: &str = "searchclusters.stayput.dev";
 const PODS: &str = "pods";
-const STATEFUL_SETS: &str = "statefulsets.apps";
-const REVISIONS: &str = "controllerrevisions.apps";
+pub(super) const STATEFUL_SETS: &str = "statefulsets.apps";
+pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 
 /// One kind of call: what an error message and an RBAC rule name.
 #[derive(Debug, Clone)]
@@ -194,26 +193,6 @@ pub(super) async fn pods(
     let params = ListParams::default().labels_from(&selector(cluster)?);
     let operation = Operation::new("list", PODS, namespace);
     Ok(call(&operation, api.list(&params)).await?.items)
-}
-
-/// A StatefulSet; none if it is not there.
-pub(super) async fn stateful_set(
-    session: &Session,
-    name: &str,
-) -> Result<Option<StatefulSet>, ApiError> {
-    let api: Api<StatefulSet> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("get", STATEFUL_SETS, &session.namespace);
-    call(&operation, api.get_opt(name)).await
-}
-
-/// A revision of a StatefulSet; none if it is not there.
-pub(super) async fn controller_revision(
-    session: &Session,
-    name: &str,
-) -> Result<Option<ControllerRevision>, ApiError> {
-    let api: Api<ControllerRevision> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("get", REVISIONS, &session.namespace);
-    call(&operation, api.get_opt(name)).await
 }
 
 /// Whether CPU and memory of a living pod can be changed.

@@ -150,6 +150,17 @@ impl ClusterView {
         self.status.as_ref().map_or(&[], |status| &status.ledger.history)
     }
 
+    /// A command that is about this cluster.
+    pub(super) fn command(&self, verb: &str) -> String {
+        format!("kubectl stayput -n {} {verb} {}", self.namespace, self.name)
+    }
+
+    /// A command that is about these nodes of it.
+    pub(super) fn command_for(&self, verb: &str, nodes: &[String]) -> String {
+        let nodes = nodes.join(" ");
+        format!("kubectl stayput -n {} {verb} {nodes} --cluster {}", self.namespace, self.name)
+    }
+
     /// Whether this is what blocks the restart under way.
     pub(super) fn is_blocked_by(&self, code: Code) -> bool {
         let status = self.status.as_ref();

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::{InjectArgs, ManifestsArg};
 use super::exit::Exit;
-use super::printer::write;
+use super::json::InjectOutput;
+use super::printer::{Printer, write};
 use stayput_inject::{Changed, Finding, Outcome};
 use stayput_net::terminal::plain;
 
@@ -15,7 +16,7 @@ use stayput_net::terminal::plain;
 pub(super) enum InjectError {
     #[error("cannot read {}: {source}", shown(file))]
     Read { file: PathBuf, source: io::Error },
-    #[error("nothing is written, because of what is said above")]
+    #[error("nothing is written, because of what was found")]
     Found,
     #[error("nothing is written: no StatefulSet in these manifests has a container {0}")]
     NoContainer(String),
@@ -33,20 +34,46 @@ impl InjectError {
     }
 }
 
+/// One file, and what became of it.
+pub(super) struct Edited {
+    /// Its name, for people.
+    pub(super) file: String,
+    pub(super) result: Result<Outcome, Vec<Finding>>,
+}
+
+impl Edited {
+    /// What there is to say about it.
+    pub(super) fn findings(&self) -> &[Finding] {
+        match &self.result {
+            Ok(outcome) => &outcome.notes,
+            Err(findings) => findings,
+        }
+    }
+}
+
 /// Writes the manifests with the manager, or says what that would be.
-pub(super) fn inject(args: &InjectArgs) -> Result<(), InjectError> {
+pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectError> {
     let options = args.options();
-    let done = each(&args.manifests, |text| stayput_inject::inject(text, &options))?;
+    let is_for_programs = args.check && printer.is_json();
+    let edited = each(&args.manifests, |text| stayput_inject::inject(text, &options))?;
+    match is_for_programs {
+        true => printer.page("", &InjectOutput::new(&edited))?,
+        false => say(&edited)?,
+    }
+    let done = all(edited)?;
     if done.iter().all(|(_, outcome)| outcome.changed.is_empty()) {
-        no_engine(&done)?;
+        if !is_for_programs {
+            no_engine(&done)?;
+        }
         if let Some(name) = options.container {
             return Err(InjectError::NoContainer(name));
         }
     }
-    if args.check {
-        return Ok(write(&summary(&done))?);
+    match args.check {
+        true if is_for_programs => Ok(()),
+        true => Ok(write(&summary(&done))?),
+        false => Ok(write(&joined(&done))?),
     }
-    Ok(write(&joined(&done))?)
 }
 
 /// Says where an engine was looked for.
@@ -64,35 +91,42 @@ fn no_engine(done: &[(String, Outcome)]) -> io::Result<()> {
 
 /// Writes the manifests without the manager.
 pub(super) fn uninject(manifests: &ManifestsArg) -> Result<(), InjectError> {
-    Ok(write(&joined(&each(manifests, stayput_inject::uninject)?))?)
+    let edited = each(manifests, stayput_inject::uninject)?;
+    say(&edited)?;
+    Ok(write(&joined(&all(edited)?))?)
 }
 
-/// Goes through all files. What was found goes to stderr. Nothing comes back if one of them fails, so
-/// that stdout has all manifests or none.
+/// Goes through all files.
 fn each(
     manifests: &ManifestsArg,
     edit: impl Fn(&str) -> Result<Outcome, Vec<Finding>>,
-) -> Result<Vec<(String, Outcome)>, InjectError> {
+) -> Result<Vec<Edited>, InjectError> {
     let stdin = [PathBuf::from("-")];
     let files = if manifests.files.is_empty() { &stdin } else { manifests.files.as_slice() };
-    let mut done = Vec::new();
-    let mut found = Vec::new();
-    for file in files {
+    let one = |file: &PathBuf| {
         let text = read(file).map_err(|source| InjectError::Read { file: file.clone(), source })?;
-        let findings = match edit(&text) {
-            Ok(outcome) => {
-                let notes = outcome.notes.clone();
-                done.push((shown(file), outcome));
-                notes
-            }
-            Err(findings) => findings,
-        };
-        found.extend(findings.iter().map(|finding| format!("{}: {finding}", shown(file))));
+        Ok(Edited { file: shown(file), result: edit(&text) })
+    };
+    files.iter().map(one).collect()
+}
+
+/// Says what was found, on stderr.
+fn say(edited: &[Edited]) -> io::Result<()> {
+    for one in edited {
+        for finding in one.findings() {
+            writeln!(io::stderr(), "{}", plain(&format!("{}: {finding}", one.file)))?;
+        }
     }
-    for line in found {
-        writeln!(io::stderr(), "{}", plain(&line))?;
-    }
-    if done.len() < files.len() { Err(InjectError::Found) } else { Ok(done) }
+    Ok(())
+}
+
+/// Nothing comes back if one of them has failed, so that stdout has all manifests or none.
+fn all(edited: Vec<Edited>) -> Result<Vec<(String, Outcome)>, InjectError> {
+    let done = edited.into_iter().map(|one| match one.result {
+        Ok(outcome) => Ok((one.file, outcome)),
+        Err(_) => Err(InjectError::Found),
+    });
+    done.collect()
 }
 
 fn read(file: &Path) -> io::Result<String> {

@@ -25,6 +25,11 @@ impl Printer {
         Self { paint: Paint { colored }, json: common.output.is_some() }
     }
 
+    /// Whether programs read it.
+    pub(super) const fn is_json(&self) -> bool {
+        self.json
+    }
+
     pub(super) fn page(&self, page: &str, output: &impl Serialize) -> io::Result<()> {
         match self.json {
             true => write(&(serde_json::to_string_pretty(output)? + "\n")),

@@ -65,7 +65,9 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 async fn run(cli: Cli) -> Result<(), Error> {
     match cli.command {
         AnyCommand::Cluster(command) => run_for_cluster(&cli.common, command).await,
-        AnyCommand::Manifests(ManifestsCommand::Inject(args)) => Ok(inject::inject(&args)?),
+        AnyCommand::Manifests(ManifestsCommand::Inject(args)) => {
+            Ok(inject::inject(&args, &Printer::new(&cli.common))?)
+        }
         AnyCommand::Manifests(ManifestsCommand::Uninject(files)) => Ok(inject::uninject(&files)?),
         AnyCommand::Program(ProgramCommand::Runbook { code }) => {
             Ok(write(runbook::about(&code).unwrap_or_default())?)

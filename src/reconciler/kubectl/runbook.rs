@@ -186,17 +186,19 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 /// The text about what was asked for, one of [`names`].
 pub(super) fn about(name: &str) -> Option<&'static str> {
-    let alert = ALERTS.iter().find(|(alert, _)| *alert == name).map(|(_, page)| *page);
-    let elsewhere = ELSEWHERE.iter().find(|(_, codes)| codes.contains(&name));
-    page(alert.or(elsewhere.map(|(page, _)| *page)).unwrap_or(name))
-}
-
-/// The text of a page.
-pub(super) fn page(name: &str) -> Option<&'static str> {
+    let name = page_about(name);
     PAGES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
-/// Where to read what to do about a code; none if it has no page.
+/// Where to read what to do about a code; none if no page is about it.
 pub(super) fn address(code: &str) -> Option<String> {
-    page(code).map(|_| format!("docs/runbook/{code}.md, or: kubectl stayput runbook {code}"))
+    let page = page_about(code);
+    about(code).map(|_| format!("docs/runbook/{page}.md, or: kubectl stayput runbook {code}"))
+}
+
+/// The name of the page about it, if there is one: mostly its own.
+fn page_about(name: &str) -> &str {
+    let alert = ALERTS.iter().find(|(alert, _)| *alert == name).map(|(_, page)| *page);
+    let elsewhere = ELSEWHERE.iter().find(|(_, codes)| codes.contains(&name));
+    alert.or(elsewhere.map(|(page, _)| *page)).unwrap_or(name)
 }

@@ -30,6 +30,8 @@ pub(crate) enum LedgerChange {
     },
     /// The phase on the SearchCluster that is not carried out again.
     SetKeptPhase(Option<String>),
+    /// Pods of a SearchCluster that is being deleted still show an old phase.
+    SetStillShown(Time),
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
     SetConfigs(KnownConfigs),
@@ -114,6 +116,7 @@ impl LedgerChange {
                 ledger.tried_templates = Some(tried);
             }
             Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
+            Self::SetStillShown(since) => ledger.still_shown_since = Some(since),
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),
             Self::SetConfigs(configs) => ledger.configs = configs,

@@ -11,7 +11,7 @@ mod written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IgnoredChanges, KnownConfigs, Request};
+use super::{IgnoredChanges, KnownConfigs, Request, Time};
 use stayput_api::ConfigChoice;
 
 pub(super) use change::{LedgerChange, RestartChange};
@@ -77,6 +77,11 @@ pub struct Ledger {
     /// What our last restart for changed pod templates was for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried_templates: Option<Box<Tried>>,
+    /// Since when it is seen that pods still show an old phase although the SearchCluster is being
+    /// deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub still_shown_since: Option<Time>,
     /// Uuid of the engine's cluster, from the first restart on: another one behind the same
     /// address is not ours to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]

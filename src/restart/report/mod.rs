@@ -147,6 +147,9 @@ pub struct NodeReport {
     /// Code of what blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<String>,
+    /// Code of what it waits for, if that blocks nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// Why it is down, what to do, and what it waits for, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -115,7 +115,11 @@ impl<'a> NodeRow<'a> {
     fn report(&self) -> NodeReport {
         let manager = self.pod.and_then(|pod| pod.manager.as_ref().ok());
         let run = manager.and_then(|manager| manager.run.as_ref());
-        let blocks = self.waiting.filter(|waiting| waiting.code.blocks());
+        let (blocks, waits) = match self.waits() {
+            Some(waiting) if waiting.code.blocks() => (Some(waiting), None),
+            other => (None, other),
+        };
+        let code = |waiting: &Waiting| waiting.code.as_str().to_owned();
         NodeReport {
             name: self.node.to_owned(),
             phase: self.phase.map(|phase| phase.as_str().to_owned()),
@@ -125,7 +129,8 @@ impl<'a> NodeRow<'a> {
             down: self.down.map(|down| down.code.to_owned()),
             step: self.step,
             because: self.because.clone(),
-            blocked_by: blocks.map(|waiting| waiting.code.as_str().to_owned()),
+            blocked_by: blocks.map(code),
+            waits_for: waits.map(code),
             message: self.message(),
         }
     }

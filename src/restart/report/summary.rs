@@ -6,6 +6,7 @@ use super::down::{self, DownNodes};
 use super::member_pods::under_way;
 use super::{Counts, debts};
 use crate::flow::why_kept;
+use crate::rules::name_list::NameList;
 use crate::{
     Code, Color, Direction, Member, MemberStep, OnConfigChange, Outcome, Plan, Pod, PodUpdate,
     Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
@@ -215,7 +216,8 @@ pub(super) fn of_deletion(snapshot: &Snapshot, message: Option<String>) -> Optio
     if !cluster.deleting || !cluster.finalizer {
         return message;
     }
-    let what = message.unwrap_or_else(|| left_to_do(snapshot));
+    let is_said = |_: &String| snapshot.ledger.still_shown_since.is_none();
+    let what = message.filter(is_said).unwrap_or_else(|| left_to_do(snapshot));
     Some(format!(
         "deleted as soon as everything is as it was: {what}; with its pods deleted, too, it goes at \
          once; if nobody is to undo this, remove its finalizer {}",
@@ -234,6 +236,15 @@ fn left_to_do(snapshot: &Snapshot) -> String {
         [] if ended_recently(snapshot) => {
             "for a minute after a restart a request of it may still arrive late at the engine"
                 .into()
+        }
+        [] if ledger.still_shown_since.is_some() => {
+            let shows = |pod: &&Pod| pod.annotations.contains_key(annotation::SHOWN);
+            let mut names = NameList::default();
+            snapshot.pods.iter().filter(shows).for_each(|pod| names.add(&pod.node));
+            format!(
+                "annotations cannot be removed from the pods of {names}; it goes without that after \
+                 phaseTimeout"
+            )
         }
         [] => "annotations are removed from its pods".into(),
         nodes => format!("{} must be started", nodes.join(", ")),

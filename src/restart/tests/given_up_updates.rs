@@ -2,7 +2,7 @@
 
 use super::scenario::moment;
 use crate::{
-    Action, Change, Outcome, Plan, Pod, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep,
+    Action, Change, Code, Outcome, Plan, Pod, PodPatch, PodUpdate, Policy, Snapshot, UpdateStep,
     annotation, plan,
 };
 
@@ -82,4 +82,26 @@ fn the_template_of_another_set_is_carried_out_without_the_one_that_was_given_up(
     let ended = snapshot.ledger.history.iter().map(|entry| (entry.outcome, entry.nodes));
     let ended: Vec<(Outcome, u32)> = ended.collect();
     assert_eq!(ended, [(Outcome::RolledBack, 0), (Outcome::Done, 2)]);
+}
+
+#[test]
+fn it_says_whether_the_template_or_only_the_content_was_given_up() {
+    let (mut snapshot, policy) = given_up();
+    let said = |snapshot: &Snapshot| {
+        let made = plan(snapshot, &policy);
+        let waits = made.waiting.iter().find(|waiting| waiting.node.as_deref() == Some("logs-0"));
+        let waits = waits.expect("it waits");
+        assert_eq!(waits.code, Code::UpdateTried, "{waits:?}");
+        waits.message.to_string()
+    };
+    assert!(said(&snapshot).starts_with("its new pod template was "), "{}", said(&snapshot));
+    let pod = snapshot.pods.iter_mut().find(|pod| pod.node == "logs-0").expect("it is there");
+    let Ok(Some(update)) = &mut pod.update else { panic!("it is to change: {pod:#?}") };
+    update.from.clone_from(&update.to);
+    pod.live.as_mut().expect("it is read").revision.clone_from(&update.to);
+    let of_content = said(&snapshot);
+    assert!(
+        of_content.starts_with("the new content of its Secrets and ConfigMaps was "),
+        "{of_content}"
+    );
 }

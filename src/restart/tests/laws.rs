@@ -420,6 +420,7 @@ impl Laws {
         }
         // A SearchCluster that never got its finalizer has stopped nothing, and may leave phases.
         let was_never_held = is_gone && ledger.restart.is_some();
+        let went_without_patches = is_gone && ledger.still_shown_since.is_some();
         for pod in world.pods.iter().filter(|pod| !pod.gone) {
             let is_kept = ledger.kept_stopped.iter().any(|entry| entry.pod_uid == pod.uid);
             let by_person = stopped_by_person(world, &pod.uid);
@@ -430,7 +431,8 @@ impl Laws {
             }
             self.check_last_restart_event(world, pod, &mut wrong);
             for key in [annotation::PHASE, annotation::SHOWN] {
-                let may_stay = was_never_held || pod.patched_late;
+                let was_refused = went_without_patches && pod.has_refused;
+                let may_stay = was_never_held || pod.patched_late || was_refused;
                 if let Some(value) = pod.annotations.get(key).filter(|_| !may_stay) {
                     wrong.push(format!("L4: {} still has {key}={value}", pod.name));
                 }

@@ -44,6 +44,9 @@ pub(crate) fn describe(old: &Ledger, new: &Ledger) -> Vec<String> {
             None => "no phase is kept any more".into(),
         });
     }
+    if old.still_shown_since != new.still_shown_since {
+        lines.push("pods still show an old phase".into());
+    }
     debts(old, new, &mut lines);
     for entry in new.kept_stopped.iter().filter(|entry| !old.kept_stopped.contains(entry)) {
         let what = if entry.releasing { "to be started again" } else { "to be kept stopped" };

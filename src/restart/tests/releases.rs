@@ -42,7 +42,7 @@ const RELEASES: [Release; 2] = [
     // no rule is skipped, no request allows an outage (such a restart waits), and a node that was kept
     // stopped is started on what is mounted. The last node of a restart shows the time of the whole
     // restart, no heap that stayed as it was is told, and volume claims are compared by name alone. What was
-    // given up is known by its id alone.
+    // given up is known by its id alone. A deletion waits again for pods that cannot be patched.
     release!(
         "2026-11-23",
         Some(&[
@@ -63,6 +63,7 @@ const RELEASES: [Release; 2] = [
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",
+            "/stillShownSince",
             "/triedConfigs",
             "/triedTemplates",
         ])

@@ -87,6 +87,36 @@ fn the_secrets_of_a_secured_engine_come_and_go_with_their_options() {
 }
 
 #[test]
+fn a_program_reads_what_would_be_changed_and_what_was_found() {
+    let text = manifest("opensearch-chart.yaml");
+    let check = |options: &[&str]| {
+        let ended = run(&[&["inject", "--check", "-o", "json"], options].concat(), &text);
+        let output: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        (ended, output)
+    };
+    let (ended, output) = check(&[]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert_eq!(output["possible"], true);
+    let changed = &output["changed"][0];
+    assert_eq!((&changed["file"], &changed["document"]), (&"stdin".into(), &2.into()));
+    assert_eq!(changed["object"], "StatefulSet/search-master");
+    assert!(changed["edits"].as_array().is_some_and(|edits| !edits.is_empty()), "{changed}");
+    let note = &output["findings"][0];
+    assert_eq!((&note["severity"], &note["object"]), (&"note".into(), &changed["object"]));
+    assert!(note["remedy"].is_string(), "{note}");
+
+    let port = ["--ready", "tcp://127.0.0.1:9200", "--ready-auth", "secret/logs-reader"];
+    let (ended, output) = check(&port);
+    assert_eq!((ended.code, &output["possible"]), (1, &false.into()));
+    assert_eq!(output["changed"], serde_json::json!([]));
+    let found = output["findings"].as_array().expect("findings");
+    let is_error = |one: &serde_json::Value| {
+        one["severity"] == "error" && one["message"].to_string().contains("asks for no user")
+    };
+    assert!(found.iter().any(is_error), "{found:?}");
+}
+
+#[test]
 fn several_files_become_one_stream() {
     let file = |name: &str| manifests().join(name).to_str().unwrap().to_owned();
     let (eck, list) = (file("eck.yaml"), file("list.json"));

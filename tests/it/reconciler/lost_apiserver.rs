@@ -1,4 +1,6 @@
-//! The apiserver is lost for longer than a Lease is valid, in the middle of a restart.
+//! The apiserver is lost in the middle of a restart: for longer than a Lease is valid, or it hangs.
+
+use std::time::Duration;
 
 use serde_json::json;
 use stayput_reconciler::controller::{Election, Settings};
@@ -41,5 +43,34 @@ async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired()
     for name in NODES {
         assert_eq!(fixture.starts(name).await, 2, "{name}");
     }
+    reconciler.end().await;
+}
+
+/// An apiserver that accepts requests and does not answer holds up each call for ten seconds. Starts do not
+/// wait for that, whichever call it is.
+#[tokio::test]
+async fn an_engine_that_was_stopped_is_started_at_once_while_the_apiserver_hangs() {
+    let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
+    let reconciler = Reconciler::start(fixture.client.clone());
+    fixture.until_seen().await;
+    fixture.ask("r1", "rolling").await;
+    let hangs = || Fault::new(How::Hang).times(u32::MAX);
+    for fault in [hangs(), hangs().verb("get").resource("secrets")] {
+        let node = fixture.until_stopping().await;
+        fixture.server.inject(fault);
+        fixture.server.cut_watches();
+        let status = eventually("its engine was started again", async || {
+            Some(fixture.status(node).await).filter(|status| status.starts == 2)
+        })
+        .await;
+        fixture.server.clear_faults();
+        let at = |text: &str| humantime::parse_rfc3339(text).expect("a moment");
+        let stopped = at(&status.last_exit.expect("it was stopped").at);
+        let started = at(&status.run.expect("it runs").started_at);
+        let wait = started.duration_since(stopped).expect("it is later");
+        assert!(wait < Duration::from_secs(5), "{node}: {wait:?}");
+    }
+    let entry = fixture.until_over("r1").await;
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
     reconciler.end().await;
 }

@@ -8,11 +8,18 @@ use crate::cluster::{self, EngineKeys, Scheme, engine_keys, key};
 use crate::engine_client::{self, Access, AllowPlain};
 use stayput_net::https::Identity;
 
+/// How the engine is reached.
+#[derive(Debug, Clone)]
+pub(in crate::controller) struct Reach {
+    pub(in crate::controller) access: Access,
+    /// What it was made from: another text is another access.
+    pub(in crate::controller) version: String,
+}
+
 /// The last access.
 #[derive(Debug, Default)]
 pub(super) struct EngineAccess {
-    /// It, and what it was made from.
-    made: Option<(String, Access)>,
+    made: Option<Reach>,
     /// Where the engine may have TLS and may not: it is asked with TLS.
     with_tls: bool,
 }
@@ -25,12 +32,12 @@ impl EngineAccess {
         self.with_tls = !self.with_tls && may_have_tls(engine);
     }
 
-    /// How to reach the engine, and a text that changes whenever that does.
+    /// How to reach the engine.
     pub(super) async fn get(
         &mut self,
         secrets: &mut Secrets,
         engine: &cluster::Engine,
-    ) -> Result<(Access, String), CredentialsError> {
+    ) -> Result<Reach, CredentialsError> {
         let shown = match &engine.credentials_secret {
             Some(name) => Some((name, secrets.get_allowed(name).await?)),
             None => None,
@@ -45,11 +52,9 @@ impl EngineAccess {
         };
         let versions: Vec<&str> =
             [&shown, &ca].into_iter().flatten().map(|(_, secret)| version(secret)).collect();
-        let made_from = format!("{engine:?} {versions:?}, {}", ca.is_some());
-        if let Some((from, access)) = &self.made
-            && *from == made_from
-        {
-            return Ok((access.clone(), made_from));
+        let version = format!("{engine:?} {versions:?}, {}", ca.is_some());
+        if let Some(made) = self.made.as_ref().filter(|made| made.version == version) {
+            return Ok(made.clone());
         }
         let credentials = match &shown {
             Some((name, secret)) => credentials(name, secret)?,
@@ -75,8 +80,7 @@ impl EngineAccess {
             (None, Some(credentials)) => Access::PlainWithCredentials(credentials, AllowPlain),
             (None, None) => Access::Plain,
         };
-        self.made = Some((made_from.clone(), access.clone()));
-        Ok((access, made_from))
+        Ok(self.made.insert(Reach { access, version }).clone())
     }
 }
 

@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use super::ages::Ages;
 use super::snapshot::unknown;
-use crate::controller::credentials::CredentialsError;
+use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Access, Endpoint, EngineClient, EngineError, Topology};
+use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
 pub(in crate::controller) use joined::all_are_back;
@@ -123,15 +123,14 @@ impl EngineView {
     /// Connects to these endpoints, and reads the engine.
     pub(super) async fn observe(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         zone: &str,
         ledger: Option<&Ledger>,
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
-        let connected = access
-            .map_err(ViewError::from)
-            .and_then(|(access, version)| Ok(self.connect(&access, version, endpoints)?));
+        let connected =
+            reach.map_err(ViewError::from).and_then(|reach| Ok(self.connect(&reach, endpoints)?));
         if let Err(error) = connected {
             self.read_at = Some(Instant::now());
             return Err(error);
@@ -261,11 +260,11 @@ impl EngineView {
     /// Whether the node that answers is in a cluster that has formed.
     pub(super) async fn has_formed(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         metrics: &Metrics,
     ) -> Result<bool, ViewError> {
-        let (_, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
+        let (_, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
         if identity.cluster_uuid.is_none() {
             // It may have formed by the next time.
             self.identity = None;
@@ -275,12 +274,11 @@ impl EngineView {
 
     async fn connect_and_identify(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         metrics: &Metrics,
     ) -> Result<(Arc<EngineClient>, engine_client::Engine), ViewError> {
-        let (access, version) = access?;
-        let client = self.connect(&access, version, endpoints)?;
+        let client = self.connect(&reach?, endpoints)?;
         let identity = self.identified(&client, metrics).await?;
         Ok((client, identity))
     }
@@ -301,19 +299,18 @@ impl EngineView {
 
     fn connect(
         &mut self,
-        access: &Access,
-        version: String,
+        Reach { access, version }: &Reach,
         endpoints: Vec<Endpoint>,
     ) -> Result<Arc<EngineClient>, EngineError> {
         if let Some((known, to, client)) = &self.client
-            && *known == version
+            && *known == *version
             && *to == endpoints
         {
             return Ok(Arc::clone(client));
         }
         let best_first = self.best_first(&endpoints);
         if let Some((known, to, client)) = &mut self.client
-            && *known == version
+            && *known == *version
             && have_the_same(to, &endpoints)
         {
             client.prefer(&best_first);
@@ -321,10 +318,10 @@ impl EngineView {
             return Ok(Arc::clone(client));
         }
         let client = Arc::new(EngineClient::new(&best_first, access, ENGINE_ANSWER_TIMEOUT)?);
-        if self.client.as_ref().is_some_and(|(known, ..)| *known != version) {
+        if self.client.as_ref().is_some_and(|(known, ..)| known != version) {
             self.identity = None;
         }
-        self.client = Some((version, endpoints, Arc::clone(&client)));
+        self.client = Some((version.clone(), endpoints, Arc::clone(&client)));
         Ok(client)
     }
 

@@ -18,8 +18,8 @@ impl Observer {
         if endpoints.is_empty() {
             return false;
         }
-        let access = self.credentials.engine(&cluster.spec.engine).await;
-        let asked = self.engine.has_formed(access, endpoints, &self.metrics);
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let asked = self.engine.has_formed(reach, endpoints, &self.metrics);
         match timeout(ANSWER_TIMEOUT, asked).await {
             Ok(Ok(formed)) => formed,
             Ok(Err(error)) => {

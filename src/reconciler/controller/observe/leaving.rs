@@ -24,9 +24,9 @@ impl Observer {
         if endpoints.is_empty() {
             return Err("no pod has an address at which the engine could be asked".to_owned());
         }
-        let access = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
         let uuid = known.ledger.cluster_uuid.as_deref();
-        let asked = self.engine.see_leaving(access, endpoints, leaving, uuid, &self.metrics);
+        let asked = self.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
         match timeout(ANSWER_TIMEOUT, asked).await {
             Ok(seen) => seen.map_err(|error| error.to_string()),
             Err(_) => Err("the engine does not answer in time".to_owned()),

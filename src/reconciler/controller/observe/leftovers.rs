@@ -74,14 +74,14 @@ impl Observer {
             cluster_uuid: known.ledger.cluster_uuid.as_deref(),
             nodes: pods.iter().map(|pod| pod.node.as_str()).collect(),
         };
-        let access = self.credentials.engine(&cluster.spec.engine).await;
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
         // First, so that what follows is asked in the cluster of these pods.
-        match self.engine.unlisted(access, endpoints.clone(), &ours, &self.metrics).await {
+        match self.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
             Ok(unlisted) => self.looked.unlisted = unlisted,
             Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),
         }
-        let access = self.credentials.engine(&cluster.spec.engine).await;
-        match self.engine.changes(access, endpoints, &self.metrics).await {
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        match self.engine.changes(reach, endpoints, &self.metrics).await {
             Ok((allocation, records)) => {
                 has_leftovers(&known.cluster.name, &known.ledger, &allocation, &records)
             }

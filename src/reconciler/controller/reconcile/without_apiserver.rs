@@ -2,38 +2,107 @@
 //! stopped are started. Another replica may lead by then. A start in the ledger may still be sent:
 //! whatever the other has asked for has a higher sequence, and of two equal ones the second does
 //! nothing.
+//!
+//! An apiserver that hangs holds up each call for ten seconds, and a look makes several. So starts are also
+//! sent beside a look that takes long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
 
 use crate::cluster::SearchCluster;
+use crate::controller::concurrency::join_limited;
 use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
-use crate::controller::execute::Executor;
+use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::STATUS_TIMEOUT;
-use crate::controller::status_report::ledger_of;
-use stayput_net::manager_client::fleet;
+use stayput_api::StartRequest;
+use stayput_net::manager_client::{ManagerClient, fleet};
 use stayput_restart::{Action, Manager, starts_in_ledger};
 
-/// Asks the managers under way for their status, and sends the starts that the ledger holds, as it
-/// was written last. Failures are logged: the managers start their engines by themselves later.
-pub(super) async fn send_starts(cx: &mut Context, cluster: &SearchCluster, spec: &EffectiveSpec) {
-    let ledger = ledger_of(cluster);
-    let call = |uid: &str| {
-        let client = cx.observer.managers.client(uid)?.clone();
-        Some((uid.to_owned(), async move { client.status().await.map(|answer| answer.status) }))
-    };
-    let answers = fleet::ask_all(ledger.busy_pods().filter_map(call).collect(), STATUS_TIMEOUT);
-    let managers: BTreeMap<String, Manager> = answers
-        .await
-        .into_iter()
-        .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))
-        .collect();
-    let rollback = spec.checked.policy.rollback;
-    let starts = starts_in_ledger(&ledger, rollback, |uid| managers.get(uid).cloned());
-    if starts.is_empty() {
-        return;
+/// How long a look may take until the starts are sent beside it; then they are looked for as often.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The starts that the ledger holds, as it was written last, with what is needed to send them.
+pub(super) struct Starts {
+    cluster: Arc<SearchCluster>,
+    rollback: bool,
+    /// Of the managers that may have to start their engine, by the uids of their pods.
+    clients: BTreeMap<String, ManagerClient>,
+    metrics: Arc<Metrics>,
+}
+
+impl Starts {
+    pub(super) fn of(cx: &Context, cluster: &Arc<SearchCluster>, spec: &EffectiveSpec) -> Self {
+        let ledger = cluster.status.iter().map(|status| &status.ledger);
+        let uids: BTreeSet<&str> = ledger
+            .flat_map(|ledger| {
+                let owed = ledger.debts.start.iter().map(|debt| debt.pod_uid.as_str());
+                ledger.under_way().map(|member| member.pod_uid.as_str()).chain(owed)
+            })
+            .collect();
+        let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
+        Self {
+            clients: uids.into_iter().filter_map(client).collect(),
+            cluster: Arc::clone(cluster),
+            rollback: spec.checked.policy.rollback,
+            metrics: Arc::clone(&cx.metrics),
+        }
     }
-    tracing::warn!("the apiserver does not answer; the starts in the ledger are sent");
-    let executor = Executor::new(cx, cluster, &spec.checked.policy);
-    executor.execute_all(&starts.iter().collect::<Vec<&Action>>()).await;
+
+    /// Carries out the look, and sends the starts beside it if it takes long.
+    pub(super) async fn beside<T>(&self, look: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            done = look => done,
+            never = self.send_again_and_again() => match never {},
+        }
+    }
+
+    async fn send_again_and_again(&self) -> Infallible {
+        if self.clients.is_empty() {
+            return std::future::pending().await;
+        }
+        loop {
+            sleep(PATIENCE).await;
+            self.send().await;
+        }
+    }
+
+    /// Asks the managers for their status, and sends the starts that are due. Failures are logged: the
+    /// managers start their engines by themselves later.
+    pub(super) async fn send(&self) {
+        let Some(status) = &self.cluster.status else { return };
+        let ask = |(uid, client): (&String, &ManagerClient)| {
+            let client = client.clone();
+            (uid.clone(), async move { client.status().await.map(|answer| answer.status) })
+        };
+        let answers = fleet::ask_all(self.clients.iter().map(ask).collect(), STATUS_TIMEOUT).await;
+        let managers: BTreeMap<String, Manager> = answers
+            .into_iter()
+            .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))
+            .collect();
+        let starts =
+            starts_in_ledger(&status.ledger, self.rollback, |uid| managers.get(uid).cloned());
+        if starts.is_empty() {
+            return;
+        }
+        tracing::warn!("starts in the ledger are sent without waiting for the apiserver");
+        join_limited(starts.into_iter().map(|start| self.start(start)).collect()).await;
+    }
+
+    async fn start(&self, start: Action) {
+        let Action::Start { uid, sequence, checksum, config } = start else { return };
+        let Some(client) = self.clients.get(&uid) else { return };
+        let request =
+            StartRequest { sequence: Some(sequence), pod: Some(uid.clone()), checksum, config };
+        let answer = client.start(&request, None).await;
+        self.metrics.count_request(Side::Manager, "start", answer.is_ok());
+        if let Err(error) = answer {
+            tracing::warn!(pod.uid = uid, "cannot send a start: {error}");
+        }
+    }
 }

@@ -103,7 +103,8 @@ fn start_page(view: &ClusterView, nodes: &[String]) -> String {
     let others = others.iter().map(|node| {
         format!(
             "{node}: nothing is changed, because no annotation keeps it stopped; if it is down, \
-             `kubectl stayput why {node}` says how to start it\n"
+             `{}` says how to start it\n",
+            view.command_for("why", std::slice::from_ref(*node))
         )
     });
     kept.chain(others).collect()
@@ -115,10 +116,9 @@ fn stop_page(view: &ClusterView, nodes: &[String]) -> String {
         view.pods.iter().filter(|pod| !nodes.contains(&pod.node) && !view.is_kept_stopped(pod));
     let remaining = remains.count();
     let mut page = format!(
-        "{}: stopped as soon as the rules allow it, and kept stopped until `kubectl stayput start \
-         {}`\n",
+        "{}: stopped as soon as the rules allow it, and kept stopped until `{}`\n",
         nodes.join(", "),
-        nodes.join(" ")
+        view.command_for("start", nodes)
     );
     page += &format!(
         "until then {remaining} of {} nodes of {} serve; shards have one copy less, so the cluster \
@@ -132,8 +132,8 @@ fn stop_page(view: &ClusterView, nodes: &[String]) -> String {
     if view.paused {
         page += "nothing is stopped while spec.paused is true\n";
     }
-    if let Some(first) = nodes.first() {
-        page += &format!("`kubectl stayput why {first}` shows what it waits for\n");
+    if let Some(first) = nodes.get(..1) {
+        page += &format!("`{}` shows what it waits for\n", view.command_for("why", first));
     }
     page
 }

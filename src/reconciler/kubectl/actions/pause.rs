@@ -55,13 +55,15 @@ fn unchanged(view: &ClusterView) -> ActionReport {
 fn was_paused(view: &ClusterView) -> ActionReport {
     let name = &view.name;
     let mut page = format!(
-        "{name} is paused: no further node is stopped until `kubectl stayput resume {name}`; nodes \
-         that are stopped already are started\n"
+        "{name} is paused: no further node is stopped until `{}`; nodes that are stopped already are \
+         started\n",
+        view.command("resume")
     );
     if let Some(restart) = view.restart() {
         let id = &restart.request.id;
         page += &format!(
-            "restart {id} stays and goes on after that; to end it: `kubectl stayput cancel {name}`\n"
+            "restart {id} stays and goes on after that; to end it: `{}`\n",
+            view.command("cancel")
         );
     }
     ActionReport { page, output: report::output(view, ActionResult::Paused) }

@@ -1,7 +1,5 @@
 //! `restart`: writes a request.
 
-use ring::rand::{SecureRandom, SystemRandom};
-
 use super::confirm::{confirm_outage, may_be_outage};
 use super::error::ActionError;
 use super::patch::{self, MAX_ATTEMPTS};
@@ -12,6 +10,7 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::ActionResult;
 use crate::kubectl::session::Session;
 use crate::kubectl::{forecast, leader, pages, selection};
+use crate::random_id::random_id;
 use stayput_restart::{Code, Request, Strategy};
 
 /// Requests a restart, unless one with the same id was requested before.
@@ -19,7 +18,7 @@ pub(in crate::kubectl) async fn restart(
     session: &Session,
     args: &RestartArgs,
 ) -> Result<ActionReport, ActionError> {
-    let id = random_id()?;
+    let id = random_id().map_err(|_| ActionError::NoRandomId)?;
     let request = args.request(|| id, session.user.clone());
     let text = serde_json::to_string(&request).map_err(ActionError::Encoding)?;
     // The reconciler would refuse an invalid request, but only in its status.
@@ -131,11 +130,4 @@ fn requested(view: &ClusterView, request: &Request) -> String {
             &format!("no node is stopped while the spec is invalid: {}\n", view.faults.join("; "));
     }
     page
-}
-
-/// Twelve random hexadecimal digits. A second request with an id in use would be ignored.
-fn random_id() -> Result<String, ActionError> {
-    let mut bytes = [0; 6];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| ActionError::NoRandomId)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

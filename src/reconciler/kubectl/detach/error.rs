@@ -22,11 +22,10 @@ pub(in crate::kubectl) enum DetachError {
     #[error("cannot watch the SearchCluster: {}; try again", root_cause(.0))]
     Watch(#[from] kube::runtime::wait::Error),
     #[error(
-        "it is not detached after {}: `kubectl stayput status {name}` shows what is waited for; the same \
-         command goes on",
+        "it is not detached after {}: `{status}` shows what is waited for; the same command goes on",
         duration_as_given(*limit)
     )]
-    TimedOut { name: String, limit: Span },
+    TimedOut { status: String, limit: Span },
 }
 
 impl DetachError {

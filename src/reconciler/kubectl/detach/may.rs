@@ -19,16 +19,13 @@ pub(in crate::kubectl) enum Refusal {
     )]
     Declared { namespace: String, name: String, sets: Vec<String> },
     #[error(
-        "{} kept stopped, and nobody would start them: `kubectl stayput start {}` first, and take them \
-         out of spec.stopped",
-        is_or_are(nodes),
-        nodes.join(" ")
+        "{} kept stopped, and nobody would start them: `{start}` first, and take them out of \
+         spec.stopped",
+        is_or_are(nodes)
     )]
-    KeptStopped { nodes: Vec<String> },
-    #[error(
-        "restart {id} is not over: wait for its end with `kubectl stayput watch`, or add --cancel"
-    )]
-    RestartUnderWay { id: String },
+    KeptStopped { nodes: Vec<String>, start: String },
+    #[error("restart {id} is not over: wait for its end with `{watch}`, or add --cancel")]
+    RestartUnderWay { id: String, watch: String },
     #[error(
         "no reconciler works ({why}), so nobody undoes what is owed. Let one work again; or undo it by \
          hand, with ENGINE as the engine's address and ACCESS as curl's options for its credentials: \
@@ -59,7 +56,8 @@ pub(super) fn may(
     let kept = view.pods.iter().filter(|pod| view.is_kept_stopped(pod));
     let nodes: Vec<String> = kept.map(|pod| pod.node.clone()).collect();
     if !nodes.is_empty() {
-        return Err(Refusal::KeptStopped { nodes });
+        let start = view.command_for("start", &nodes);
+        return Err(Refusal::KeptStopped { nodes, start });
     }
     if let Some(why) = no_reconciler {
         // Without our finalizer nothing is owed, or a person has taken it off.
@@ -79,7 +77,7 @@ pub(super) fn may(
     let open =
         under_way.or_else(|| view.queued().map(|request| request.id.clone())).or_else(requested);
     match open {
-        Some(id) if !cancel => Err(Refusal::RestartUnderWay { id }),
+        Some(id) if !cancel => Err(Refusal::RestartUnderWay { id, watch: view.command("watch") }),
         Some(_) | None => Ok(()),
     }
 }

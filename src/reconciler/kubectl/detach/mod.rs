@@ -52,7 +52,8 @@ pub(super) async fn detach(
         None => detached.await?,
         Some(limit) => {
             let detached = timeout(limit.to_duration(), detached).await;
-            detached.map_err(|_| DetachError::TimedOut { name: cluster.name_any(), limit })??
+            detached
+                .map_err(|_| DetachError::TimedOut { status: view.command("status"), limit })??
         }
     };
     let page = format!(

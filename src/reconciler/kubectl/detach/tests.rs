@@ -81,7 +81,10 @@ fn it_begins_only_where_nothing_is_left_undone() {
     };
     assert!(asked(requested, false).unwrap_err().contains("restart b is not over"));
     let refused = asked(|it| it["spec"]["stopped"] = json!(["logs-1"]), true).unwrap_err();
-    assert!(refused.contains("`kubectl stayput start logs-1` first"), "{refused}");
+    assert!(
+        refused.contains("`kubectl stayput -n search start logs-1 --cluster logs` first"),
+        "{refused}"
+    );
     let refused = asked(
         |it| {
             it["spec"]["nodeSets"] = json!([{"name": "hot", "count": 3, "roles": ["data"]}]);

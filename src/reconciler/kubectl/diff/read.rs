@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use stayput_reuse::{Abilities, UpdateStep};
 
 use super::{Diff, PodDiff, Wanted, leaves, with_content};
 use crate::cluster::SearchCluster;
-use crate::kubectl::apiserver;
+use crate::kubectl::apiserver::{self, Asked, REVISIONS, STATEFUL_SETS};
 use crate::kubectl::pod_view::PodView;
 use crate::kubectl::selection::{self, SelectionError};
 use crate::kubectl::session::Session;
@@ -119,7 +120,7 @@ impl Objects<'_> {
 
     async fn set(&mut self, name: &str) -> Result<Option<Set>, SelectionError> {
         if !self.sets.contains_key(name) {
-            let found = apiserver::stateful_set(self.session, name).await?;
+            let found = Asked::of(self.session).find::<StatefulSet>(STATEFUL_SETS, name).await?;
             self.sets.insert(name.to_owned(), found.as_ref().map(Set::of));
         }
         Ok(self.sets.get(name).cloned().flatten())
@@ -127,7 +128,7 @@ impl Objects<'_> {
 
     async fn revision(&mut self, name: &str) -> Result<Option<Revision>, SelectionError> {
         if !self.revisions.contains_key(name) {
-            let found = apiserver::controller_revision(self.session, name).await?;
+            let found = Asked::of(self.session).find::<ControllerRevision>(REVISIONS, name).await?;
             self.revisions.insert(name.to_owned(), found.as_ref().map(Revision::of));
         }
         Ok(self.revisions.get(name).cloned().flatten())

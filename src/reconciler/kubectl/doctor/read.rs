@@ -13,7 +13,7 @@ use kube::core::params::ListParams;
 
 use super::facts::{Facts, Taken};
 use crate::cluster::SearchCluster;
-use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::apiserver::{self, ApiError, Asked, STATEFUL_SETS};
 use crate::kubectl::clock::now;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::leader::{NAME, NAMESPACE};
@@ -36,7 +36,7 @@ pub(super) async fn read(
     let found = pods.as_deref().unwrap_or_default();
     let mut sets = BTreeMap::new();
     for name in owners(found) {
-        let set = known(ask.find("statefulsets.apps", &name).await);
+        let set = known(ask.find(STATEFUL_SETS, &name).await);
         sets.insert(name, set);
     }
     let operated = operated::read(&ask, &sets).await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::made::Made;
 use super::operators::{OPERATORS, Operator};
 use super::skeleton::{Pods, Wanted, labels, search_cluster};
 use crate::cluster::allows;
-use crate::kubectl::apiserver::{ApiError, Asked, Kind, stateful_set};
+use crate::kubectl::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
 use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
 use stayput_certificates::names::Names;
@@ -106,13 +107,13 @@ fn found_by(object: &Value) -> String {
 }
 
 async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitError> {
-    let (session, asked) = (made.session, Asked::of(made.session));
+    let asked = Asked::of(made.session);
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
         let pod = pod_with(&asked, selector).await?;
         return Ok(pod.map(|pod| Found { labels, spec: json!(pod.spec), by: By::Selector }));
     }
-    if let Some(set) = stateful_set(session, &args.cluster).await?
+    if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
         && let Some(spec) = set.spec
     {
         let labels = spec.selector.match_labels.unwrap_or_default();

@@ -6,6 +6,7 @@ mod diff;
 mod doctor;
 mod forecast;
 mod init;
+mod inject;
 mod node;
 mod plan;
 mod progress;
@@ -20,6 +21,7 @@ pub(super) use action::{ActionOutput, ActionResult};
 pub(super) use diff::DiffOutput;
 pub(super) use doctor::DoctorOutput;
 pub(super) use init::{InitObject, InitOutput, InitResult};
+pub(super) use inject::InjectOutput;
 pub(super) use node::NodeOutput;
 pub(super) use plan::PlanOutput;
 pub(super) use progress::ProgressOutput;
@@ -39,6 +41,7 @@ pub fn schema() -> Value {
         ("status -A", generator.subschema_for::<AllOutput<StatusOutput>>()),
         ("history -A", generator.subschema_for::<AllOutput<HistoryOutput>>()),
         ("init", generator.subschema_for::<InitOutput>()),
+        ("inject --check", generator.subschema_for::<InjectOutput<'_>>()),
         ("ui", generator.subschema_for::<UiOutput>()),
         (
             "restart, cancel, pause, resume, stop, start, detach",

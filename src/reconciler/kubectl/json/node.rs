@@ -31,8 +31,10 @@ pub(in crate::kubectl) struct NodeOutput {
     because: Vec<String>,
     /// Code of why it is down, as `nodes[].down` in the status.
     down: Option<String>,
-    /// Code of what it waits for.
+    /// Code of what blocks it.
     blocked_by: Option<String>,
+    /// Code of what it waits for, if that blocks nothing.
+    waits_for: Option<String>,
     /// Why it is down, what to do, and what it waits for, for people.
     message: Option<String>,
     last_restart: Option<LastRestart>,
@@ -56,6 +58,7 @@ impl NodeOutput {
             because: report.because,
             down: report.down,
             blocked_by: report.blocked_by,
+            waits_for: report.waits_for,
             message: report.message,
             last_restart: pod.and_then(|pod| pod.last_restart.clone()),
         }

@@ -73,8 +73,9 @@ pub(super) fn add_outage(view: &ClusterView, page: &mut Page) {
     };
     let message = format!(
         "allowed by restart {}: its nodes are stopped even if no master can be elected, or a shard has \
-         no copy, until they are back; to end that: kubectl stayput -n {} cancel {}",
-        restart.request.id, view.namespace, view.name
+         no copy, until they are back; to end that: {}",
+        restart.request.id,
+        view.command("cancel")
     );
     page.toned("outage", Tone::Warning, message);
 }

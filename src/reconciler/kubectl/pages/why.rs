@@ -117,7 +117,8 @@ fn add_runbook(view: &ClusterView, pod: &PodView, page: &mut Page) {
     let of_node = node.and_then(|node| node.blocked_by.as_deref());
     let is_down = node.is_some_and(|node| node.down.is_some()).then_some("nodes_down");
     let of_cluster = report.and_then(|report| report.blocked.as_deref());
-    let addresses = [is_down, of_node.or(of_cluster)].into_iter().flatten();
+    let waits_for = node.and_then(|node| node.waits_for.as_deref());
+    let addresses = [is_down, of_node.or(of_cluster).or(waits_for)].into_iter().flatten();
     for (address, at) in addresses.filter_map(runbook::address).zip(0..) {
         page.fact(if at == 0 { "runbook" } else { "" }, address);
     }

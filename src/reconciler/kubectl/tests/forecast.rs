@@ -75,6 +75,7 @@ phase       schedule-rolling
 engine      running
 config      checksum v1…
 why         logs-warm-0 is under way; one node at a time
+runbook     docs/runbook/waiting.md, or: kubectl stayput runbook another_in_progress
 restart     4f2a91c07b3e: waits for its turn, since 2026-11-18T11:06:40Z (50s ago)
 last        its engine was never restarted in this pod
 never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of once, which has no replica: add a replica (index.number_of_replicas), or cancel this restart and request one that accepts that this index is unavailable until the node is back: `kubectl stayput -n search restart logs --allow-unreplicated once`

@@ -436,6 +436,9 @@ fn why_names_the_page_of_the_runbook() {
     };
     let mut status = rolling();
     assert_eq!(runbook(&status, 0), [""; 0]);
+    status["nodes"][1]["waitsFor"] = "update_tried".into();
+    let waiting = "waiting.md, or: kubectl stayput runbook update_tried";
+    assert_eq!(runbook(&status, 0), [waiting]);
     status["nodes"][1]["blockedBy"] = "quorum".into();
     let quorum = "quorum.md, or: kubectl stayput runbook quorum";
     assert_eq!(runbook(&status, 0), [quorum]);

@@ -20,11 +20,9 @@ use super::moment::Moment;
 use super::page::Page;
 use super::place::{Zones, zone};
 use crate::cluster::SearchCluster;
-use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::apiserver::{self, ApiError, Asked, CLUSTERS};
 use crate::kubectl::clock::now;
 use crate::kubectl::watch::Objects;
-
-const CLUSTERS: &str = "searchclusters.stayput.dev";
 
 /// How often, and how long.
 #[derive(Debug, Clone, Copy)]

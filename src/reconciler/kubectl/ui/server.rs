@@ -80,7 +80,7 @@ async fn granted(
     Ok(match route(request.uri().path()) {
         Route::Style => text(StatusCode::OK, "text/css; charset=utf-8", document::STYLE),
         Route::Script => text(StatusCode::OK, "text/javascript; charset=utf-8", document::SCRIPT),
-        Route::Runbook(code) => match runbook::page(code) {
+        Route::Runbook(code) => match runbook::about(code) {
             Some(own) => page(StatusCode::OK, document::runbook(code, own)),
             None => not_found("There is no such page of the runbook"),
         },

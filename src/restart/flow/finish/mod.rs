@@ -12,7 +12,8 @@ use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Ending, Ledger, Member, MemberStep, NodeResult, Outcome, Restart, ended_recently,
+    Action, Code, Ending, Ledger, Member, MemberStep, NodeResult, Outcome, Reason, Restart,
+    ended_recently,
 };
 use show_phases::result_of;
 use unshown::Unshown;
@@ -97,7 +98,8 @@ pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
 }
 
 /// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node
-/// that is not to be kept stopped is started. As long as a late request of ours may arrive, it stays:
+/// that is not to be kept stopped is started. Pods that cannot be patched hold up a deletion for the
+/// time of a phase. As long as a late request of ours may arrive, it stays:
 /// nobody else would undo that. Of a SearchCluster that is being deleted, nodes that are to be kept
 /// stopped stay stopped; one that stays keeps the finalizer for them.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -120,10 +122,25 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     if may_arrive_late || (!cluster.deleting && may_be_needed()) {
         return Changes::default();
     }
-    if !marks().any(|marks| marks.shown.is_some()) {
+    let shows = context.index.marked_pods().filter(|(_, marks)| marks.shown.is_some());
+    let mut nodes = shows.map(|(pod, _)| pod.node.as_str()).peekable();
+    if nodes.peek().is_none() {
         return Changes::action(Action::RemoveFinalizer);
     }
-    Changes::default()
+    if !cluster.deleting {
+        return Changes::default();
+    }
+    match unshown::of_deletion(context, ledger, nodes) {
+        Unshown::Waits => {
+            Changes { requeue: Some(context.policy.phase_timeout), ..Changes::default() }
+        }
+        Unshown::Late => Changes::of_ledger(LedgerChange::SetStillShown(context.snapshot.now)),
+        Unshown::GivenUp(why) => {
+            let mut changes = Changes::action(Action::RemoveFinalizer);
+            changes.event(None, Reason::DebtIncurred, format!("Deleted, and {why}"));
+            changes
+        }
+    }
 }
 
 /// The ending of a restart that was not aborted or cancelled: done if all of its members are done. A

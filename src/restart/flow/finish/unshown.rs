@@ -1,14 +1,15 @@
-//! A restart whose nodes are all done, and whose pods do not all show it yet. The apiserver may refuse
-//! their patches for good, by an admission webhook for example; the restart ends all the same.
+//! Pods that still show the phase of a restart whose nodes are all done. The apiserver may refuse their
+//! patches for good, by an admission webhook for example; the restart ends all the same, and so does a
+//! SearchCluster that is being deleted.
 
 use std::time::Duration;
 
 use crate::context::Context;
 use crate::flow::begin::stuck::last_turn;
 use crate::rules::name_list::NameList;
-use crate::{Member, Restart};
+use crate::{Ledger, Member, Restart, Time, last_end};
 
-/// What becomes of the restart.
+/// What becomes of the restart, or of the SearchCluster.
 pub(super) enum Unshown {
     /// It waits for the patches.
     Waits,
@@ -18,21 +19,43 @@ pub(super) enum Unshown {
     GivenUp(String),
 }
 
-/// The patches are waited for as long as a phase may take, from when it is seen that they are late: until
-/// then nobody may have tried them.
+/// Whether the restart waits for the patches of these members' pods.
 pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) -> Unshown {
-    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
     let last_turn = last_turn(restart);
-    match restart.stuck_since.filter(|at| *at >= last_turn) {
+    let since = restart.stuck_since.filter(|at| *at >= last_turn);
+    let nodes = members.iter().map(|member| member.node.as_str());
+    wait(context, last_turn, since, nodes)
+}
+
+/// Whether the end of a SearchCluster that is being deleted waits for the patches of these nodes' pods.
+pub(super) fn of_deletion<'a>(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Unshown {
+    let last_end = last_end(ledger).unwrap_or_default();
+    wait(context, last_end, ledger.still_shown_since, nodes)
+}
+
+/// The patches are waited for as long as a phase may take, from when it is seen that they are late: until
+/// then nobody may have tried them. They are late a phase after `from`.
+fn wait<'a>(
+    context: &Context<'_>,
+    from: Time,
+    since: Option<Time>,
+    nodes: impl Iterator<Item = &'a str>,
+) -> Unshown {
+    let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
+    match since {
         Some(since) if now.since(since) >= phase => {
             let mut names = NameList::default();
-            members.iter().for_each(|member| names.add(&member.node));
+            nodes.for_each(|node| names.add(node));
             let phase = humantime::format_duration(Duration::from_millis(phase));
             Unshown::GivenUp(format!(
                 "the pods of {names} still show an old phase: they could not be patched for {phase}"
             ))
         }
-        None if now.since(last_turn) >= phase => Unshown::Late,
+        None if now.since(from) >= phase => Unshown::Late,
         Some(_) | None => Unshown::Waits,
     }
 }

@@ -53,9 +53,13 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     let id = update_id(context);
     wanted.retain(|(pod, update)| {
         let Some(before) = before(OwnKind::Templates, ledger, &id, pod) else { return true };
+        // Of the same template, what Secrets and ConfigMaps have is new.
+        let (changed, it) = match pod.live.as_ref().is_some_and(|live| live.revision == update.to) {
+            true => ("the new content of its Secrets and ConfigMaps", "it"),
+            false => ("its new pod template", "the template"),
+        };
         let message = format!(
-            "its new pod template {before}: change the template, or ask for a restart to try it again \
-             ({})",
+            "{changed} {before}: change {it}, or ask for a restart to try it again ({})",
             update.fields()
         );
         changes.wait(&pod.uid, Code::UpdateTried, message);

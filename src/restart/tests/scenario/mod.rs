@@ -131,6 +131,7 @@ scenarios! {
     copies_lost_in_a_slot
     copy_fails_in_a_slot
     deleted_late_allocation
+    deleted_patches_refused
     deleted_with_its_pods
     deadline_after_absence
     coordinated_writes_refused

@@ -1,20 +1,20 @@
 //! What we may have changed on an engine, without anything else of it.
 
 use super::{EngineView, ViewError, convert};
-use crate::controller::credentials::CredentialsError;
+use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
-use crate::engine_client::{Access, Endpoint};
+use crate::engine_client::Endpoint;
 use stayput_restart::{Allocation, Record};
 
 impl EngineView {
     /// Reads the allocation setting with our marker, and the shutdown records.
     pub(in super::super) async fn changes(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         metrics: &Metrics,
     ) -> Result<(Allocation, Vec<Record>), ViewError> {
-        let (client, identity) = self.connect_and_identify(access, endpoints, metrics).await?;
+        let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
         let allocation = client.allocation().await;
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
         let mut records = Vec::new();

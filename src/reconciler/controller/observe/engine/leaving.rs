@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{EngineView, ViewError};
-use crate::controller::credentials::CredentialsError;
+use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
-use crate::engine_client::{
-    Access, Endpoint, EngineClient, Node, Shard, ShardState, Topology, Voting,
-};
+use crate::engine_client::{Endpoint, EngineClient, Node, Shard, ShardState, Topology, Voting};
 use stayput_declare::{Excluded, Seen, SeenNode, Votes};
 use stayput_restart::{are_master_eligible, holds_data};
 
@@ -18,15 +16,13 @@ const MAX_EXPLAINED: usize = 3;
 impl EngineView {
     pub(in super::super) async fn see_leaving(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         leaving: &BTreeSet<String>,
         uuid: Option<&str>,
         metrics: &Metrics,
     ) -> Result<Seen, ViewError> {
-        let (access, version) = access?;
-        let client = self.connect(&access, version, endpoints)?;
-        let identity = self.identified(&client, metrics).await?;
+        let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
         let excluded = client.excluded_names().await;
         metrics.count_request(Side::Engine, "excluded_names", excluded.is_ok());
         let excluded = excluded?;

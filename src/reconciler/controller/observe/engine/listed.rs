@@ -6,9 +6,9 @@ use std::slice;
 use futures_util::future::join_all;
 
 use super::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
-use crate::controller::credentials::CredentialsError;
+use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
-use crate::engine_client::{Access, Endpoint, EngineClient, EngineError, Members};
+use crate::engine_client::{Endpoint, EngineClient, EngineError, Members};
 
 /// By what the cluster of these pods is known.
 pub(in super::super) struct Ours<'a> {
@@ -23,13 +23,13 @@ impl EngineView {
     /// cluster answers it, the other endpoints are asked as well.
     pub(in super::super) async fn unlisted(
         &mut self,
-        access: Result<(Access, String), CredentialsError>,
+        reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,
         ours: &Ours<'_>,
         metrics: &Metrics,
     ) -> Result<BTreeSet<String>, ViewError> {
-        let (access, version) = access?;
-        let client = self.connect(&access, version, endpoints.clone())?;
+        let reach = reach?;
+        let client = self.connect(&reach, endpoints.clone())?;
         let first = members(&client, metrics).await?;
         if ours.is_of(&first) {
             let unlisted = ours.not_in(&first);
@@ -40,7 +40,8 @@ impl EngineView {
         }
         // Who of them has answered is not known, and who else is in that cluster neither.
         let each = endpoints.iter().map(async |endpoint| {
-            let one = EngineClient::new(slice::from_ref(endpoint), &access, ENGINE_ANSWER_TIMEOUT)?;
+            let one = slice::from_ref(endpoint);
+            let one = EngineClient::new(one, &reach.access, ENGINE_ANSWER_TIMEOUT)?;
             members(&one, metrics).await
         });
         let (mut found, mut elsewhere) = (None, Vec::new());

@@ -1,7 +1,7 @@
 //! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
 use super::*;
-use crate::engine_client::ShardState;
+use crate::engine_client::{Access, ShardState};
 use stayput_restart::Color;
 
 /// A node with these roles, or one that has not reported its details.
@@ -77,14 +77,17 @@ fn a_health_that_timed_out_says_so_and_no_count_is_beyond_a_number() {
     assert_eq!((health.delayed, health.in_flight_fetch), (3, 4));
 }
 
+fn reach(version: &str) -> Reach {
+    Reach { access: Access::Plain, version: version.to_owned() }
+}
+
 /// Connections are kept in the client, so none is used with other credentials than its own.
 #[test]
 fn other_credentials_and_other_endpoints_are_another_client() {
     let mut view = EngineView::default();
     let at = |host: &str| vec![Endpoint { host: host.to_owned(), port: 9200 }];
-    let mut connect = |version: &str, endpoints| {
-        view.connect(&Access::Plain, version.to_owned(), endpoints).expect("a client")
-    };
+    let mut connect =
+        |version: &str, endpoints| view.connect(&reach(version), endpoints).expect("a client");
     let first = connect("1", at("10.0.0.1"));
     assert!(Arc::ptr_eq(&first, &connect("1", at("10.0.0.1"))));
     let changed = connect("2", at("10.0.0.1"));
@@ -100,7 +103,7 @@ fn the_same_endpoints_in_another_order_are_the_same_client() {
     let mut connect = |hosts: &[&str]| {
         let at = |host: &&str| Endpoint { host: (*host).to_owned(), port: 9200 };
         let endpoints = hosts.iter().map(at).collect();
-        view.connect(&Access::Plain, "1".to_owned(), endpoints).expect("a client")
+        view.connect(&reach("1"), endpoints).expect("a client")
     };
     let first = connect(&["10.0.0.1", "10.0.0.2"]);
     assert!(Arc::ptr_eq(&first, &connect(&["10.0.0.2", "10.0.0.1"])));

@@ -1,6 +1,8 @@
 //! What the engine's container mounts and nobody watches: a change of it restarts nothing, which
 //! should be known.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt;
 use stayput_reuse::{Ignore, Source, SourceKind, Unwatched};
 
@@ -14,19 +16,20 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         named.as_ref().is_some_and(|named| named.objects(&pod.name_any()).contains(source))
     };
     let port = facts.cluster.completed_spec().manager.port;
-    let pods = facts.known_pods().iter().filter(|pod| !is_operated(facts, pod));
-    let found = pods.flat_map(|pod| {
+    let mut found: BTreeMap<Unwatched, Vec<String>> = BTreeMap::new();
+    for pod in facts.known_pods().iter().filter(|pod| !is_operated(facts, pod)) {
         let counts = |one: &Unwatched| {
             facts.ignored.get(&one.source) != Some(&Ignore::Everything)
                 && !is_named(pod, &one.source)
         };
-        let found = unwatched(pod, port).into_iter().filter(counts);
-        found.map(|one| finding(facts, pod, &one)).collect::<Vec<_>>()
-    });
-    found.collect()
+        for one in unwatched(pod, port).into_iter().filter(counts) {
+            found.entry(one).or_default().push(format!("Pod/{}", pod.name_any()));
+        }
+    }
+    found.iter().map(|(one, pods)| finding(facts, pods, one)).collect()
 }
 
-fn finding(facts: &Facts, pod: &Pod, one: &Unwatched) -> Finding {
+fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
     let Unwatched { source, path } = one;
     let kind = match source.kind {
         SourceKind::Secret => "secret",
@@ -35,7 +38,7 @@ fn finding(facts: &Facts, pod: &Pod, one: &Unwatched) -> Finding {
     let (name, namespace) = (&source.name, facts.namespace());
     Finding::error(
         "not_watched",
-        format!("Pod/{}", pod.name_any()),
+        pods.join(", "),
         format!(
             "{source}, mounted at {path}, is read by the engine's container and not watched: a change \
              restarts nothing. To have it restart nodes, add --config NAME={path} to the manager. If \

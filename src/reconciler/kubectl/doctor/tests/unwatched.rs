@@ -55,6 +55,24 @@ fn what_restarts_nothing_is_named_with_both_ways_out() {
     ]);
 }
 
+/// A set of a thousand pods mounts the same.
+#[test]
+fn pods_that_mount_the_same_are_named_together() {
+    let mut facts = healthy();
+    mount(&mut facts);
+    let pods = facts.pods.as_mut().unwrap();
+    let mut other = json!(pods[0]);
+    other["metadata"]["name"] = json!("logs-0b");
+    pods.push(serde_json::from_value(other).unwrap());
+    let found = findings(&facts);
+    let objects: Vec<&str> = found
+        .iter()
+        .filter(|one| one.code == "not_watched")
+        .map(|one| one.object.as_str())
+        .collect();
+    assert_eq!(objects, ["Pod/logs-0, Pod/logs-0b"]);
+}
+
 fn ignore(facts: &mut Facts, value: &str) {
     let source = Source { kind: SourceKind::Secret, name: "logs-certs".into() };
     facts.ignored.insert(source, Ignore::parse(Some(value)));

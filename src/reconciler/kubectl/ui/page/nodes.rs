@@ -16,7 +16,7 @@ pub(super) fn nodes(moment: &Moment) -> Markup {
         @else {
             table {
                 thead { tr {
-                    @for name in ["Node", "State", "Phase", "Engine", "Rule", "Why"] {
+                    @for name in ["Node", "State", "Phase", "Engine", "Code", "Why"] {
                         th scope="col" { (name) }
                     }
                 } }
@@ -49,8 +49,8 @@ fn row(moment: &Moment, node: &NodeReport) -> Markup {
             } }
             td { (phase.unwrap_or("–")) }
             td { (node.state.as_deref().unwrap_or("–")) }
-            td { @match down.or(node.blocked_by.as_deref()) {
-                Some(rule) => (code(rule)),
+            td { @match down.or(node.blocked_by.as_deref()).or(node.waits_for.as_deref()) {
+                Some(why) => (code(why)),
                 None => "–",
             } }
             td.text {

@@ -29,7 +29,7 @@ pub(super) fn time(time: Time) -> Markup {
 /// A code, with a link to its page of the runbook if it has one.
 pub(super) fn code(code: &str) -> Markup {
     html! {
-        @if runbook::page(code).is_some() {
+        @if runbook::about(code).is_some() {
             a href={ "/runbook/" (code) } { code { (code) } }
         } @else { code { (code) } }
     }

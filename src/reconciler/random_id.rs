@@ -5,10 +5,10 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// The operating system gave no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no random numbers")]
-pub(super) struct NoRandomNumbers;
+pub(crate) struct NoRandomNumbers;
 
 /// Twelve random hexadecimal digits. Two that are the same would make two requests one.
-pub(super) fn random_id() -> Result<String, NoRandomNumbers> {
+pub(crate) fn random_id() -> Result<String, NoRandomNumbers> {
     let mut bytes = [0; 6];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomNumbers)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
