@@ -229,6 +229,10 @@ pub struct MemberUpdate {
     /// Id of the manager's container before the stop: another one proves that it was made anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
+    /// Of other containers whose images change, the last ones before that, by name; empty if none was made
+    /// yet. Another one proves that it was made anew.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, String>,
     /// Volume claims before the stop: the pod in its place must mount the same.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub claims: BTreeSet<String>,

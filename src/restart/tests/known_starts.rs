@@ -61,6 +61,7 @@ fn updated(ledger: &mut Ledger) {
         claims: Default::default(),
         claim_uids: Default::default(),
         heap: None,
+        others: Default::default(),
         given_up_id: None,
         late_since: None,
     }));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use serde_json::Value;
-use stayput_restart::{ContainerWaiting, LivePod, ResizeState};
+use stayput_restart::{ContainerWaiting, LivePod, OtherContainer, ResizeState};
 
 /// What of a pod's spec and status an update of it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub(in super::super) struct LiveContainer {
     id: Option<String>,
     ended_id: Option<String>,
     waiting: Option<ContainerWaiting>,
+    ready: bool,
 }
 
 impl LiveFacts {
@@ -91,6 +92,12 @@ impl LiveFacts {
             container_id: engine.and_then(|engine| engine.id.clone()),
             ended_id: engine.and_then(|engine| engine.ended_id.clone()),
             waiting: engine.and_then(|engine| engine.waiting.clone()),
+            others: self
+                .containers
+                .iter()
+                .filter(|container| container.name != manager)
+                .map(|container| (container.name.clone(), container.beside()))
+                .collect(),
             claims: self.claims.clone(),
             unschedulable: self.unschedulable.clone(),
         }
@@ -136,6 +143,17 @@ impl LiveContainer {
                 reason: waiting.reason.clone().unwrap_or_default(),
                 message: waiting.message.clone().unwrap_or_default(),
             }),
+            ready: runs && status.is_some_and(|status| status.ready),
+        }
+    }
+
+    /// As decisions see it beside the manager's.
+    fn beside(&self) -> OtherContainer {
+        OtherContainer {
+            id: self.id.clone(),
+            ended_id: self.ended_id.clone(),
+            waiting: self.waiting.clone(),
+            ready: self.ready,
         }
     }
 }

@@ -82,6 +82,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
             format!("3f2504e0-4f89-11d3-9a0c-{number:012}"),
         )]
         .into(),
+        others: Default::default(),
         given_up_id: None,
         late_since: None,
     })

@@ -161,6 +161,9 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["image", image, "ends", "at", "once"] => limits(driver, |limits| {
             limits.ending_images.insert(image.into());
         }),
+        ["image", image, "is", "never", "ready"] => limits(driver, |limits| {
+            limits.unready_images.insert(image.into());
+        }),
         ["image", image, "is", "made", "late"] => limits(driver, |limits| {
             limits.delayed_images.insert(image.into());
         }),

@@ -275,6 +275,9 @@ scenarios! {
     maintenance_windows_own
     update_pending
     update_relabel
+    update_sidecar
+    update_sidecar_bad_image
+    update_sidecar_not_ready
     update_deletes_data
     update_deletes_failed_data
     update_refused

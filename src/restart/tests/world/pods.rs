@@ -139,11 +139,13 @@ impl SimPod {
         let turns = self.machine.process_turns_at().filter(|at| *at > now);
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
         let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
+        let sidecar = &self.living.sidecar;
         let living = [self.living.kubelet_at, self.living.back_at, self.remade_at];
+        let living = living.into_iter().chain([sidecar.kubelet_at, sidecar.back_at]);
         if self.gone && self.remade_at.is_some() {
             return self.remade_at;
         }
-        let turns = turns.chain(living.into_iter().flatten());
+        let turns = turns.chain(living.flatten());
         let own = turns.chain(self.machine.next()).chain(kubelet);
         own.chain(self.container_back_at).chain(probed).min()
     }
@@ -175,6 +177,10 @@ impl SimPod {
                 self.killed.push(format!("a new image ended the engine of {}", self.name));
             }
             self.machine.container_ends();
+        }
+        let limits = &self.living.limits;
+        if self.living.sidecar.happen(now, limits) {
+            self.living.version += 1;
         }
         if self.living.back_at.is_some_and(|at| at <= now) {
             self.living.back_at = None;
@@ -282,9 +288,12 @@ impl SimPod {
                 && !self.machine.is_silent()
                 && self.machine.gets_ready()
                 && !self.terminating
+                && self.living.sidecar.is_ready(&self.living.limits)
                 && !self.sidecar_crashes,
             terminating: self.terminating,
-            crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
+            crash_looping: self.container_back_at.is_some()
+                || self.living.sidecar.ends_again()
+                || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             leaving: self.leaving.clone(),

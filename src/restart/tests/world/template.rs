@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::sidecar::Sidecar;
 use crate::{Change, ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState, UpdateStep};
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
 const SEEN: u64 = 500;
 /// Until a new container runs, in milliseconds.
-const MADE: u64 = 1_000;
+pub(super) const MADE: u64 = 1_000;
 /// How much later the kubelet makes a container of which earlier ones have ended, in milliseconds.
 const DELAYED: u64 = 20_000;
 
@@ -30,8 +31,8 @@ pub(crate) fn revision(template: &Template) -> String {
 
 fn step(field: &str) -> UpdateStep {
     match field {
-        "label" | "sidecar" => UpdateStep::Relabel,
-        "asked" => UpdateStep::Restart,
+        "label" => UpdateStep::Relabel,
+        "asked" | "sidecar" => UpdateStep::Restart,
         "image" | "env" => UpdateStep::Container,
         "memory" => UpdateStep::Resize,
         _ => UpdateStep::Replace,
@@ -89,6 +90,8 @@ pub(crate) struct Limits {
     pub(crate) delayed_images: BTreeSet<String>,
     /// Images in which the engine ends soon after its start.
     pub(crate) broken_images: BTreeSet<String>,
+    /// Images in which a container beside the manager's is never ready.
+    pub(crate) unready_images: BTreeSet<String>,
     /// Sizes that it can never give.
     pub(crate) infeasible: BTreeSet<String>,
     /// Sizes that only a new container gets: the one that runs uses more.
@@ -122,7 +125,7 @@ pub(crate) struct Living {
     pub(crate) version: u64,
     /// The image in its spec, that of its container, and when the kubelet looks.
     pub(crate) image: String,
-    sidecar: String,
+    pub(crate) sidecar: Sidecar,
     pub(crate) running_image: String,
     pub(crate) env: String,
     memory: String,
@@ -149,7 +152,7 @@ impl Living {
             wanted: template.clone(),
             version: 1,
             image: template["image"].clone(),
-            sidecar: template["sidecar"].clone(),
+            sidecar: Sidecar::new(&template["sidecar"]),
             running_image: template["image"].clone(),
             env: template["env"].clone(),
             memory: template["memory"].clone(),
@@ -198,6 +201,7 @@ impl Living {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
         let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
         let has_any = self.image != self.wanted["image"]
+            || self.sidecar.image != self.wanted["sidecar"]
             || update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
         let why = "admission webhook \"images.example\" denied the request: not signed";
         (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
@@ -225,7 +229,7 @@ impl Living {
     pub(crate) fn patch_images(&mut self, images: &BTreeMap<String, Change>, now: u64) -> bool {
         let seen = |name: &String| match name.as_str() {
             "engine" => &self.image,
-            _ => &self.sidecar,
+            _ => &self.sidecar.image,
         };
         if self.limits.is_fixed
             || images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name)))
@@ -239,7 +243,7 @@ impl Living {
                     self.image = wanted;
                     self.kubelet_at = Some(now + SEEN);
                 }
-                _ => self.sidecar = wanted,
+                _ => self.sidecar.gets(wanted, now + SEEN),
             }
         }
         self.version += 1;
@@ -322,7 +326,8 @@ impl Living {
         let is = |field: &str, value: &String| self.labelled[field] == *value;
         let whole = is("image", &self.image)
             && is("image", &self.running_image)
-            && is("sidecar", &self.sidecar)
+            && is("sidecar", &self.sidecar.image)
+            && is("sidecar", &self.sidecar.running_image)
             && is("memory", &self.memory)
             && is("memory", &self.memory_in_effect);
         (!whole).then(|| format!("is labelled {} and is {self:?}", revision(&self.labelled)))
@@ -338,6 +343,11 @@ impl Living {
             && self.image == own;
         if is_pulled && self.is_down && self.kubelet_at.is_none() {
             self.back_at.get_or_insert(now + MADE);
+        }
+        let sidecars = self.labelled["sidecar"].clone();
+        self.limits.unready_images.remove(&sidecars);
+        if self.limits.bad_images.remove(&sidecars) | self.limits.ending_images.remove(&sidecars) {
+            self.sidecar.is_pulled_after_all(&sidecars, now + MADE);
         }
         self.limits.deferred.clear();
         self.limits.low.clear();
@@ -385,7 +395,7 @@ impl Living {
                 revision: revision(&self.labelled),
                 images: BTreeMap::from([
                     ("engine".into(), self.image.clone()),
-                    ("sidecar".into(), self.sidecar.clone()),
+                    ("sidecar".into(), self.sidecar.image.clone()),
                 ]),
                 resources: BTreeMap::from([("engine".into(), json(&self.memory))]),
                 resized: is_in_effect.then(|| "engine".to_owned()).into_iter().collect(),
@@ -396,6 +406,10 @@ impl Living {
                     .filter(|_| !self.is_pending),
                 ended_id: self.ended.map(|number| format!("container-{number}")),
                 waiting,
+                others: BTreeMap::from([(
+                    "sidecar".to_owned(),
+                    self.sidecar.observe(&self.limits),
+                )]),
                 claims: (!self.limits.has_no_claim)
                     .then(|| "data".to_owned())
                     .into_iter()

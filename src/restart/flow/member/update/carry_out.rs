@@ -2,6 +2,7 @@
 
 use super::container::{is_made_anew, until_made_anew};
 use super::fixed::{due_images, due_resources, is_managers};
+use super::others::last_ids;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
 
@@ -14,8 +15,7 @@ pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> 
     };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
-        UpdateStep::Restart => change_images(member, fixed, pod, live),
-        UpdateStep::Container => {
+        UpdateStep::Restart | UpdateStep::Container => {
             change_images(member, fixed, pod, live)?;
             until_made_anew(fixed, pod, live)
         }
@@ -37,7 +37,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     let Some(live) = &pod.live else { return false };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => true,
-        UpdateStep::Restart => due_images(fixed, live).is_empty(),
+        UpdateStep::Restart => due_images(fixed, live).is_empty() && is_made_anew(fixed, live),
         UpdateStep::Container | UpdateStep::Resize => {
             due_images(fixed, live).is_empty()
                 && due_resources(fixed, live).is_empty()
@@ -49,7 +49,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     }
 }
 
-/// Changes the images. The container that runs now is written down before: one that was made in the
+/// Changes the images. The containers that run now are written down before: one that was made in the
 /// meantime is not the one with the new image.
 fn change_images(
     member: &Member,
@@ -62,9 +62,12 @@ fn change_images(
         return Ok(());
     }
     let is_the_managers = images.keys().any(|container| is_managers(pod, container));
-    if is_the_managers && live.container_id.is_some() && live.container_id != fixed.container_id {
-        let container_id = live.container_id.clone();
-        let seen = MemberUpdate { container_id, ..fixed.clone() };
+    let mut seen = fixed.clone();
+    if is_the_managers && live.container_id.is_some() {
+        seen.container_id.clone_from(&live.container_id);
+    }
+    seen.others.extend(last_ids(&images, live));
+    if seen != *fixed {
         return Err(Turn::change(Member { update: Some(Box::new(seen)), ..member.clone() }));
     }
     not_refused(pod)?;

@@ -2,7 +2,7 @@
 //! pod says how far that is.
 
 use super::fixed::due_images;
-use super::{phases, step_of};
+use super::{others, phases, step_of};
 use crate::context::Context;
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
@@ -16,19 +16,26 @@ const NEVER_RUNS: [&str; 4] =
 /// to end.
 const ENDS_AGAIN: &str = "CrashLoopBackOff";
 
-/// Passes once the manager's container is another one than before, if the update makes one.
+/// Passes once each container that the update makes anew is another one than before.
 pub(super) fn until_made_anew(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
     if is_made_anew(fixed, live) {
         return Ok(());
     }
     match why_never(fixed, live) {
         Some(reason) => Err(Turn::Abort(reason)),
-        None => Err(wait(Code::NewContainer, describe(pod, live))),
+        None if !is_managers_anew(fixed, live) => {
+            Err(wait(Code::NewContainer, describe(pod, live)))
+        }
+        None => Err(wait(Code::NewContainer, others::describe(fixed, pod, live))),
     }
 }
 
-/// Whether the manager's container is another one than before, if the update makes one.
+/// Whether each container that the update makes anew is another one than before.
 pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    is_managers_anew(fixed, live) && others::awaited(fixed, live).next().is_none()
+}
+
+fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
     !fixed.update.makes_a_container()
         || live.container_id.is_some() && live.container_id != fixed.container_id
 }
@@ -72,8 +79,23 @@ fn waits_for_container(member: &Member, pod: &Pod) -> Result<Option<String>, Str
     Ok((!is_old || has_new_image).then(|| describe(pod, live)))
 }
 
-/// Why the new container never runs, if the kubelet says so.
+/// Why a new container never runs, if the kubelet says so.
 fn why_never(fixed: &MemberUpdate, live: &LivePod) -> Option<String> {
+    let of_others = || {
+        let mut waiting = others::awaited(fixed, live);
+        waiting.find_map(|(name, other)| {
+            let ContainerWaiting { reason, message } = other?.waiting.as_ref()?;
+            let never = NEVER_RUNS.contains(&reason.as_str());
+            never.then(|| format!("its new container {name} does not run: {reason}: {message}"))
+        })
+    };
+    why_managers_never(fixed, live).or_else(of_others)
+}
+
+fn why_managers_never(fixed: &MemberUpdate, live: &LivePod) -> Option<String> {
+    if !fixed.update.makes_a_container() {
+        return None;
+    }
     let ContainerWaiting { reason, message } = live.waiting.as_ref()?;
     let has_new_image = has_changed_images(fixed) && due_images(fixed, live).is_empty();
     let has_ended = live.ended_id.is_some() && live.ended_id != fixed.container_id;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::heap::heap_before;
+use super::others::last_ids;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -82,6 +83,11 @@ pub(in crate::flow) fn fix(
     let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
+        others: match update.step {
+            // Nothing of the old pod stays.
+            UpdateStep::Replace => BTreeMap::new(),
+            _ => last_ids(&update.patch.images, live),
+        },
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
@@ -149,7 +155,9 @@ pub(in crate::flow::member) fn refresh(
         (Err(_), Some(fixed), Some(live)) => {
             it_fits(fixed.update.step, pod).map_err(without_a_stop)?;
             let container_id = live.container_id.clone();
-            Some(Box::new(MemberUpdate { container_id, ..(**fixed).clone() }))
+            let mut now = MemberUpdate { container_id, ..(**fixed).clone() };
+            now.others.extend(last_ids(&fixed.update.patch.images, live));
+            Some(Box::new(now))
         }
         _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };
