@@ -250,6 +250,10 @@ pub struct MemberUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub late_since: Option<Time>,
+    /// Since when its pod is seen to be hindered by what may pass by itself: an image that cannot be pulled now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub hindered_since: Option<Time>,
 }
 
 /// How a member is brought back.

@@ -64,6 +64,7 @@ fn updated(ledger: &mut Ledger) {
         others: Default::default(),
         given_up_id: None,
         late_since: None,
+        hindered_since: None,
     }));
 }
 

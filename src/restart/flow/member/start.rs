@@ -75,7 +75,7 @@ pub(super) fn start(
     {
         return Turn::Wait(blocker);
     }
-    let ready = update::until_carried_out(member, pod)
+    let ready = update::until_carried_out(context, member, pod)
         .and_then(|()| until_mounted(context, member, pod, manager, true));
     match ready {
         Err(turn) => turn,

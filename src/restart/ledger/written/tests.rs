@@ -85,6 +85,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
         others: Default::default(),
         given_up_id: None,
         late_since: None,
+        hindered_since: None,
     })
 }
 

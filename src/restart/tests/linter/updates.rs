@@ -223,6 +223,24 @@ fn a_container_that_is_not_made_anew_is_found() {
 }
 
 #[test]
+fn an_image_that_can_never_be_pulled_is_given_up_at_once() {
+    let lines = ["image b cannot be pulled", "template logs-2 image=b"];
+    let is_waited_for = |_: &Plan, snapshot: &Snapshot| {
+        let mut live = snapshot.pods.iter().filter_map(|pod| pod.live.as_ref()?.waiting.as_ref());
+        live.any(|waiting| waiting.reason == "ImagePullBackOff")
+    };
+    let moment = Moment::of(&lines, is_waited_for);
+    let gives_up = |reason: &str| {
+        let mut moment = moment.clone();
+        moment.live().waiting.as_mut().unwrap().reason = reason.into();
+        let made = crate::plan(&moment.snapshot, &moment.policy);
+        ended(&made).is_some_and(|(outcome, _)| outcome == Outcome::Aborted)
+    };
+    assert!(gives_up("InvalidImageName") && gives_up("ErrImageNeverPull"));
+    assert!(!gives_up("ImagePullBackOff") && !gives_up("CreateContainerConfigError"));
+}
+
+#[test]
 fn a_way_back_that_is_none_is_found() {
     let lines = ["image b cannot be pulled", "template logs-2 image=b"];
     let is_back = |made: &Plan, snapshot: &Snapshot| {

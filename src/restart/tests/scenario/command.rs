@@ -158,6 +158,15 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["image", image, "cannot", "be", "pulled"] => limits(driver, |limits| {
             limits.bad_images.insert(image.into());
         }),
+        ["image", image, "can", "be", "pulled"] => {
+            driver.world.pods.iter_mut().for_each(|pod| pod.living.can_pull(image, now));
+        }
+        ["the", "secret", "of", pod, "is", "absent"] => {
+            driver.world.pod(pod).living.limits.lacks_secret = true;
+        }
+        ["the", "secret", "of", pod, "is", "there"] => {
+            driver.world.pod(pod).living.limits.lacks_secret = false;
+        }
         ["image", image, "ends", "at", "once"] => limits(driver, |limits| {
             limits.ending_images.insert(image.into());
         }),

@@ -274,6 +274,8 @@ scenarios! {
     maintenance_windows_coordinated
     maintenance_windows_own
     update_pending
+    update_registry_away
+    update_env_without_secret
     update_relabel
     update_sidecar
     update_sidecar_bad_image

@@ -188,7 +188,8 @@ impl SimPod {
                 self.container_restarts(now);
             }
         }
-        if self.machine.has_exited() && self.container_back_at.is_none() {
+        let is_made = !self.living.limits.lacks_secret;
+        if self.machine.has_exited() && self.container_back_at.is_none() && is_made {
             self.container_back_at = Some(now + 1_000);
         }
         if self.container_back_at.is_some_and(|at| at <= now) {
@@ -261,7 +262,7 @@ impl SimPod {
     fn manager(&self, now: u64) -> Known<Manager> {
         let silent =
             self.machine.frozen || self.machine.unreachable || self.living.is_without_container();
-        if silent || self.container_back_at.is_some() {
+        if silent || self.container_back_at.is_some() || self.machine.has_exited() {
             let message = format!("the manager of {} does not answer", self.name);
             return Err(Unknown { message });
         }
@@ -312,7 +313,9 @@ impl SimPod {
             unchangeable: self.living.why_it_is_not_changed(),
             room: Ok(self.living.why_it_would_not_fit()),
             claim_uids: Ok(self.living.claim_uids()),
-            live: self.living.observe(self.container_back_at.is_some()),
+            live: self
+                .living
+                .observe(self.container_back_at.is_some() || self.machine.has_exited()),
             ignores_change: false,
             config_from: vec![],
             sources: self.sources.clone(),

@@ -98,6 +98,8 @@ pub(crate) struct Limits {
     pub(crate) low: BTreeSet<String>,
     /// Sizes for which there is no room now.
     pub(crate) deferred: BTreeSet<String>,
+    /// A Secret that a new container of the manager needs is absent.
+    pub(crate) lacks_secret: bool,
     /// No Kubernetes node takes a new pod.
     pub(crate) is_full: bool,
     /// Its volume is on its Kubernetes node, which does not take it again.
@@ -270,6 +272,15 @@ impl Living {
         had_one && differs
     }
 
+    /// A registry has the image again.
+    pub(crate) fn can_pull(&mut self, image: &str, now: u64) {
+        self.limits.bad_images.remove(image);
+        if self.image == image && self.is_down && self.kubelet_at.is_none() {
+            self.back_at.get_or_insert(now + MADE);
+        }
+        self.sidecar.is_pulled_after_all(image, now + MADE);
+    }
+
     /// The new container ends at once, and the kubelet makes no other one for a long time.
     pub(crate) fn container_ends_at_once(&mut self) -> bool {
         let ends = self.limits.ending_images.contains(&self.image);
@@ -374,6 +385,8 @@ impl Living {
         } else if self.is_down && self.back_at.is_none() && self.kubelet_at.is_none() {
             let message = format!("Back-off pulling image \"{}\"", self.image);
             Some(waits("ImagePullBackOff", &message))
+        } else if has_exited && self.limits.lacks_secret {
+            Some(waits("CreateContainerConfigError", "secret \"search\" not found"))
         } else if self.is_down || has_exited {
             Some(waits("ContainerCreating", ""))
         } else {

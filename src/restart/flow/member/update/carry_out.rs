@@ -3,12 +3,17 @@
 use super::container::{is_made_anew, until_made_anew};
 use super::fixed::{due_images, due_resources, is_managers};
 use super::others::last_ids;
+use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
 
 /// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
 /// the cluster does not list it any more.
-pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> Result<(), Turn> {
+pub(in crate::flow::member) fn until_carried_out(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+) -> Result<(), Turn> {
     let Some(fixed) = &member.update else { return Ok(()) };
     let Some(live) = &pod.live else {
         return Err(wait(Code::UpdateUnknown, "what its pod shows was not read"));
@@ -17,13 +22,13 @@ pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> 
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
         UpdateStep::Restart | UpdateStep::Container => {
             change_images(member, fixed, pod, live)?;
-            until_made_anew(fixed, pod, live)
+            until_made_anew(context, member, fixed, pod, live)
         }
         UpdateStep::Resize => {
             // What a new image is started with has the new size.
             resize(fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
-            until_made_anew(fixed, pod, live)?;
+            until_made_anew(context, member, fixed, pod, live)?;
             until_in_effect(fixed, live)
         }
         UpdateStep::Replace => Err(replace(pod)),

@@ -94,6 +94,7 @@ pub(in crate::flow) fn fix(
         claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
         late_since: None,
+        hindered_since: None,
     })))
 }
 

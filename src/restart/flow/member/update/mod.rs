@@ -3,7 +3,7 @@
 //!
 //! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
 //! engine may be started. [`container`]: the kubelet makes the manager's container anew, [`others`] those
-//! beside it. [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
+//! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
 //! were.
 
 pub(in crate::flow) mod back;
@@ -11,6 +11,7 @@ mod carry_out;
 mod container;
 mod fixed;
 mod heap;
+mod hindrance;
 pub(in crate::flow) mod labels;
 mod others;
 
