@@ -246,6 +246,10 @@ pub struct MemberUpdate {
     /// made anew once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up_id: Option<String>,
+    /// Images that were given up, by container, when they were set back: admission may make another image of the
+    /// old one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<String, String>,
     /// Since when it is seen that the node is back late and has its old labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -63,6 +63,7 @@ fn updated(ledger: &mut Ledger) {
         heap: None,
         others: Default::default(),
         given_up_id: None,
+        given_up: Default::default(),
         late_since: None,
         hindered_since: None,
     }));

@@ -84,6 +84,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
         .into(),
         others: Default::default(),
         given_up_id: None,
+        given_up: Default::default(),
         late_since: None,
         hindered_since: None,
     })

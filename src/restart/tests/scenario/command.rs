@@ -158,6 +158,10 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["image", image, "cannot", "be", "pulled"] => limits(driver, |limits| {
             limits.bad_images.insert(image.into());
         }),
+        ["admission", "changes", "images"] => limits(driver, |limits| limits.mirrors = true),
+        ["admission", "changes", "images", "unseen"] => {
+            limits(driver, |limits| limits.mirrors_unseen = true);
+        }
         ["image", image, "can", "be", "pulled"] => {
             driver.world.pods.iter_mut().for_each(|pod| pod.living.can_pull(image, now));
         }

@@ -274,6 +274,8 @@ scenarios! {
     maintenance_windows_coordinated
     maintenance_windows_own
     update_pending
+    update_image_changed
+    update_image_changed_unseen
     update_registry_away
     update_env_without_secret
     update_relabel

@@ -304,11 +304,7 @@ impl SimPod {
                 .unready_since(now)
                 .filter(|_| self.endpoint(now) == Ok(Endpoint::NotReady))
                 .map(Time),
-            update: Ok(self
-                .living
-                .is_read
-                .then(|| template::update(&self.living.labelled, &self.living.wanted))
-                .flatten()),
+            update: Ok(self.living.lacks()),
             undeletable: self.living.why_it_is_not_deleted(),
             unchangeable: self.living.why_it_is_not_changed(),
             room: Ok(self.living.why_it_would_not_fit()),

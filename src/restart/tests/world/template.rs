@@ -13,6 +13,9 @@ pub(super) const MADE: u64 = 1_000;
 /// How much later the kubelet makes a container of which earlier ones have ended, in milliseconds.
 const DELAYED: u64 = 20_000;
 
+/// How images begin that admission has changed.
+const MIRROR: &str = "mirror/";
+
 /// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
 pub(crate) type Template = BTreeMap<String, String>;
 
@@ -41,6 +44,11 @@ fn step(field: &str) -> UpdateStep {
 
 fn change(from: &str, to: &str) -> Change {
     Change { seen: Some(from.into()), wanted: Some(to.into()) }
+}
+
+/// What admission makes of an image.
+fn mirrored(image: &str) -> String {
+    format!("{MIRROR}{}", image.strip_prefix(MIRROR).unwrap_or(image))
 }
 
 fn json(memory: &str) -> String {
@@ -110,6 +118,10 @@ pub(crate) struct Limits {
     pub(crate) is_kept: bool,
     /// The apiserver lets nobody change images and sizes of it.
     pub(crate) is_fixed: bool,
+    /// Admission makes another image of each that a pod is changed to.
+    pub(crate) mirrors: bool,
+    /// The same, and no dry run has told it.
+    pub(crate) mirrors_unseen: bool,
     /// Its data is on no volume claim.
     pub(crate) has_no_claim: bool,
 }
@@ -209,6 +221,17 @@ impl Living {
         (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
     }
 
+    /// What it lacks, with the images that a dry run has told.
+    pub(crate) fn lacks(&self) -> Option<PodUpdate> {
+        let mut update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        if self.limits.mirrors {
+            for change in update.patch.images.values_mut() {
+                change.wanted = change.wanted.as_deref().map(mirrored);
+            }
+        }
+        Some(update)
+    }
+
     /// No container of the manager runs.
     pub(crate) fn is_without_container(&self) -> bool {
         self.is_down || self.is_pending
@@ -240,6 +263,8 @@ impl Living {
         }
         for (name, change) in images {
             let wanted = change.wanted.clone().expect("an image");
+            let mirrors = self.limits.mirrors || self.limits.mirrors_unseen;
+            let wanted = if mirrors { mirrored(&wanted) } else { wanted };
             match name.as_str() {
                 "engine" => {
                     self.image = wanted;
@@ -334,7 +359,10 @@ impl Living {
 
     /// Why its label does not say what it is; none if it does.
     pub(crate) fn is_mislabelled(&self) -> Option<String> {
-        let is = |field: &str, value: &String| self.labelled[field] == *value;
+        let is = |field: &str, value: &String| {
+            let value = value.strip_prefix(MIRROR).unwrap_or(value);
+            self.labelled[field] == value
+        };
         let whole = is("image", &self.image)
             && is("image", &self.running_image)
             && is("sidecar", &self.sidecar.image)

@@ -1,11 +1,13 @@
 //! After the stop: the pod of a stopped engine is changed, until the engine may be started.
 
+use std::collections::BTreeMap;
+
 use super::container::{is_made_anew, until_made_anew};
 use super::fixed::{due_images, due_resources, is_managers};
 use super::others::last_ids;
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
+use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
 
 /// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
 /// the cluster does not list it any more.
@@ -66,6 +68,9 @@ fn change_images(
     if images.is_empty() {
         return Ok(());
     }
+    if let Some(why) = why_other_image(fixed, &images) {
+        return Err(Turn::Abort(why));
+    }
     let is_the_managers = images.keys().any(|container| is_managers(pod, container));
     let mut seen = fixed.clone();
     if is_the_managers && live.container_id.is_some() {
@@ -78,6 +83,18 @@ fn change_images(
     not_refused(pod)?;
     let action = Action::PatchImages { uid: pod.uid.clone(), images };
     Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
+}
+
+/// Of an image that is neither the old one nor the new one: admission has made it of the new one. To ask again
+/// would bring the same.
+fn why_other_image(fixed: &MemberUpdate, due: &BTreeMap<String, Change>) -> Option<String> {
+    due.iter().find_map(|(container, change)| {
+        let before = &fixed.update.patch.images.get(container)?.seen;
+        let (now, wanted) = (change.seen.as_ref()?, change.wanted.as_ref()?);
+        (Some(now) != before.as_ref()).then(|| {
+            format!("its container {container} was to have the image {wanted}, and was given {now}")
+        })
+    })
 }
 
 /// Passes unless the apiserver refuses to change the pod: then its engine is started again in it as it is.

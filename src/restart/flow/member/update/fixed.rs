@@ -93,6 +93,7 @@ pub(in crate::flow) fn fix(
         claims: live.claims.clone(),
         claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
+        given_up: BTreeMap::new(),
         late_since: None,
         hindered_since: None,
     })))
