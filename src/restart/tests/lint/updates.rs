@@ -203,7 +203,7 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
     }
 }
 
-/// A pod that is replaced can be deleted, and another one in its place fits.
+/// A pod that is replaced can be deleted, and another one in its place fits; another size has room.
 pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let member = facts.member(uid).filter(|member| member.step == Step::Restarting);
     let fixed = member.and_then(|member| member.update.as_ref());
@@ -215,6 +215,10 @@ pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let room = facts.pod(uid).map(|pod| &pod.room);
     if is_replaced && room.is_some_and(|room| *room != Ok(None)) {
         wrong.push(format!("S12: {uid} is to be replaced, and would not fit: {room:?}"));
+    }
+    let is_resized = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Resize);
+    if is_resized && let Some(Ok(Some(why))) = room {
+        wrong.push(format!("S12: {uid} is to be resized, and there is no room: {why}"));
     }
 }
 

@@ -269,6 +269,10 @@ fn a_size_in_the_wrong_moment_is_found() {
     moment.finds("changed to what its entry does not have", |one| {
         changes(&mut one.plan, "resources").get_mut("engine").unwrap().wanted = Some("{}".into());
     });
+    let stops = Moment::of(&lines, |made, _| has(made, is_stop));
+    stops.finds("is to be resized, and there is no room", |one| {
+        one.pod().room = Ok(Some("the node is full".into()));
+    });
     let starts = Moment::of(&lines, |made, _| has(made, is_start));
     starts.finds("wanted: its size is not in effect", |one| one.live().resized.clear());
     let labels = Moment::of(&lines, |made, _| has(made, is_metadata));

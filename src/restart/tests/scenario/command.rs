@@ -192,6 +192,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["memory", size, "is", "deferred"] => limits(driver, |limits| {
             limits.deferred.insert(size.into());
         }),
+        ["no", "room", "for", "memory", size] => limits(driver, |limits| {
+            limits.no_room.insert(size.into());
+        }),
+        ["room", "for", "memory", size] => limits(driver, |limits| {
+            limits.no_room.remove(size);
+        }),
         ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
         ["heap", "of", node, "is", mebibytes] => {
             let bytes = mebibytes.parse::<u64>().expect("a number of MiB") << 20;

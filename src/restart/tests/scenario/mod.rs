@@ -277,6 +277,8 @@ scenarios! {
     update_image_changed
     update_image_changed_unseen
     update_registry_away
+    update_size_no_room
+    update_size_deferred
     update_env_without_secret
     update_relabel
     update_sidecar

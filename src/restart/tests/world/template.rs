@@ -104,7 +104,9 @@ pub(crate) struct Limits {
     pub(crate) infeasible: BTreeSet<String>,
     /// Sizes that only a new container gets: the one that runs uses more.
     pub(crate) low: BTreeSet<String>,
-    /// Sizes for which there is no room now.
+    /// Sizes for which there is no room now, as is known before.
+    pub(crate) no_room: BTreeSet<String>,
+    /// Sizes for which there is no room now, which only the kubelet knows.
     pub(crate) deferred: BTreeSet<String>,
     /// A Secret that a new container of the manager needs is absent.
     pub(crate) lacks_secret: bool,
@@ -193,6 +195,10 @@ impl Living {
     /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
     pub(crate) fn why_it_would_not_fit(&self) -> Option<String> {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let memory = &self.wanted["memory"];
+        if update.step == UpdateStep::Resize && self.limits.no_room.contains(memory) {
+            return Some(format!("its Kubernetes node has no room for {memory} of memory"));
+        }
         let is_asked = self.limits.would_not_fit && update.step == UpdateStep::Replace;
         is_asked.then(|| "another pod in its place would not fit: the node is cordoned".to_owned())
     }
@@ -327,6 +333,7 @@ impl Living {
         self.version += 1;
         let no = self.limits.infeasible.contains(&self.memory)
             || self.limits.low.contains(&self.memory)
+            || self.limits.no_room.contains(&self.memory)
             || self.limits.deferred.contains(&self.memory);
         if !no {
             self.memory_in_effect.clone_from(&self.memory);
@@ -389,6 +396,7 @@ impl Living {
             self.sidecar.is_pulled_after_all(&sidecars, now + MADE);
         }
         self.limits.deferred.clear();
+        self.limits.no_room.clear();
         self.limits.low.clear();
         self.limits.would_not_fit = false;
         self.limits.is_kept = false;

@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 
 use super::container::{is_made_anew, until_made_anew};
 use super::fixed::{due_images, due_resources, is_managers};
+use super::hindrance::while_it_may_pass;
 use super::others::last_ids;
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
+
+/// For how long a size is waited for that the Kubernetes node has no room for now, in milliseconds: meanwhile
+/// the engine is down.
+const ROOM_WITHIN: u64 = 30_000;
 
 /// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
 /// the cluster does not list it any more.
@@ -28,7 +33,7 @@ pub(in crate::flow::member) fn until_carried_out(
         }
         UpdateStep::Resize => {
             // What a new image is started with has the new size.
-            resize(fixed, pod, live)?;
+            resize(context, member, fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
             until_made_anew(context, member, fixed, pod, live)?;
             until_in_effect(fixed, live)
@@ -108,13 +113,27 @@ fn not_refused(pod: &Pod) -> Result<(), Turn> {
 /// Changes the size, and waits until the kubelet has put it into effect; or has accepted it, if a new image
 /// makes another container anyway. A lower limit of memory may never come into effect in the container that
 /// runs: the kubelet leaves it as long as the container uses more.
-fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
+fn resize(
+    context: &Context<'_>,
+    member: &Member,
+    fixed: &MemberUpdate,
+    pod: &Pod,
+    live: &LivePod,
+) -> Result<(), Turn> {
     let resources = due_resources(fixed, live);
     if !resources.is_empty() {
         not_refused(pod)?;
         let action = Action::Resize { uid: pod.uid.clone(), resources };
         return Err(Turn::act_and_wait(action, Code::Resizing, "its size is being changed"));
     }
+    let has_no_room = match &live.resize {
+        Some(ResizeState::Pending(why)) => {
+            Some(format!("its Kubernetes node has no room for the new size: {why}"))
+        }
+        _ => None,
+    };
+    let hindrance = has_no_room.as_deref().map(|why| (why, ROOM_WITHIN));
+    while_it_may_pass(context, member, hindrance)?;
     match &live.resize {
         Some(ResizeState::Infeasible(why)) => {
             Err(Turn::Abort(format!("its Kubernetes node cannot give it the new size: {why}")))

@@ -99,13 +99,13 @@ pub(in crate::flow) fn fix(
     })))
 }
 
-/// Passes unless the step replaces the pod, and another one in its place would fit nowhere.
+/// Passes unless the step needs room on a Kubernetes node for another pod or for another size, and there is
+/// none. Of another size the kubelet says it too, so what is not known does not count.
 fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
-    match &pod.room {
-        _ if step != UpdateStep::Replace => Ok(()),
-        Ok(None) => Ok(()),
-        Ok(Some(why)) => refuse(Code::WouldNotFit, why),
-        Err(unknown) => refuse(Code::WouldNotFit, &unknown.message),
+    match (step, &pod.room) {
+        (UpdateStep::Replace | UpdateStep::Resize, Ok(Some(why))) => refuse(Code::WouldNotFit, why),
+        (UpdateStep::Replace, Err(unknown)) => refuse(Code::WouldNotFit, &unknown.message),
+        _ => Ok(()),
     }
 }
 

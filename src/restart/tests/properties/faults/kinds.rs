@@ -6,7 +6,7 @@ use super::{Fault, faults};
 
 /// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
 /// that a Kubernetes node can give, and others.
-pub(super) const TEMPLATES: [&str; 22] = [
+pub(super) const TEMPLATES: [&str; 23] = [
     "image=a",
     "image=b",
     "image=late",
@@ -21,6 +21,7 @@ pub(super) const TEMPLATES: [&str; 22] = [
     "memory=low",
     "memory=low image=b",
     "memory=deferred",
+    "memory=huge",
     "label=b sidecar=b",
     "sidecar=bad",
     "sidecar=ending",
