@@ -39,7 +39,7 @@ enum Answer {
     /// It would not: why.
     No(String),
     /// There is none, and the pod's turn has begun.
-    NoAnswer(String),
+    Missing(String),
 }
 
 /// The answers.
@@ -96,7 +96,7 @@ impl Trials {
         match answer.map(|(_, answer)| answer) {
             None => {}
             Some(Answer::No(why)) => pod.unchangeable = Some(why.clone()),
-            Some(Answer::NoAnswer(why)) => pod.update = Err(unknown(why.clone())),
+            Some(Answer::Missing(why)) => pod.update = Err(unknown(why.clone())),
             Some(Answer::Yes(images)) => {
                 let Ok(Some(update)) = &mut pod.update else { return };
                 for (container, image) in images {
@@ -129,7 +129,7 @@ async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: 
             Answer::Yes(BTreeMap::new())
         }
         Ok(Err(error)) if error.is_no_answer() && is_under_way => {
-            Answer::NoAnswer(error.to_string())
+            Answer::Missing(error.to_string())
         }
         Ok(Err(error)) => Answer::No(error.to_string()),
         Err(failure) => Answer::No(failure.to_string()),

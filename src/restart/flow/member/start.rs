@@ -138,7 +138,7 @@ pub(super) fn prove(
     let is_updated = is_updated(context, member, pod, manager);
     if is_late && !is_updated {
         let what = update::why_others_are_not_ready(member, pod)
-            .unwrap_or_else(|| describe_state(manager).to_string());
+            .unwrap_or_else(|| describe_state(manager));
         let not_back = || Turn::Abort(format!("not back in time: {what}"));
         return ended_since(member, pod, || "it is not seen any more".into())
             .unwrap_or_else(not_back);

@@ -2,6 +2,7 @@
 //! cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
+mod templates;
 mod wait;
 
 use super::driver::Driver;

@@ -262,7 +262,7 @@ impl SimPod {
     fn manager(&self, now: u64) -> Known<Manager> {
         let silent =
             self.machine.frozen || self.machine.unreachable || self.living.is_without_container();
-        if silent || self.container_back_at.is_some() || self.machine.has_exited() {
+        if silent || self.container_back_at.is_some() || self.lacks_its_secret() {
             let message = format!("the manager of {} does not answer", self.name);
             return Err(Unknown { message });
         }
@@ -273,6 +273,17 @@ impl SimPod {
             manager.lagging = Some("config/elasticsearch.yml".into());
         }
         Ok(manager.seen_after(self.seen.as_ref(), Time(now)))
+    }
+
+    /// The kubelet can make the container that is to come.
+    pub(crate) fn secret_is_there(&mut self, now: u64) {
+        self.living.limits.lacks_secret = false;
+        self.container_back_at = self.machine.has_exited().then_some(now + 1_000);
+    }
+
+    /// The kubelet cannot make the container that is to come after the one that has ended.
+    fn lacks_its_secret(&self) -> bool {
+        self.living.limits.lacks_secret && self.machine.has_exited()
     }
 
     pub(crate) fn observe(&self, now: u64) -> Pod {
@@ -309,9 +320,7 @@ impl SimPod {
             unchangeable: self.living.why_it_is_not_changed(),
             room: Ok(self.living.why_it_would_not_fit()),
             claim_uids: Ok(self.living.claim_uids()),
-            live: self
-                .living
-                .observe(self.container_back_at.is_some() || self.machine.has_exited()),
+            live: self.living.observe(self.container_back_at.is_some() || self.lacks_its_secret()),
             ignores_change: false,
             config_from: vec![],
             sources: self.sources.clone(),

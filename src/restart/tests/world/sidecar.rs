@@ -75,7 +75,8 @@ impl Sidecar {
 
     /// It ended in the image that it has.
     pub(crate) fn ends_again(&self) -> bool {
-        self.is_down && self.running_image == self.image && self.back_at.is_none()
+        let is_seen = self.back_at.is_none() && self.kubelet_at.is_none();
+        self.is_down && self.running_image == self.image && is_seen
     }
 
     pub(crate) fn observe(&self, limits: &Limits) -> OtherContainer {

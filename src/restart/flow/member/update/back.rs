@@ -133,7 +133,11 @@ pub(in crate::flow) fn until_set_back(
     if manager.is_none() && live.waiting.is_some() {
         return Err(SetBack::Wait(describe(pod, live)));
     }
-    let is_old = live.container_id == fixed.container_id || live.container_id != fixed.given_up_id;
+    // Where admission has made another image of the old one, the container is made anew in any case.
+    let has_old_images =
+        undo.images.iter().all(|(name, change)| live.images.get(name) == change.wanted.as_ref());
+    let is_old = has_old_images && live.container_id == fixed.container_id
+        || live.container_id != fixed.given_up_id;
     if manager.is_some() && live.container_id.is_some() && !is_old {
         return Err(SetBack::Wait(describe(pod, live)));
     }

@@ -126,14 +126,10 @@ fn resize(
         let action = Action::Resize { uid: pod.uid.clone(), resources };
         return Err(Turn::act_and_wait(action, Code::Resizing, "its size is being changed"));
     }
-    let has_no_room = match &live.resize {
-        Some(ResizeState::Pending(why)) => {
-            Some(format!("its Kubernetes node has no room for the new size: {why}"))
-        }
-        _ => None,
-    };
-    let hindrance = has_no_room.as_deref().map(|why| (why, ROOM_WITHIN));
-    while_it_may_pass(context, member, hindrance)?;
+    if let Some(ResizeState::Pending(why)) = &live.resize {
+        let why = format!("its Kubernetes node has no room for the new size: {why}");
+        while_it_may_pass(context, member, Some((why.as_str(), ROOM_WITHIN)))?;
+    }
     match &live.resize {
         Some(ResizeState::Infeasible(why)) => {
             Err(Turn::Abort(format!("its Kubernetes node cannot give it the new size: {why}")))

@@ -114,7 +114,7 @@ fn until_hopeless(
     match hindrance(fixed, live) {
         Some(Hindrance::Never(why)) => Err(Turn::Abort(why)),
         Some(Hindrance::MayPass(why)) => {
-            while_it_may_pass(context, member, Some((&why, PASSES_WITHIN)))
+            while_it_may_pass(context, member, Some((why.as_str(), PASSES_WITHIN)))
         }
         None => while_it_may_pass(context, member, None),
     }
@@ -141,11 +141,10 @@ fn hindered(what: &str, waiting: &ContainerWaiting, ends_again: bool) -> Option<
     let ContainerWaiting { reason, message } = waiting;
     let is_among = |reasons: &[&str]| reasons.contains(&reason.as_str());
     let why = format!("{what} does not run: {reason}: {message}");
-    match () {
-        () if ends_again || is_among(&NEVER_RUNS) => Some(Hindrance::Never(why)),
-        () if is_among(&MAY_PASS) => Some(Hindrance::MayPass(why)),
-        () => None,
+    if ends_again || is_among(&NEVER_RUNS) {
+        return Some(Hindrance::Never(why));
     }
+    is_among(&MAY_PASS).then_some(Hindrance::MayPass(why))
 }
 
 /// Whether the manager's container gets another image, and the pod has it.

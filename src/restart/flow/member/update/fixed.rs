@@ -83,10 +83,10 @@ pub(in crate::flow) fn fix(
     let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
-        others: match update.step {
-            // Nothing of the old pod stays.
-            UpdateStep::Replace => BTreeMap::new(),
-            _ => last_ids(&update.patch.images, live),
+        // Of a pod that is replaced nothing stays.
+        others: match update.step == UpdateStep::Replace {
+            true => BTreeMap::new(),
+            false => last_ids(&update.patch.images, live),
         },
         update,
         container_id: live.container_id.clone(),
