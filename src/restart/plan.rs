@@ -68,8 +68,7 @@ pub enum Action {
         changes: BTreeMap<String, Change>,
     },
     /// Change labels and annotations of a pod to those of a revision, and its label of the revision:
-    /// one patch that requires uid and the values seen. With it, images of containers beside the
-    /// engine's: the owner may want the old ones again after any request, and compares labels only.
+    /// one patch that requires uid and the values seen.
     PatchMetadata {
         /// The pod.
         uid: String,
@@ -77,8 +76,6 @@ pub enum Action {
         labels: BTreeMap<String, Change>,
         /// Annotations.
         annotations: BTreeMap<String, Change>,
-        /// Images, by container.
-        images: BTreeMap<String, Change>,
     },
     /// Change images of a pod: the kubelet makes these containers anew. One patch that requires uid
     /// and the values seen.

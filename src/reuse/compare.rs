@@ -114,7 +114,9 @@ fn restarted_at() -> Segment {
     Segment::Field(RESTARTED_AT.to_owned())
 }
 
-/// The kubelet gives each container its new image alone. Init containers do not run again.
+/// The kubelet gives each container its new image alone, but nobody waits then until one container is ready
+/// before the next pod gets the image: so those beside the engine's have their turn with a restart of the
+/// engine. Init containers do not run again.
 fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     let container = leaf.path.container();
     let before_others = leaf.path.is_in("spec.initContainers");
@@ -123,7 +125,7 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     } else if container == Some(engine_container) && !before_others {
         UpdateStep::Container
     } else {
-        UpdateStep::Relabel
+        UpdateStep::Restart
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) enum Rule {
     NotCopied,
     /// It may be changed in a living pod, and no process reads it.
     Patched,
-    /// A patch for the engine's container makes a new one; other containers are the kubelet's.
+    /// A patch makes a new container of it alone.
     Image,
     /// CPU and memory of a container.
     Resources,

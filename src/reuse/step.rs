@@ -14,7 +14,7 @@ pub enum UpdateStep {
     None,
     /// The pod is patched; the engine goes on.
     Relabel,
-    /// The engine's process is started anew.
+    /// The engine's process is started anew; containers beside it may get other images meanwhile.
     Restart,
     /// The kubelet makes a new container in the same pod.
     Container,

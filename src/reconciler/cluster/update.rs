@@ -45,9 +45,9 @@ pub enum UpdateMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AllowedStep {
-    /// Labels, annotations, and images of other containers than the engine's.
+    /// Labels and annotations.
     Relabel,
-    /// The engine's process is started anew.
+    /// The engine's process is started anew, also for images of other containers than the engine's.
     Restart,
     /// A new container in the same pod.
     Container,

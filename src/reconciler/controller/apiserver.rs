@@ -205,14 +205,14 @@ impl Apiserver {
         self.send_pod_patch("patch_pod", namespace, name, patch, &params()).await
     }
 
-    /// Whether [`Self::patch_pod`] would be allowed; nothing is changed.
+    /// Whether [`Self::patch_pod`] would be allowed, and what would come of it; nothing is changed.
     pub(super) async fn try_to_patch_pod(
         &self,
         namespace: &str,
         name: &str,
         patch: Value,
-    ) -> Result<(), ApiError> {
-        self.send_pod_patch("try_to_patch_pod", namespace, name, patch, &dry_run()).await.map(drop)
+    ) -> Result<Pod, ApiError> {
+        self.send_pod_patch("try_to_patch_pod", namespace, name, patch, &dry_run()).await
     }
 
     async fn send_pod_patch(

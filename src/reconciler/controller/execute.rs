@@ -136,9 +136,9 @@ impl Executor<'_> {
                     Err(error) => self.read_if_changed(pod, error).await,
                 }
             }
-            Action::PatchMetadata { uid, labels, annotations, images } => {
+            Action::PatchMetadata { uid, labels, annotations } => {
                 let pod = self.pod(uid)?;
-                let patch = patches::revision(pod, labels, annotations, images)?;
+                let patch = patches::revision(pod, labels, annotations);
                 let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
                 // A restart counts its nodes itself when it ends.
                 if changed.is_ok() && action.gives_revision() && !self.is_under_way(uid) {

@@ -228,7 +228,7 @@ impl Observer {
         let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
         for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
-            pod.unchangeable = self.trials.unchangeable(&pod.uid);
+            self.trials.write_into(pod);
             pod.room = match self.rooms.why_not(pod) {
                 Ok(None) => Ok(ordered.why_not(facts, pod)),
                 known => known,

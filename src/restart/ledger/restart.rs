@@ -229,6 +229,10 @@ pub struct MemberUpdate {
     /// Id of the manager's container before the stop: another one proves that it was made anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
+    /// Of other containers whose images change, the last ones before that, by name; empty if none was made
+    /// yet. Another one proves that it was made anew.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, String>,
     /// Volume claims before the stop: the pod in its place must mount the same.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub claims: BTreeSet<String>,
@@ -242,10 +246,18 @@ pub struct MemberUpdate {
     /// made anew once more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up_id: Option<String>,
+    /// Images that were given up, by container, when they were set back: admission may make another image of the
+    /// old one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given_up: BTreeMap<String, String>,
     /// Since when it is seen that the node is back late and has its old labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub late_since: Option<Time>,
+    /// Since when its pod is seen to be hindered by what may pass by itself: an image that cannot be pulled now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub hindered_since: Option<Time>,
 }
 
 /// How a member is brought back.

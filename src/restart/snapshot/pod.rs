@@ -81,8 +81,8 @@ pub struct Pod {
     /// would, or if nobody asked since it is to have no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchangeable: Option<String>,
-    /// Why another pod in its place would fit nowhere (`would_not_fit`), for people; none if it would,
-    /// or if none is to come there.
+    /// Why another pod in its place would fit nowhere, or why its Kubernetes node has no room for its new size
+    /// (`would_not_fit`), for people; none if there is room, or if neither is to come.
     #[serde(with = "known", default = "fits")]
     #[schemars(with = "known::Written<Option<String>>")]
     pub room: Known<Option<String>>,

@@ -97,6 +97,9 @@ pub struct LivePod {
     pub ended_id: Option<String>,
     /// What its manager's container waits for, as the kubelet says; none if it does not wait.
     pub waiting: Option<ContainerWaiting>,
+    /// Its other containers, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, OtherContainer>,
     /// Volume claims that it mounts, by name.
     pub claims: BTreeSet<String>,
     /// Where the data of its engine is.
@@ -176,4 +179,27 @@ pub struct ContainerWaiting {
     pub reason: String,
     /// For people.
     pub message: String,
+}
+
+/// A container beside the manager's.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OtherContainer {
+    /// Its id; none while it does not run.
+    pub id: Option<String>,
+    /// Id of the one that ended last; none if none has.
+    pub ended_id: Option<String>,
+    /// What it waits for, as the kubelet says; none if it does not wait.
+    pub waiting: Option<ContainerWaiting>,
+    /// It runs and is ready.
+    pub ready: bool,
+}
+
+impl OtherContainer {
+    /// Id of the last one that was made; none if none was.
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.id.as_deref().or(self.ended_id.as_deref())
+    }
 }

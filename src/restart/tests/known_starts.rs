@@ -61,8 +61,11 @@ fn updated(ledger: &mut Ledger) {
         claims: Default::default(),
         claim_uids: Default::default(),
         heap: None,
+        others: Default::default(),
         given_up_id: None,
+        given_up: Default::default(),
         late_since: None,
+        hindered_since: None,
     }));
 }
 

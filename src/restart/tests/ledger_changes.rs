@@ -137,6 +137,18 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
             None => format!("{node} is listed again"),
         });
     }
+    if before.step == now.step
+        && let (Some(before), Some(now)) = (&before.update, &now.update)
+    {
+        match (before.hindered_since, now.hindered_since) {
+            (None, Some(_)) => return Some(format!("{node} is hindered by what may pass")),
+            (Some(_), None) => return Some(format!("{node} is not hindered any more")),
+            _ => {}
+        }
+        if before.given_up != now.given_up {
+            return Some(format!("{node} has an image that is given up: {:?}", now.given_up));
+        }
+    }
     let on = now.expected.as_deref().unwrap_or("what is mounted");
     Some(match now.step {
         MemberStep::Scheduled => format!("{node} waits for its turn"),

@@ -42,12 +42,17 @@ const RELEASES: [Release; 2] = [
     // no rule is skipped, no request allows an outage (such a restart waits), and a node that was kept
     // stopped is started on what is mounted. The last node of a restart shows the time of the whole
     // restart, no heap that stayed as it was is told, and volume claims are compared by name alone. What was
-    // given up is known by its id alone. A deletion waits again for pods that cannot be patched.
+    // given up is known by its id alone. A deletion waits again for pods that cannot be patched. A container
+    // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
+    // has changed is not set back.
     release!(
         "2026-11-23",
         Some(&[
             "/debts/start/*/update/claimUids",
+            "/debts/start/*/update/givenUp",
             "/debts/start/*/update/heap",
+            "/debts/start/*/update/hinderedSince",
+            "/debts/start/*/update/others",
             "/history/*/allowedOutage",
             "/history/*/began",
             "/history/*/skippedRules",
@@ -59,7 +64,10 @@ const RELEASES: [Release; 2] = [
             "/queued/outsideWindows",
             "/queued/skipRules",
             "/restart/members/*/update/claimUids",
+            "/restart/members/*/update/givenUp",
             "/restart/members/*/update/heap",
+            "/restart/members/*/update/hinderedSince",
+            "/restart/members/*/update/others",
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",

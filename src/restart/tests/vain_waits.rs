@@ -88,7 +88,9 @@ fn takes_effect(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
     let image = fixed.update.patch.images.get(engine);
     let is_patched = image.is_some_and(|image| live.images.get(engine) == image.wanted.as_ref());
     let is_old = live.container_id.is_none() || live.container_id == fixed.container_id;
-    live.waiting.is_some() || live.resize.is_some() || is_patched && is_old
+    let is_ready = |name: &String| live.others.get(name).is_some_and(|other| other.ready);
+    let others_come = !fixed.others.keys().all(is_ready);
+    live.waiting.is_some() || live.resize.is_some() || is_patched && is_old || others_come
 }
 
 fn is_of_the_engine(action: &Action) -> bool {

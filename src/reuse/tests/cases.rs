@@ -32,12 +32,12 @@ fn each_change_asks_for_the_least_step() {
         (
             "another's image",
             |all| all["spec"]["containers"][1]["image"] = json!("other"),
-            UpdateStep::Relabel,
+            UpdateStep::Restart,
         ),
         (
             "a sidecar's image",
             |all| all["spec"]["initContainers"][1]["image"] = json!("other"),
-            UpdateStep::Relabel,
+            UpdateStep::Restart,
         ),
         (
             "an init image",

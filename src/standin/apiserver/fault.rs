@@ -9,6 +9,9 @@ pub enum How {
     Refuse(u16),
     /// Refused with this code and message, as admission does; the request is not read.
     Deny(u16, &'static str),
+    /// Carried out with each first text in the body replaced by the second one, as admission changes what it is
+    /// given.
+    Rewrite(&'static str, &'static str),
     /// Carried out after this long.
     Delay(Duration),
     /// Carried out, but the connection is closed without an answer.

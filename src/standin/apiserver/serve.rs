@@ -56,6 +56,10 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
     let reply = match fault {
         Some(How::Refuse(code)) => answer::refusal(&Failure::injected(code)),
         Some(How::Deny(code, message)) => answer::refusal(&Failure::denied(code, message)),
+        Some(How::Rewrite(from, to)) => {
+            let body = String::from_utf8_lossy(&call.body).replace(from, to);
+            answer::answer(shared, &Call { body: body.into(), ..call })
+        }
         Some(How::Delay(time)) => {
             sleep(time).await;
             answer::answer(shared, &call)

@@ -15,36 +15,22 @@ use stayput_restart::{Change, annotation};
 
 /// Changes annotations of a pod.
 pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Value {
-    Value::Array(metadata(pod, &BTreeMap::new(), changes))
+    revision(pod, &BTreeMap::new(), changes)
 }
 
-/// Changes labels, annotations and images of a pod.
+/// Changes labels and annotations of a pod.
 pub(super) fn revision(
     pod: &Facts,
     labels: &BTreeMap<String, Change>,
     annotations: &BTreeMap<String, Change>,
-    images: &BTreeMap<String, Change>,
-) -> Result<Value, Failure> {
-    let mut patch = metadata(pod, labels, annotations);
-    if !images.is_empty() {
-        patch.splice(0..1, image_changes(pod, On::ThisVersion, images)?);
-    }
-    Ok(Value::Array(patch))
-}
-
-/// Changes labels and annotations of a pod.
-fn metadata(
-    pod: &Facts,
-    labels: &BTreeMap<String, Change>,
-    annotations: &BTreeMap<String, Change>,
-) -> Vec<Value> {
+) -> Value {
     let mut patch = vec![is_pod(pod)];
     let (mut tests, mut changes) = map("/metadata/labels", !pod.labels.is_empty(), labels);
     let of_annotations = map("/metadata/annotations", pod.is_annotated, annotations);
     tests.extend(of_annotations.0);
     changes.extend(of_annotations.1);
     patch.extend(tests.into_iter().chain(changes));
-    patch
+    Value::Array(patch)
 }
 
 /// Tests and changes of one map of texts.
@@ -90,14 +76,6 @@ pub(in crate::controller) fn images(
     on: On,
     images: &BTreeMap<String, Change>,
 ) -> Result<Value, Failure> {
-    Ok(Value::Array(image_changes(pod, on, images)?))
-}
-
-fn image_changes(
-    pod: &Facts,
-    on: On,
-    images: &BTreeMap<String, Change>,
-) -> Result<Vec<Value>, Failure> {
     containers(pod, on, "image", images, |text| Ok(json!(text)))
 }
 
@@ -107,7 +85,7 @@ pub(in crate::controller) fn resources(
     on: On,
     resources: &BTreeMap<String, Change>,
 ) -> Result<Value, Failure> {
-    containers(pod, on, "resources", resources, |text| serde_json::from_str(text)).map(Value::Array)
+    containers(pod, on, "resources", resources, |text| serde_json::from_str(text))
 }
 
 /// Replaces a field of containers that still have the names and values that were seen.
@@ -117,7 +95,7 @@ fn containers(
     field: &str,
     changes: &BTreeMap<String, Change>,
     decode: impl Fn(&str) -> serde_json::Result<Value>,
-) -> Result<Vec<Value>, Failure> {
+) -> Result<Value, Failure> {
     let value = |text: &Option<String>| {
         let value = text.as_deref().map(&decode).transpose();
         value.map_err(|source| Failure::Encode { what: "the size of a container", source })
@@ -142,7 +120,7 @@ fn containers(
         writes.push(json!({"op": "replace", "path": path, "value": value(&change.wanted)?}));
     }
     tests.append(&mut writes);
-    Ok(tests)
+    Ok(Value::Array(tests))
 }
 
 fn is_pod(pod: &Facts) -> Value {

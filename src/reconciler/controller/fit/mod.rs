@@ -24,11 +24,11 @@ pub(super) fn why_not(
     there: &[Pod],
     coming: &Coming,
 ) -> Result<Option<String>, String> {
-    let mut why = refusals(node, &coming.spec);
-    let lacks = lacking(node, there, &coming.uid, &coming.spec);
-    if !lacks.is_empty() {
-        why.push(format!("it requests {}: make room there, or request less", lacks.join(", ")));
-    }
+    let Coming { uid, spec, .. } = coming;
+    let mut why = refusals(node, spec);
+    let own = there.iter().find(|pod| is_it(pod, uid));
+    let evicts_below = evicts_below(spec, own.and_then(|pod| pod.spec.as_ref()));
+    why.extend(lacking(node, there, uid, spec, evicts_below));
     let neighbours::Found { conflicts, unknown } = neighbours::found(node, there, coming);
     why.extend(conflicts);
     match (why.is_empty(), unknown.is_empty()) {
@@ -37,15 +37,33 @@ pub(super) fn why_not(
     }
 }
 
-/// What it requests and the node does not have left.
-fn lacking(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Vec<String> {
+/// Why the node has no room for the pod with this spec, in which its size is another one; none if it has. The
+/// kubelet evicts nobody for it, and asks for nothing else.
+pub(super) fn why_no_room(
+    node: &Node,
+    there: &[Pod],
+    uid: &str,
+    wanted: &PodSpec,
+) -> Option<String> {
+    lacking(node, there, uid, wanted, None)
+}
+
+fn is_it(pod: &Pod, uid: &str) -> bool {
+    pod.metadata.uid.as_deref() == Some(uid)
+}
+
+/// What it requests and the node does not have left, and what helps.
+fn lacking(
+    node: &Node,
+    there: &[Pod],
+    uid: &str,
+    wanted: &PodSpec,
+    evicts_below: Option<i32>,
+) -> Option<String> {
     let status = node.status.as_ref();
     let allocatable = status.and_then(|status| status.allocatable.as_ref());
     let mut left = Amounts::of(allocatable);
-    let (own, others): (Vec<&Pod>, Vec<&Pod>) =
-        there.iter().partition(|pod| pod.metadata.uid.as_deref() == Some(uid));
-    let evicts_below = evicts_below(wanted, own.first().and_then(|pod| pod.spec.as_ref()));
-    let others = others.into_iter().filter(|pod| !is_over(pod));
+    let others = there.iter().filter(|pod| !is_it(pod, uid) && !is_over(pod));
     for spec in others.filter_map(|pod| pod.spec.as_ref()) {
         let is_evicted = evicts_below.is_some_and(|own| spec.priority.unwrap_or_default() < own);
         if !is_evicted {
@@ -56,7 +74,9 @@ fn lacking(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Vec<Strin
     let lacks = requested.above(&left).map(|(name, wanted, left)| {
         format!("{} {name} of which {} are left", shown(name, wanted), shown(name, left))
     });
-    lacks.collect()
+    let lacks: Vec<String> = lacks.collect();
+    let lists = || format!("it requests {}: make room there, or request less", lacks.join(", "));
+    (!lacks.is_empty()).then(lists)
 }
 
 /// The scheduler evicts pods of a lower priority than this to make room; none if it evicts no pod, or

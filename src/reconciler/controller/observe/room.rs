@@ -1,5 +1,6 @@
-//! Whether pods that are to be replaced may be deleted, and fit again where their volumes are:
-//! otherwise their nodes would be stopped for nothing, or stay pending while their data waits.
+//! Whether pods that are to be replaced may be deleted, and fit again where their volumes are; and whether
+//! there is room for another size: otherwise their nodes would be stopped for nothing, or stay pending while
+//! their data waits.
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodTemplateSpec};
 use serde_json::Value;
-use stayput_restart::{self as restart, Known, Policy, UpdateStep};
+use stayput_restart::{self as restart, Known, PodUpdate, Policy, UpdateStep};
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -20,7 +21,7 @@ use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::fit::{Coming, is_on_one_node, why_not};
+use crate::controller::fit::{Coming, is_on_one_node, why_no_room, why_not};
 use crate::controller::pods::Facts;
 
 /// What was read of a pod that is not under way may be this old.
@@ -40,15 +41,15 @@ struct Found {
     /// Why it cannot be deleted.
     undeletable: Option<String>,
     why_not: Known<Option<String>>,
-    /// Of its volume claims.
-    uids: Uids,
+    /// Of its volume claims; none if it is not to be replaced.
+    uids: Option<Uids>,
 }
 
 /// A Kubernetes node and what is on it; no node if it is gone.
 type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
 
 impl Rooms {
-    /// Finds out what is due of pods that the policy allows to be replaced, and forgets all others.
+    /// Finds out what is due of pods that the policy allows to be replaced or resized, and forgets all others.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -57,20 +58,21 @@ impl Rooms {
         owners: &Owners,
         ages: &Ages<'_>,
     ) {
-        let is_allowed = policy.update.contains(&UpdateStep::Replace);
-        let replaced = pods.iter().filter(|_| is_allowed).filter_map(|(facts, pod)| {
+        let asked = pods.iter().filter_map(|(facts, pod)| {
             let update = pod.update.as_ref().ok()?.as_ref()?;
-            (update.step == UpdateStep::Replace).then_some((*facts, update.to.as_str()))
+            let needs_room = matches!(update.step, UpdateStep::Replace | UpdateStep::Resize);
+            (needs_room && policy.update.contains(&update.step)).then_some((*facts, update))
         });
-        let replaced: Vec<(&Arc<Facts>, &str)> = replaced.collect();
-        self.known.retain(|uid, _| replaced.iter().any(|(facts, _)| facts.uid == *uid));
-        let is_due = |(facts, revision): &&(&Arc<Facts>, &str)| {
+        let asked: Vec<(&Arc<Facts>, &PodUpdate)> = asked.collect();
+        self.known.retain(|uid, _| asked.iter().any(|(facts, _)| facts.uid == *uid));
+        let is_due = |(facts, update): &&(&Arc<Facts>, &PodUpdate)| {
             self.known.get(&facts.uid).is_none_or(|found| {
                 let is_old = found.at.elapsed() >= MAX_AGE || ages.is_under_way(&facts.uid);
-                found.revision != *revision || is_old
+                found.revision != update.to || is_old
             })
         };
-        let due: Vec<&(&Arc<Facts>, &str)> = replaced.iter().filter(is_due).collect();
+        let (due, resized): (Vec<_>, Vec<_>) =
+            asked.iter().filter(is_due).partition(|(_, update)| update.step == UpdateStep::Replace);
         let tried = due.iter().map(|(facts, _)| undeletable(api, facts)).collect();
         let mut undeletable: BTreeMap<String, String> =
             join_limited(tried).await.into_iter().flatten().collect();
@@ -89,11 +91,22 @@ impl Rooms {
             let bound = bound.get(&facts.uid).and_then(|bound| bound.as_ref().ok());
             bound.is_some_and(|bound| bound.is_on_one_node)
         };
-        let names = due.iter().filter(|(facts, _)| is_bound(facts));
+        let names = due.iter().filter(|(facts, _)| is_bound(facts)).chain(&resized);
         let names: BTreeSet<&str> = names.filter_map(|(facts, _)| node_of(facts)).collect();
         let places = names.into_iter().map(|name| place(api, name)).collect();
         let places: BTreeMap<&str, Place> = join_limited(places).await.into_iter().collect();
-        for (facts, revision) in due {
+        for (facts, update) in resized {
+            let found = Found {
+                at: Instant::now(),
+                revision: update.to.clone(),
+                undeletable: None,
+                why_not: Ok(why_not_larger(facts, update, &places)),
+                uids: None,
+            };
+            self.known.insert(facts.uid.clone(), found);
+        }
+        for (facts, update) in due {
+            let revision = update.to.as_str();
             let (why_not, uids) = match bound.remove(&facts.uid) {
                 Some(Err(error)) => (Err(unread(facts, &error)), Uids::new()),
                 Some(Ok(Bound { leaving: Some(claim), uids, .. })) => {
@@ -107,10 +120,10 @@ impl Rooms {
             };
             let found = Found {
                 at: Instant::now(),
-                revision: (*revision).to_owned(),
+                revision: revision.to_owned(),
                 undeletable: undeletable.remove(&facts.uid),
                 why_not,
-                uids,
+                uids: Some(uids),
             };
             self.known.insert(facts.uid.clone(), found);
         }
@@ -123,11 +136,11 @@ impl Rooms {
 
     /// The uids of this pod's volume claims; nothing if it is not to be replaced.
     pub(super) fn claim_uids(&self, uid: &str) -> Option<Uids> {
-        Some(self.known.get(uid)?.uids.clone())
+        self.known.get(uid)?.uids.clone()
     }
 
-    /// Why another pod in the place of this one would fit nowhere; none if it would, or if none is
-    /// to come there.
+    /// Why another pod in the place of this one would fit nowhere, or why there is no room for its new size; none
+    /// if there is, or if neither is to come.
     pub(super) fn why_not(&self, pod: &restart::Pod) -> Known<Option<String>> {
         if let Err(unknown) = &pod.update {
             return Err(unknown.clone());
@@ -237,6 +250,28 @@ fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option
     let nothing = Pod::default();
     let coming = Coming::of(new, old, itself.unwrap_or(&nothing), revision);
     Some(Coming { uid: pod.uid.clone(), namespace: pod.namespace.clone(), ..coming })
+}
+
+/// Why the Kubernetes node of a pod has no room for its new size. Without the right to read that it is tried, and
+/// the kubelet says it.
+fn why_not_larger(
+    pod: &Facts,
+    update: &PodUpdate,
+    places: &BTreeMap<&str, Place>,
+) -> Option<String> {
+    let name = node_of(pod)?;
+    let Some(Ok((Some(node), there))) = places.get(name) else { return None };
+    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid))?;
+    let mut wanted = itself.spec.clone()?;
+    let init = wanted.init_containers.iter_mut().flatten();
+    for container in wanted.containers.iter_mut().chain(init) {
+        let change = update.patch.resources.get(&container.name);
+        if let Some(size) = change.and_then(|change| change.wanted.as_deref()) {
+            container.resources = serde_json::from_str(size).ok()?;
+        }
+    }
+    let why = why_no_room(node, there, &pod.uid, &wanted)?;
+    Some(format!("the Kubernetes node {name} has no room for the new size of {}: {why}", pod.name))
 }
 
 fn would_be_lost(pod: &Facts, claim: &str) -> String {

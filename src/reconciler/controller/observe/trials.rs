@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use stayput_restart::{self as restart, PodPatch, PodUpdate, Policy, UpdateStep};
+use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
 use tokio::time::Instant;
 
 use super::ages::Ages;
+use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::execute::patches::{self, On};
@@ -31,10 +32,20 @@ enum Question {
 }
 
 /// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Answer {
+    /// It would. With the images, by container, that admission makes of those asked for.
+    Yes(BTreeMap<String, String>),
+    /// It would not: why.
+    No(String),
+    /// There is none, and the pod's turn has begun.
+    Missing(String),
+}
+
+/// The answers.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// When, and why not.
-    known: BTreeMap<Question, (Instant, Option<String>)>,
+    known: BTreeMap<Question, (Instant, Answer)>,
     asked: BTreeMap<String, Question>,
 }
 
@@ -63,7 +74,7 @@ impl Trials {
                     patch: update.patch.clone(),
                 },
             };
-            let is_known = |(at, _): &(Instant, _)| !is_under_way && at.elapsed() < MAX_AGE;
+            let is_known = |(at, _): &(Instant, Answer)| !is_under_way && at.elapsed() < MAX_AGE;
             if !self.known.get(&question).is_some_and(is_known) {
                 due.entry(question.clone()).or_insert((facts, update));
             }
@@ -72,15 +83,29 @@ impl Trials {
         let asked: BTreeSet<&Question> = self.asked.values().collect();
         self.known.retain(|question, _| asked.contains(question));
         let ask = async |(question, (facts, update)): (Question, (&Facts, &PodUpdate))| {
-            let why = why_not(api, facts, update, ages.is_under_way(&facts.uid)).await;
-            (question, (Instant::now(), why))
+            let answer = answer(api, facts, update, ages.is_under_way(&facts.uid)).await;
+            (question, (Instant::now(), answer))
         };
         self.known.extend(join_limited(due.into_iter().map(ask).collect()).await);
     }
 
-    /// Why the apiserver would not change this pod; none if it would, or if nothing is to be changed.
-    pub(super) fn unchangeable(&self, uid: &str) -> Option<String> {
-        self.known.get(self.asked.get(uid)?)?.1.clone()
+    /// Writes into a pod why the apiserver would not change it, and the images that it would have then: what
+    /// is wanted is what admission makes of it.
+    pub(super) fn write_into(&self, pod: &mut restart::Pod) {
+        let answer = self.asked.get(&pod.uid).and_then(|question| self.known.get(question));
+        match answer.map(|(_, answer)| answer) {
+            None => {}
+            Some(Answer::No(why)) => pod.unchangeable = Some(why.clone()),
+            Some(Answer::Missing(why)) => pod.update = Err(unknown(why.clone())),
+            Some(Answer::Yes(images)) => {
+                let Ok(Some(update)) = &mut pod.update else { return };
+                for (container, image) in images {
+                    if let Some(change) = update.patch.images.get_mut(container) {
+                        change.wanted = Some(image.clone());
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -94,21 +119,20 @@ fn is_patched(update: &PodUpdate) -> bool {
     }
 }
 
-/// Why it would not. No answer counts before a turn: the next one may come after the stop. In a turn it
-/// is waited for.
-async fn why_not(
-    api: &Apiserver,
-    pod: &Facts,
-    update: &PodUpdate,
-    is_under_way: bool,
-) -> Option<String> {
+/// No answer counts as a refusal before a turn: the next one may come after the stop. In a turn it is waited
+/// for.
+async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: bool) -> Answer {
     match ask(api, pod, update).await {
-        Ok(Ok(())) => None,
+        Ok(Ok(answer)) => answer,
         // It is another pod by now, or has changed: the next look has another question.
-        Ok(Err(error)) if error.is_not_found() || error.is_conflict() => None,
-        Ok(Err(error)) if error.is_no_answer() && is_under_way => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(failure) => Some(failure.to_string()),
+        Ok(Err(error)) if error.is_not_found() || error.is_conflict() => {
+            Answer::Yes(BTreeMap::new())
+        }
+        Ok(Err(error)) if error.is_no_answer() && is_under_way => {
+            Answer::Missing(error.to_string())
+        }
+        Ok(Err(error)) => Answer::No(error.to_string()),
+        Err(failure) => Answer::No(failure.to_string()),
     }
 }
 
@@ -116,7 +140,7 @@ async fn ask(
     api: &Apiserver,
     pod: &Facts,
     update: &PodUpdate,
-) -> Result<Result<(), ApiError>, Failure> {
+) -> Result<Result<Answer, ApiError>, Failure> {
     let PodPatch { images, resources, .. } = &update.patch;
     if update.step == UpdateStep::Resize && !resources.is_empty() {
         let patch = patches::resources(pod, On::AnyVersion, resources)?;
@@ -125,8 +149,46 @@ async fn ask(
         }
     }
     if images.is_empty() {
-        return Ok(Ok(()));
+        return Ok(Ok(Answer::Yes(BTreeMap::new())));
     }
+    let first = match try_images(api, pod, images).await? {
+        Ok(first) if first.is_empty() => return Ok(Ok(Answer::Yes(first))),
+        Ok(first) => first,
+        Err(error) => return Ok(Err(error)),
+    };
+    // What is asked for then must stay as it is: it would never be there.
+    let mut again = images.clone();
+    for (container, image) in &first {
+        let wanted = Some(image.clone());
+        again.entry(container.clone()).and_modify(|change| change.wanted = wanted);
+    }
+    let second = try_images(api, pod, &again).await?;
+    Ok(second.map(|second| match second.into_iter().next() {
+        None => Answer::Yes(first),
+        Some((container, image)) => Answer::No(format!(
+            "admission makes {image} of the image {} of the container {container}, which it has made itself: \
+             name an image that it leaves as it is",
+            first.get(&container).map(String::as_str).unwrap_or_default()
+        )),
+    }))
+}
+
+/// By container, the images that admission makes of those that are wanted, if they are others.
+async fn try_images(
+    api: &Apiserver,
+    pod: &Facts,
+    images: &BTreeMap<String, Change>,
+) -> Result<Result<BTreeMap<String, String>, ApiError>, Failure> {
     let patch = patches::images(pod, On::AnyVersion, images)?;
-    Ok(api.try_to_patch_pod(&pod.namespace, &pod.name, patch).await)
+    let then = match api.try_to_patch_pod(&pod.namespace, &pod.name, patch).await {
+        Ok(then) => then,
+        Err(error) => return Ok(Err(error)),
+    };
+    let spec = then.spec.unwrap_or_default();
+    let containers = spec.containers.into_iter().chain(spec.init_containers.unwrap_or_default());
+    let others = containers.filter_map(|container| {
+        let (wanted, image) = (images.get(&container.name)?.wanted.as_ref()?, container.image?);
+        (*wanted != image).then_some((container.name, image))
+    });
+    Ok(Ok(others.collect()))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus, Volume};
 use serde_json::Value;
-use stayput_restart::{ContainerWaiting, DataPlace, LivePod, ResizeState};
+use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState};
 
 mod data;
 
@@ -35,6 +35,7 @@ pub(in super::super) struct LiveContainer {
     waiting: Option<ContainerWaiting>,
     /// Where the data is, if an engine runs in it.
     data: DataPlace,
+    ready: bool,
 }
 
 impl LiveFacts {
@@ -96,6 +97,12 @@ impl LiveFacts {
             container_id: engine.and_then(|engine| engine.id.clone()),
             ended_id: engine.and_then(|engine| engine.ended_id.clone()),
             waiting: engine.and_then(|engine| engine.waiting.clone()),
+            others: self
+                .containers
+                .iter()
+                .filter(|container| container.name != manager)
+                .map(|container| (container.name.clone(), container.beside()))
+                .collect(),
             claims: self.claims.clone(),
             data: engine.map(|engine| engine.data).unwrap_or_default(),
             unschedulable: self.unschedulable.clone(),
@@ -148,6 +155,17 @@ impl LiveContainer {
                 message: waiting.message.clone().unwrap_or_default(),
             }),
             data: data::place(container, volumes),
+            ready: runs && status.is_some_and(|status| status.ready),
+        }
+    }
+
+    /// As decisions see it beside the manager's.
+    fn beside(&self) -> OtherContainer {
+        OtherContainer {
+            id: self.id.clone(),
+            ended_id: self.ended_id.clone(),
+            waiting: self.waiting.clone(),
+            ready: self.ready,
         }
     }
 }

@@ -1,7 +1,5 @@
 //! The `start` phase of one node: from stopped until it is proven to be back in the cluster.
 
-use std::collections::BTreeMap;
-
 use super::deleted::may_be_replaced;
 use super::mounted::until_mounted;
 use super::recovered::until_recovered;
@@ -77,7 +75,7 @@ pub(super) fn start(
     {
         return Turn::Wait(blocker);
     }
-    let ready = update::until_carried_out(member, pod)
+    let ready = update::until_carried_out(context, member, pod)
         .and_then(|()| until_mounted(context, member, pod, manager, true));
     match ready {
         Err(turn) => turn,
@@ -139,7 +137,9 @@ pub(super) fn prove(
     let is_late = is_over_time(context, member, update::phases(member));
     let is_updated = is_updated(context, member, pod, manager);
     if is_late && !is_updated {
-        let not_back = || Turn::Abort(format!("not back in time: {}", describe_state(manager)));
+        let what = update::why_others_are_not_ready(member, pod)
+            .unwrap_or_else(|| describe_state(manager));
+        let not_back = || Turn::Abort(format!("not back in time: {what}"));
         return ended_since(member, pod, || "it is not seen any more".into())
             .unwrap_or_else(not_back);
     }
@@ -162,10 +162,11 @@ pub(super) fn prove(
     if !is_carried_out {
         return wait(Code::NewContainer, "it is back, and its pod is not as it was changed");
     }
+    if let Some(why) = update::why_others_are_not_ready(member, pod) {
+        return wait(Code::NotReady, why);
+    }
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
-    if let Some(action) =
-        wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update, BTreeMap::new()))
-    {
+    if let Some(action) = wanted.and_then(|(fixed, live)| relabel(pod, live, &fixed.update)) {
         return Turn::act_and_wait(action, Code::Relabelling, "its labels are being changed");
     }
     match until_recovered(context, restart, manager) {
@@ -180,6 +181,7 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
         && update::is_carried_out(member, pod)
         && has_joined(context, member) == Ok(true)
         && manager.is_ready()
+        && update::why_others_are_not_ready(member, pod).is_none()
 }
 
 /// Of a member that is back late only its labels and the engine's settings are left, which are debts.

@@ -101,18 +101,11 @@ fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     pod.leaving.is_none() && !owed && !is_under_way()
 }
 
-/// The patch of a pod whose engine goes on, and its event. Images of containers beside it go with the
-/// label of the revision: between two requests the owner could want the old ones again, and nobody
-/// would see that the pod has others.
+/// The patch of a pod whose engine goes on, and its event: labels and annotations alone.
 fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
     let mut changes = Changes::default();
     let Some(live) = &pod.live else { return changes };
-    let mut images = update.patch.images.clone();
-    images.retain(|container, change| {
-        change.seen = live.images.get(container).cloned();
-        change.seen != change.wanted
-    });
-    let Some(action) = relabel(pod, live, update, images) else { return changes };
+    let Some(action) = relabel(pod, live, update) else { return changes };
     if action.gives_revision() {
         let message = format!(
             "{} gets what its template has now, and its engine goes on: {}",

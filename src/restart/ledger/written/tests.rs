@@ -82,8 +82,11 @@ fn changed(number: u64) -> Box<MemberUpdate> {
             format!("3f2504e0-4f89-11d3-9a0c-{number:012}"),
         )]
         .into(),
+        others: Default::default(),
         given_up_id: None,
+        given_up: Default::default(),
         late_since: None,
+        hindered_since: None,
     })
 }
 

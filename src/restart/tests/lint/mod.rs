@@ -70,9 +70,8 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                     wrong.push(format!("an event without a message: {event:?}"));
                 }
             }
-            Action::PatchMetadata { uid, labels, images, .. } => {
-                updates::patch(&facts, uid, images, updates::Field::Images, &mut wrong);
-                updates::metadata(&facts, uid, labels, images, &mut wrong);
+            Action::PatchMetadata { uid, labels, .. } => {
+                updates::metadata(&facts, uid, labels, &mut wrong);
             }
             Action::PatchImages { uid, images } => {
                 updates::patch(&facts, uid, images, updates::Field::Images, &mut wrong);

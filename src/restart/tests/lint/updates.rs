@@ -32,8 +32,7 @@ impl Field {
     }
 }
 
-/// Images or sizes: of a stopped engine, or of a pod whose container does not run, or of containers
-/// beside the engine's.
+/// Images or sizes, of whichever container: of a pod whose engine is stopped, or whose container does not run.
 pub(super) fn patch(
     facts: &Facts,
     uid: &str,
@@ -41,9 +40,6 @@ pub(super) fn patch(
     field: Field,
     wrong: &mut Vec<String>,
 ) {
-    if changes.is_empty() {
-        return;
-    }
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
     let name = &pod.name;
     for (container, change) in changes {
@@ -88,18 +84,7 @@ pub(super) fn patch(
         (None, _) if owed.is_some_and(|one| goes_to(&back, field.of(&one.update.patch))) => {
             is_down(facts, pod, live, wrong);
         }
-        (None, _) => {
-            let update = pod.update.as_ref().ok().and_then(Option::as_ref);
-            let is_beside = update.is_some_and(|update| {
-                update.step == UpdateStep::Relabel
-                    && facts.policy.update.contains(&UpdateStep::Relabel)
-                    && goes_to(&forward, field.of(&update.patch))
-            });
-            let is_engines = changes.keys().any(|one| pod.container.as_ref() == Some(one));
-            if !is_beside || is_engines || field == Field::Resources {
-                wrong.push(format!("S12: {name} is changed, and its engine may run"));
-            }
-        }
+        (None, _) => wrong.push(format!("S12: {name} is changed, and its engine may run")),
     }
 }
 
@@ -108,7 +93,6 @@ pub(super) fn metadata(
     facts: &Facts,
     uid: &str,
     labels: &BTreeMap<String, Change>,
-    images: &BTreeMap<String, Change>,
     wrong: &mut Vec<String>,
 ) {
     let Some((pod, live)) = living(facts, uid, wrong) else { return };
@@ -132,6 +116,11 @@ pub(super) fn metadata(
             if !is_proven {
                 wrong.push(format!("S3: {name} is labelled before the proof"));
             }
+            for container in member.update.iter().flat_map(|fixed| fixed.others.keys()) {
+                if !live.others.get(container).is_some_and(|other| other.ready) {
+                    wrong.push(format!("S3: {name} is labelled and its {container} is not ready"));
+                }
+            }
             member.update.as_ref().map(|fixed| &fixed.update)
         }
         None => {
@@ -149,9 +138,7 @@ pub(super) fn metadata(
     if label.wanted.as_ref() != Some(&update.to) {
         wrong.push(format!("S12: {name} is labelled {:?}, not {}", label.wanted, update.to));
     }
-    let mut then = live.images.clone();
-    then.extend(images.iter().filter_map(|(one, to)| Some((one.clone(), to.wanted.clone()?))));
-    if lacks(&update.patch.images, &then) {
+    if lacks(&update.patch.images, &live.images) {
         wrong.push(format!("S3: {name} is labelled and has other images"));
     }
 }
@@ -216,7 +203,7 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
     }
 }
 
-/// A pod that is replaced can be deleted, and another one in its place fits.
+/// A pod that is replaced can be deleted, and another one in its place fits; another size has room.
 pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
     let fixed = member.and_then(|member| member.update.as_ref());
@@ -228,6 +215,10 @@ pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
     let room = facts.pod(uid).map(|pod| &pod.room);
     if is_replaced && room.is_some_and(|room| *room != Ok(None)) {
         wrong.push(format!("S12: {uid} is to be replaced, and would not fit: {room:?}"));
+    }
+    let is_resized = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Resize);
+    if is_resized && let Some(Ok(Some(why))) = room {
+        wrong.push(format!("S12: {uid} is to be resized, and there is no room: {why}"));
     }
 }
 
@@ -314,6 +305,14 @@ pub(super) fn why_not_carried_out(pod: &Pod, member: &Member) -> Option<String> 
     let is_old = live.container_id.is_none() || live.container_id == fixed.container_id;
     if fixed.update.makes_a_container() && is_old {
         return Some("its container is the old one".into());
+    }
+    let is_old = |(container, before): (&String, &String)| {
+        let other = live.others.get(container);
+        let last = other.and_then(|other| other.id.as_ref().or(other.ended_id.as_ref()));
+        last.is_none_or(|last| last == before)
+    };
+    if fixed.others.iter().any(is_old) {
+        return Some("another container is the old one".into());
     }
     (step == UpdateStep::Replace).then(|| "it is the old pod".into())
 }

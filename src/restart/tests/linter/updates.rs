@@ -94,11 +94,7 @@ fn changes<'p>(
 ) -> &'p mut std::collections::BTreeMap<String, Change> {
     let found = plan.actions.iter_mut().find_map(|action| match action {
         Action::PatchMetadata { labels, .. } if what == "labels" => Some(labels),
-        Action::PatchMetadata { images, .. } | Action::PatchImages { images, .. }
-            if what == "images" =>
-        {
-            Some(images)
-        }
+        Action::PatchImages { images, .. } if what == "images" => Some(images),
         Action::Resize { resources, .. } if what == "resources" => Some(resources),
         _ => None,
     });
@@ -115,7 +111,7 @@ fn exit(plan: &mut Plan) -> &mut bool {
 
 #[test]
 fn a_label_without_what_it_says_is_found() {
-    let lines = ["template logs-2 label=b sidecar=b"];
+    let lines = ["template logs-2 label=b"];
     let moment = Moment::of(&lines, |made, _| has(made, is_metadata));
     moment.finds("nothing asks for it", |one| {
         one.policy.update.remove(&UpdateStep::Relabel);
@@ -127,8 +123,11 @@ fn a_label_without_what_it_says_is_found() {
         changes(&mut one.plan, "labels").remove(REVISION);
     });
     moment.finds("its revision was not seen as", |one| one.live().revision = "other".into());
-    moment.finds("has other images", |one| changes(&mut one.plan, "images").clear());
-    moment.finds("its engine may run", |one| one.pod().container = Some("sidecar".into()));
+    moment.finds("has other images", |one| {
+        let lacked = Change { seen: None, wanted: Some("c".into()) };
+        let update = one.pod().update.as_mut().unwrap().as_mut().unwrap();
+        update.patch.images.insert("sidecar".into(), lacked);
+    });
     moment.finds("is changed and was not seen", |one| one.pod().live = None);
     moment.finds("S9: logs-2 is labelled while paused", |one| {
         one.snapshot.cluster.paused = true;
@@ -195,6 +194,24 @@ fn an_image_in_the_wrong_moment_is_found() {
 }
 
 #[test]
+fn a_container_beside_the_managers_that_is_not_made_anew_or_not_ready_is_found() {
+    let lines = ["template logs-2 sidecar=b"];
+    let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
+    let image = Moment::of(&lines, |made, _| has(made, is_image));
+    image.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    image.finds("its engine may run", |one| one.snapshot.ledger.restart = None);
+    let starts = Moment::of(&lines, |made, _| has(made, is_start));
+    starts.finds("before its pod is as it is wanted: another container is the old one", |one| {
+        let old = one.live().others["sidecar"].id.clone().unwrap();
+        one.update().others.insert("sidecar".into(), old);
+    });
+    let labels = Moment::of(&lines, |made, _| has(made, is_metadata));
+    labels.finds("S3: logs-2 is labelled and its sidecar is not ready", |one| {
+        one.live().others.get_mut("sidecar").unwrap().ready = false;
+    });
+}
+
+#[test]
 fn a_container_that_is_not_made_anew_is_found() {
     let stops = Moment::of(&["template logs-2 env=b"], |made, _| has(made, is_stop));
     stops.finds("is told to end: false, not true", |one| *exit(&mut one.plan) = false);
@@ -203,6 +220,24 @@ fn a_container_that_is_not_made_anew_is_found() {
         let old = one.update().container_id.clone();
         one.live().container_id = old;
     });
+}
+
+#[test]
+fn an_image_that_can_never_be_pulled_is_given_up_at_once() {
+    let lines = ["image b cannot be pulled", "template logs-2 image=b"];
+    let is_waited_for = |_: &Plan, snapshot: &Snapshot| {
+        let mut live = snapshot.pods.iter().filter_map(|pod| pod.live.as_ref()?.waiting.as_ref());
+        live.any(|waiting| waiting.reason == "ImagePullBackOff")
+    };
+    let moment = Moment::of(&lines, is_waited_for);
+    let gives_up = |reason: &str| {
+        let mut moment = moment.clone();
+        moment.live().waiting.as_mut().unwrap().reason = reason.into();
+        let made = crate::plan(&moment.snapshot, &moment.policy);
+        ended(&made).is_some_and(|(outcome, _)| outcome == Outcome::Aborted)
+    };
+    assert!(gives_up("InvalidImageName") && gives_up("ErrImageNeverPull"));
+    assert!(!gives_up("ImagePullBackOff") && !gives_up("CreateContainerConfigError"));
 }
 
 #[test]
@@ -233,6 +268,10 @@ fn a_size_in_the_wrong_moment_is_found() {
     });
     moment.finds("changed to what its entry does not have", |one| {
         changes(&mut one.plan, "resources").get_mut("engine").unwrap().wanted = Some("{}".into());
+    });
+    let stops = Moment::of(&lines, |made, _| has(made, is_stop));
+    stops.finds("is to be resized, and there is no room", |one| {
+        one.pod().room = Ok(Some("the node is full".into()));
     });
     let starts = Moment::of(&lines, |made, _| has(made, is_start));
     starts.finds("wanted: its size is not in effect", |one| one.live().resized.clear());

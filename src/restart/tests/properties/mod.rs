@@ -30,14 +30,16 @@ const FOLLOWING: usize = 4;
 const RESUMED: u64 = 11 * 60_000;
 
 /// What may be changed of a pod, and what comes of some values.
-const TEMPLATE_VALUES: [&str; 8] = [
+const TEMPLATE_VALUES: [&str; 10] = [
     "policy update relabel,restart,container,resize,replace",
     "image bad cannot be pulled",
     "image broken breaks the engine",
     "image ending ends at once",
     "image late is made late",
+    "image unready is never ready",
     "memory infeasible is infeasible",
     "memory deferred is deferred",
+    "no room for memory huge",
     "memory low is too low",
 ];
 

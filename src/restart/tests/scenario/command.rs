@@ -1,8 +1,7 @@
 //! The lines of a script, one command each.
 
-use super::wait;
+use super::{templates, wait};
 use crate::tests::driver::{ActionFate, Driver};
-use crate::tests::world::template::Limits;
 use crate::tests::world::{Asked, Services, SimPod, Tool};
 use crate::{
     Disabled, Drain, OnConfigChange, Request, RunningSnapshot, Share, Sources, Strategy, Time,
@@ -154,58 +153,6 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
                 pod.container_restarts(now);
             }
         }
-        ["template", pods, ref fields @ ..] => template(driver, pods, fields),
-        ["image", image, "cannot", "be", "pulled"] => limits(driver, |limits| {
-            limits.bad_images.insert(image.into());
-        }),
-        ["image", image, "ends", "at", "once"] => limits(driver, |limits| {
-            limits.ending_images.insert(image.into());
-        }),
-        ["image", image, "is", "made", "late"] => limits(driver, |limits| {
-            limits.delayed_images.insert(image.into());
-        }),
-        ["image", image, "breaks", "the", "engine"] => limits(driver, |limits| {
-            limits.broken_images.insert(image.into());
-        }),
-        ["memory", size, "is", "infeasible"] => limits(driver, |limits| {
-            limits.infeasible.insert(size.into());
-        }),
-        ["memory", size, "is", "too", "low"] => limits(driver, |limits| {
-            limits.low.insert(size.into());
-        }),
-        ["memory", size, "is", "deferred"] => limits(driver, |limits| {
-            limits.deferred.insert(size.into());
-        }),
-        ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
-        ["heap", "of", node, "is", mebibytes] => {
-            let bytes = mebibytes.parse::<u64>().expect("a number of MiB") << 20;
-            driver.world.engine.heaps.insert(node.into(), bytes);
-        }
-        ["pods", "must", "not", "be", "deleted"] => limits(driver, |limits| limits.is_kept = true),
-        ["pods", "must", "not", "be", "changed"] => limits(driver, |limits| limits.is_fixed = true),
-        ["pods", "may", "be", "changed"] => limits(driver, |limits| limits.is_fixed = false),
-        ["pods", "have", "no", "claims"] => limits(driver, |limits| limits.has_no_claim = true),
-        ["pods", "may", "be", "deleted"] => limits(driver, |limits| limits.is_kept = false),
-        ["the", "claim", "of", pod, "is", "deleted", "with", "it"] => {
-            driver.world.pod(pod).living.limits.loses_claim = true;
-        }
-        ["patches", "of", pods, "are", "refused"] => {
-            for pod in matching(driver, pods) {
-                driver.world.pod(&pod).refuses_patches = true;
-            }
-        }
-        ["patches", "of", pods, "are", "taken"] => {
-            for pod in matching(driver, pods) {
-                driver.world.pod(&pod).refuses_patches = false;
-            }
-        }
-        ["the", "node", "of", pod, "is", "cordoned"] => {
-            driver.world.pod(pod).living.limits.would_not_fit = true;
-        }
-        ["the", "node", "of", pod, "is", "uncordoned"] => {
-            driver.world.pod(pod).living.limits.would_not_fit = false;
-        }
-        ["room", "for", pod] => driver.world.pod(pod).is_scheduled(now),
         ["sidecar", "of", pod, "crashes"] => driver.world.pod(pod).sidecar_crashes = true,
         ["sidecar", "of", pod, "runs"] => driver.world.pod(pod).sidecar_crashes = false,
         ["disk", "of", pod, "is", "read-only"] => driver.world.pod(pod).machine.read_only = true,
@@ -274,6 +221,7 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             }
         }
         ["a", "copy", "on", node, "fails"] => driver.world.engine.shards.fail_one(now, node),
+        _ if templates::carry_out(driver, &words) => {}
         _ => panic!("no such command: {line}"),
     }
     driver.world.settle();
@@ -290,7 +238,7 @@ fn full(key: &str) -> String {
 }
 
 /// `logs-1`, or `logs-*` for all that begin so.
-fn matching(driver: &Driver, pattern: &str) -> Vec<String> {
+pub(super) fn matching(driver: &Driver, pattern: &str) -> Vec<String> {
     let names = driver.world.pods.iter().filter(|pod| !pod.gone).map(|pod| pod.name.clone());
     let found: Vec<String> = match pattern.strip_suffix('*') {
         Some(start) => names.filter(|name| name.starts_with(start)).collect(),
@@ -376,27 +324,6 @@ fn policy(driver: &mut Driver, words: &[&str]) {
         ["onConfigChange", "auto"] => policy.on_config_change = OnConfigChange::Auto,
         ["onConfigChange", "coordinated"] => policy.on_config_change = OnConfigChange::Coordinated,
         other => panic!("no policy: {other:?}"),
-    }
-}
-
-/// The owner of these pods wants another template: `template logs-* image=b env=b`.
-fn template(driver: &mut Driver, pods: &str, fields: &[&str]) {
-    for name in matching(driver, pods) {
-        let pod = driver.world.pod(&name);
-        for field in fields {
-            let (field, value) = field.split_once('=').expect("field=value");
-            pod.living.wanted.insert(field.into(), value.into());
-        }
-        let wanted = pod.living.wanted.clone();
-        if !driver.world.templates.contains(&wanted) {
-            driver.world.templates.push(wanted);
-        }
-    }
-}
-
-fn limits(driver: &mut Driver, change: impl Fn(&mut Limits)) {
-    for pod in &mut driver.world.pods {
-        change(&mut pod.living.limits);
     }
 }
 

@@ -2,6 +2,7 @@
 //! cargo test -p stayput-restart scenario` writes the pages again.
 
 mod command;
+mod templates;
 mod wait;
 
 use super::driver::Driver;
@@ -276,7 +277,16 @@ scenarios! {
     maintenance_windows_coordinated
     maintenance_windows_own
     update_pending
+    update_image_changed
+    update_image_changed_unseen
+    update_registry_away
+    update_size_no_room
+    update_size_deferred
+    update_env_without_secret
     update_relabel
+    update_sidecar
+    update_sidecar_bad_image
+    update_sidecar_not_ready
     update_deletes_data
     update_deletes_failed_data
     update_refused

@@ -8,6 +8,7 @@ pub(crate) mod perform;
 mod pods;
 mod recovery;
 mod shards;
+mod sidecar;
 pub(crate) mod template;
 pub(crate) mod votes;
 

@@ -31,12 +31,7 @@ pub(crate) fn describe_action(action: &Action) -> String {
             };
             format!("patch {uid}: {}", changes.iter().map(describe).collect::<Vec<_>>().join(", "))
         }
-        Action::PatchMetadata { uid, labels, images, .. } if images.is_empty() => {
-            format!("label {uid}: {}", values(labels))
-        }
-        Action::PatchMetadata { uid, labels, images, .. } => {
-            format!("label {uid}: {}, images {}", values(labels), values(images))
-        }
+        Action::PatchMetadata { uid, labels, .. } => format!("label {uid}: {}", values(labels)),
         Action::PatchImages { uid, images } => format!("images of {uid}: {}", values(images)),
         Action::Resize { uid, resources } => format!("resize {uid}: {}", values(resources)),
         Action::DeletePod { uid } => format!("delete {uid}"),
@@ -86,7 +81,6 @@ impl World {
             Action::PatchImages { uid, .. }
             | Action::Resize { uid, .. }
             | Action::DeletePod { uid } => of_pod(uid),
-            Action::PatchMetadata { uid, images, .. } if !images.is_empty() => of_pod(uid),
             _ => None,
         }
     }
@@ -131,17 +125,9 @@ impl World {
                 true
             }
             Action::PatchPod { uid, changes } => self.patch(uid, changes),
-            Action::PatchMetadata { uid, labels, annotations, images } => {
+            Action::PatchMetadata { uid, labels, annotations } => {
                 let known = self.templates.clone();
-                self.living(uid, |pod, now| {
-                    let before = pod.living.clone();
-                    let all = pod.living.relabel(labels, annotations, &known)
-                        && pod.living.patch_images(images, now);
-                    if !all {
-                        pod.living = before;
-                    }
-                    all
-                })
+                self.living(uid, |pod, _| pod.living.relabel(labels, annotations, &known))
             }
             Action::PatchImages { uid, images } => {
                 self.living(uid, |pod, now| pod.living.patch_images(images, now))

@@ -139,11 +139,13 @@ impl SimPod {
         let turns = self.machine.process_turns_at().filter(|at| *at > now);
         let kubelet = self.kubelet_at.filter(|_| !self.mount_is_stuck);
         let probed = self.drains_since.map(|since| since + PROBED).filter(|at| *at > now);
+        let sidecar = &self.living.sidecar;
         let living = [self.living.kubelet_at, self.living.back_at, self.remade_at];
+        let living = living.into_iter().chain([sidecar.kubelet_at, sidecar.back_at]);
         if self.gone && self.remade_at.is_some() {
             return self.remade_at;
         }
-        let turns = turns.chain(living.into_iter().flatten());
+        let turns = turns.chain(living.flatten());
         let own = turns.chain(self.machine.next()).chain(kubelet);
         own.chain(self.container_back_at).chain(probed).min()
     }
@@ -176,13 +178,18 @@ impl SimPod {
             }
             self.machine.container_ends();
         }
+        let limits = &self.living.limits;
+        if self.living.sidecar.happen(now, limits) {
+            self.living.version += 1;
+        }
         if self.living.back_at.is_some_and(|at| at <= now) {
             self.living.back_at = None;
             if !self.living.container_ends_at_once() {
                 self.container_restarts(now);
             }
         }
-        if self.machine.has_exited() && self.container_back_at.is_none() {
+        let is_made = !self.living.limits.lacks_secret;
+        if self.machine.has_exited() && self.container_back_at.is_none() && is_made {
             self.container_back_at = Some(now + 1_000);
         }
         if self.container_back_at.is_some_and(|at| at <= now) {
@@ -255,7 +262,7 @@ impl SimPod {
     fn manager(&self, now: u64) -> Known<Manager> {
         let silent =
             self.machine.frozen || self.machine.unreachable || self.living.is_without_container();
-        if silent || self.container_back_at.is_some() {
+        if silent || self.container_back_at.is_some() || self.lacks_its_secret() {
             let message = format!("the manager of {} does not answer", self.name);
             return Err(Unknown { message });
         }
@@ -266,6 +273,17 @@ impl SimPod {
             manager.lagging = Some("config/elasticsearch.yml".into());
         }
         Ok(manager.seen_after(self.seen.as_ref(), Time(now)))
+    }
+
+    /// The kubelet can make the container that is to come.
+    pub(crate) fn secret_is_there(&mut self, now: u64) {
+        self.living.limits.lacks_secret = false;
+        self.container_back_at = self.machine.has_exited().then_some(now + 1_000);
+    }
+
+    /// The kubelet cannot make the container that is to come after the one that has ended.
+    fn lacks_its_secret(&self) -> bool {
+        self.living.limits.lacks_secret && self.machine.has_exited()
     }
 
     pub(crate) fn observe(&self, now: u64) -> Pod {
@@ -282,9 +300,12 @@ impl SimPod {
                 && !self.machine.is_silent()
                 && self.machine.gets_ready()
                 && !self.terminating
+                && self.living.sidecar.is_ready(&self.living.limits)
                 && !self.sidecar_crashes,
             terminating: self.terminating,
-            crash_looping: self.container_back_at.is_some() || self.sidecar_crashes,
+            crash_looping: self.container_back_at.is_some()
+                || self.living.sidecar.ends_again()
+                || self.sidecar_crashes,
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             leaving: self.leaving.clone(),
@@ -294,16 +315,12 @@ impl SimPod {
                 .unready_since(now)
                 .filter(|_| self.endpoint(now) == Ok(Endpoint::NotReady))
                 .map(Time),
-            update: Ok(self
-                .living
-                .is_read
-                .then(|| template::update(&self.living.labelled, &self.living.wanted))
-                .flatten()),
+            update: Ok(self.living.lacks()),
             undeletable: self.living.why_it_is_not_deleted(),
             unchangeable: self.living.why_it_is_not_changed(),
             room: Ok(self.living.why_it_would_not_fit()),
             claim_uids: Ok(self.living.claim_uids()),
-            live: self.living.observe(self.container_back_at.is_some()),
+            live: self.living.observe(self.container_back_at.is_some() || self.lacks_its_secret()),
             ignores_change: false,
             config_from: vec![],
             sources: self.sources.clone(),

@@ -3,14 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::sidecar::Sidecar;
 use crate::{Change, ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState, UpdateStep};
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
 const SEEN: u64 = 500;
 /// Until a new container runs, in milliseconds.
-const MADE: u64 = 1_000;
+pub(super) const MADE: u64 = 1_000;
 /// How much later the kubelet makes a container of which earlier ones have ended, in milliseconds.
 const DELAYED: u64 = 20_000;
+
+/// How images begin that admission has changed.
+const MIRROR: &str = "mirror/";
 
 /// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
 pub(crate) type Template = BTreeMap<String, String>;
@@ -30,8 +34,8 @@ pub(crate) fn revision(template: &Template) -> String {
 
 fn step(field: &str) -> UpdateStep {
     match field {
-        "label" | "sidecar" => UpdateStep::Relabel,
-        "asked" => UpdateStep::Restart,
+        "label" => UpdateStep::Relabel,
+        "asked" | "sidecar" => UpdateStep::Restart,
         "image" | "env" => UpdateStep::Container,
         "memory" => UpdateStep::Resize,
         _ => UpdateStep::Replace,
@@ -40,6 +44,11 @@ fn step(field: &str) -> UpdateStep {
 
 fn change(from: &str, to: &str) -> Change {
     Change { seen: Some(from.into()), wanted: Some(to.into()) }
+}
+
+/// What admission makes of an image.
+fn mirrored(image: &str) -> String {
+    format!("{MIRROR}{}", image.strip_prefix(MIRROR).unwrap_or(image))
 }
 
 fn json(memory: &str) -> String {
@@ -89,12 +98,18 @@ pub(crate) struct Limits {
     pub(crate) delayed_images: BTreeSet<String>,
     /// Images in which the engine ends soon after its start.
     pub(crate) broken_images: BTreeSet<String>,
+    /// Images in which a container beside the manager's is never ready.
+    pub(crate) unready_images: BTreeSet<String>,
     /// Sizes that it can never give.
     pub(crate) infeasible: BTreeSet<String>,
     /// Sizes that only a new container gets: the one that runs uses more.
     pub(crate) low: BTreeSet<String>,
-    /// Sizes for which there is no room now.
+    /// Sizes for which there is no room now, as is known before.
+    pub(crate) no_room: BTreeSet<String>,
+    /// Sizes for which there is no room now, which only the kubelet knows.
     pub(crate) deferred: BTreeSet<String>,
+    /// A Secret that a new container of the manager needs is absent.
+    pub(crate) lacks_secret: bool,
     /// No Kubernetes node takes a new pod.
     pub(crate) is_full: bool,
     /// Its volume is on its Kubernetes node, which does not take it again.
@@ -105,6 +120,10 @@ pub(crate) struct Limits {
     pub(crate) is_kept: bool,
     /// The apiserver lets nobody change images and sizes of it.
     pub(crate) is_fixed: bool,
+    /// Admission makes another image of each that a pod is changed to.
+    pub(crate) mirrors: bool,
+    /// The same, and no dry run has told it.
+    pub(crate) mirrors_unseen: bool,
     /// Its data is on no volume claim.
     pub(crate) has_no_claim: bool,
 }
@@ -122,7 +141,7 @@ pub(crate) struct Living {
     pub(crate) version: u64,
     /// The image in its spec, that of its container, and when the kubelet looks.
     pub(crate) image: String,
-    sidecar: String,
+    pub(crate) sidecar: Sidecar,
     pub(crate) running_image: String,
     pub(crate) env: String,
     memory: String,
@@ -149,7 +168,7 @@ impl Living {
             wanted: template.clone(),
             version: 1,
             image: template["image"].clone(),
-            sidecar: template["sidecar"].clone(),
+            sidecar: Sidecar::new(&template["sidecar"]),
             running_image: template["image"].clone(),
             env: template["env"].clone(),
             memory: template["memory"].clone(),
@@ -176,6 +195,10 @@ impl Living {
     /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
     pub(crate) fn why_it_would_not_fit(&self) -> Option<String> {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        let memory = &self.wanted["memory"];
+        if update.step == UpdateStep::Resize && self.limits.no_room.contains(memory) {
+            return Some(format!("its Kubernetes node has no room for {memory} of memory"));
+        }
         let is_asked = self.limits.would_not_fit && update.step == UpdateStep::Replace;
         is_asked.then(|| "another pod in its place would not fit: the node is cordoned".to_owned())
     }
@@ -198,9 +221,21 @@ impl Living {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
         let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
         let has_any = self.image != self.wanted["image"]
+            || self.sidecar.image != self.wanted["sidecar"]
             || update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
         let why = "admission webhook \"images.example\" denied the request: not signed";
         (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
+    }
+
+    /// What it lacks, with the images that a dry run has told.
+    pub(crate) fn lacks(&self) -> Option<PodUpdate> {
+        let mut update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
+        if self.limits.mirrors {
+            for change in update.patch.images.values_mut() {
+                change.wanted = change.wanted.as_deref().map(mirrored);
+            }
+        }
+        Some(update)
     }
 
     /// No container of the manager runs.
@@ -225,7 +260,7 @@ impl Living {
     pub(crate) fn patch_images(&mut self, images: &BTreeMap<String, Change>, now: u64) -> bool {
         let seen = |name: &String| match name.as_str() {
             "engine" => &self.image,
-            _ => &self.sidecar,
+            _ => &self.sidecar.image,
         };
         if self.limits.is_fixed
             || images.iter().any(|(name, change)| change.seen.as_ref() != Some(seen(name)))
@@ -234,12 +269,14 @@ impl Living {
         }
         for (name, change) in images {
             let wanted = change.wanted.clone().expect("an image");
+            let mirrors = self.limits.mirrors || self.limits.mirrors_unseen;
+            let wanted = if mirrors { mirrored(&wanted) } else { wanted };
             match name.as_str() {
                 "engine" => {
                     self.image = wanted;
                     self.kubelet_at = Some(now + SEEN);
                 }
-                _ => self.sidecar = wanted,
+                _ => self.sidecar.gets(wanted, now + SEEN),
             }
         }
         self.version += 1;
@@ -266,6 +303,15 @@ impl Living {
         had_one && differs
     }
 
+    /// A registry has the image again.
+    pub(crate) fn can_pull(&mut self, image: &str, now: u64) {
+        self.limits.bad_images.remove(image);
+        if self.image == image && self.is_down && self.kubelet_at.is_none() {
+            self.back_at.get_or_insert(now + MADE);
+        }
+        self.sidecar.is_pulled_after_all(image, now + MADE);
+    }
+
     /// The new container ends at once, and the kubelet makes no other one for a long time.
     pub(crate) fn container_ends_at_once(&mut self) -> bool {
         let ends = self.limits.ending_images.contains(&self.image);
@@ -287,6 +333,7 @@ impl Living {
         self.version += 1;
         let no = self.limits.infeasible.contains(&self.memory)
             || self.limits.low.contains(&self.memory)
+            || self.limits.no_room.contains(&self.memory)
             || self.limits.deferred.contains(&self.memory);
         if !no {
             self.memory_in_effect.clone_from(&self.memory);
@@ -319,10 +366,14 @@ impl Living {
 
     /// Why its label does not say what it is; none if it does.
     pub(crate) fn why_mislabelled(&self) -> Option<String> {
-        let is = |field: &str, value: &String| self.labelled[field] == *value;
+        let is = |field: &str, value: &String| {
+            let value = value.strip_prefix(MIRROR).unwrap_or(value);
+            self.labelled[field] == value
+        };
         let whole = is("image", &self.image)
             && is("image", &self.running_image)
-            && is("sidecar", &self.sidecar)
+            && is("sidecar", &self.sidecar.image)
+            && is("sidecar", &self.sidecar.running_image)
             && is("memory", &self.memory)
             && is("memory", &self.memory_in_effect);
         (!whole).then(|| format!("is labelled {} and is {self:?}", revision(&self.labelled)))
@@ -339,7 +390,13 @@ impl Living {
         if is_pulled && self.is_down && self.kubelet_at.is_none() {
             self.back_at.get_or_insert(now + MADE);
         }
+        let sidecars = self.labelled["sidecar"].clone();
+        self.limits.unready_images.remove(&sidecars);
+        if self.limits.bad_images.remove(&sidecars) | self.limits.ending_images.remove(&sidecars) {
+            self.sidecar.is_pulled_after_all(&sidecars, now + MADE);
+        }
         self.limits.deferred.clear();
+        self.limits.no_room.clear();
         self.limits.low.clear();
         self.limits.would_not_fit = false;
         self.limits.is_kept = false;
@@ -364,6 +421,8 @@ impl Living {
         } else if self.is_down && self.back_at.is_none() && self.kubelet_at.is_none() {
             let message = format!("Back-off pulling image \"{}\"", self.image);
             Some(waits("ImagePullBackOff", &message))
+        } else if has_exited && self.limits.lacks_secret {
+            Some(waits("CreateContainerConfigError", "secret \"search\" not found"))
         } else if self.is_down || has_exited {
             Some(waits("ContainerCreating", ""))
         } else {
@@ -385,7 +444,7 @@ impl Living {
                 revision: revision(&self.labelled),
                 images: BTreeMap::from([
                     ("engine".into(), self.image.clone()),
-                    ("sidecar".into(), self.sidecar.clone()),
+                    ("sidecar".into(), self.sidecar.image.clone()),
                 ]),
                 resources: BTreeMap::from([("engine".into(), json(&self.memory))]),
                 resized: is_in_effect.then(|| "engine".to_owned()).into_iter().collect(),
@@ -396,6 +455,10 @@ impl Living {
                     .filter(|_| !self.is_pending),
                 ended_id: self.ended.map(|number| format!("container-{number}")),
                 waiting,
+                others: BTreeMap::from([(
+                    "sidecar".to_owned(),
+                    self.sidecar.observe(&self.limits),
+                )]),
                 claims: (!self.limits.has_no_claim)
                     .then(|| "data".to_owned())
                     .into_iter()

@@ -104,3 +104,36 @@ async fn no_node_is_stopped_for_an_image_that_admission_refuses() {
     reconciler.end().await;
     containers.end();
 }
+
+#[tokio::test]
+async fn an_image_that_admission_changes_is_carried_out_as_it_is_stored() {
+    let fixture = Fixture::new("").await;
+    let containers = Containers::run(&fixture).await;
+    let mut set = Set::new(&fixture, "OnDelete").await;
+    fixture.respec(json!({"update": {"mode": "inPlace"}})).await;
+    let mirror = How::Rewrite("\"search:2\"", "\"mirror/search:2\"");
+    let patches = Fault::new(mirror).verb("patch").resource("pods");
+    fixture.server.inject(patches.times(u32::MAX));
+    let reconciler = Reconciler::start(fixture.server.client());
+    fixture.until_seen().await;
+    set.edit(template("search:2", "hot")).await;
+    let over = fixture
+        .until("it is carried out", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.ledger.history.len() == 1)
+        })
+        .await;
+    let entry = &over.status.expect("a status").ledger.history[0];
+    assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    for name in NODES {
+        let pod = fixture.api::<Pod>().get(name).await.expect("it is there");
+        let images = pod.spec.expect("a spec").containers.into_iter().map(|one| one.image);
+        let is_mirrored = |image: &Option<String>| image.as_deref() == Some("mirror/search:2");
+        assert!(
+            images.clone().any(|image| is_mirrored(&image)),
+            "{:?}",
+            images.collect::<Vec<_>>()
+        );
+    }
+    reconciler.end().await;
+    containers.end();
+}

@@ -43,7 +43,7 @@ fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
     let annotations = changes([("note", change(None, Some("new")))]);
     let pod = facts(json!({"old": "yes"}), json!({}));
     assert_eq!(
-        revision(&pod, &labels, &annotations, &BTreeMap::new()).expect("a patch"),
+        revision(&pod, &labels, &annotations),
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
             {"op": "test", "path": "/metadata/labels/example.org~1tier", "value": null},
@@ -54,24 +54,6 @@ fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
             {"op": "add", "path": "/metadata/annotations", "value": {"note": "new"}},
         ])
     );
-}
-
-/// Between two patches the owner could want the old image again, and nobody would see the new one.
-#[test]
-fn images_beside_the_engines_go_with_the_label_of_the_revision() {
-    let pod = facts(json!({"controller-revision-hash": "r1"}), json!({}));
-    let labels = changes([("controller-revision-hash", change(Some("r1"), Some("r2")))]);
-    let images = changes([("proxy", change(Some("p:1"), Some("p:2")))]);
-    let patch = revision(&pod, &labels, &BTreeMap::new(), &images).expect("a patch");
-    let operations = patch.as_array().expect("operations");
-    assert_eq!(operations[0], json!({"op": "test", "path": "/metadata/uid", "value": "u"}));
-    let of = |op: &str| -> Vec<&str> {
-        let those = operations.iter().filter(|one| one["op"] == op);
-        those.map(|one| one["path"].as_str().expect("a path")).collect()
-    };
-    assert_eq!(of("replace"), ["/spec/initContainers/0/image"]);
-    assert_eq!(of("add"), ["/metadata/labels/controller-revision-hash"]);
-    assert!(of("test").contains(&"/metadata/resourceVersion"), "{patch}");
 }
 
 #[test]

@@ -159,9 +159,11 @@ impl Fixture {
             };
             let update = pod.update.as_ref().expect("it is known");
             let step = update.as_ref().map(|update| update.step);
-            assert_eq!(step, Some(UpdateStep::Replace), "{:?}", pod.update);
+            let needs_room = matches!(step, Some(UpdateStep::Replace | UpdateStep::Resize));
+            assert!(needs_room, "{:?}", pod.update);
         }
-        let policy = Policy { update: BTreeSet::from([UpdateStep::Replace]), ..Policy::default() };
+        let steps = BTreeSet::from([UpdateStep::Replace, UpdateStep::Resize]);
+        let policy = Policy { update: steps, ..Policy::default() };
         let both: Vec<_> = pods.iter().zip(&all).collect();
         let mut rooms = Rooms::default();
         rooms.read(&self.api, &policy, &both, &owners, &ages).await;
@@ -299,4 +301,40 @@ async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
     let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;
     let why = rooms.why_not(&all[0]).expect("it is known").expect("it does not fit");
     assert!(why.contains("4096 MiB memory of which 3072 MiB are left"), "{why}");
+}
+
+#[tokio::test]
+async fn another_size_needs_room_on_the_node_that_the_pod_is_on() {
+    let fixture = Fixture::new().await;
+    let facts = [fixture.pod("logs-1", "topology.kubernetes.io/zone").await];
+    let size = |memory: &str| Some(json!({"requests": {"memory": memory}}).to_string());
+    let found = async |memory: &str| {
+        let change = restart::Change { seen: size("4Gi"), wanted: size(memory) };
+        let resources = [("search".to_owned(), change)].into();
+        let update = restart::PodUpdate {
+            from: "logs-1".into(),
+            to: "logs-2".into(),
+            step: UpdateStep::Resize,
+            because: vec![],
+            new_container: false,
+            patch: restart::PodPatch { resources, ..restart::PodPatch::default() },
+        };
+        let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;
+        assert_eq!(rooms.claim_uids(&all[0].uid), None, "it keeps its claims");
+        rooms.why_not(&all[0])
+    };
+    assert_eq!(found("8Gi").await, Ok(None));
+    fixture.neighbour("2Gi").await;
+    assert_eq!(found("6Gi").await, Ok(None));
+    let why = found("7Gi").await.expect("it is known").expect("there is no room");
+    assert!(why.contains("no room for the new size of logs-1"), "{why}");
+    assert!(why.contains("7168 MiB memory of which 6144 MiB are left"), "{why}");
+    // A pod that is there stays there.
+    let nodes: Api<Node> = Api::all(fixture.client.clone());
+    let cordon = Patch::Merge(json!({"spec": {"unschedulable": true}}));
+    nodes.patch("n1", &PatchParams::default(), &cordon).await.expect("it is taken");
+    assert_eq!(found("6Gi").await, Ok(None));
+    // Without the role of deploy/replace it is tried.
+    fixture.server.inject(Fault::new(How::Refuse(403)).verb("get").resource("nodes"));
+    assert_eq!(found("7Gi").await, Ok(None));
 }

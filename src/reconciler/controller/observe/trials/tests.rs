@@ -45,13 +45,13 @@ impl Fixture {
         Self { server, api, pods: all }
     }
 
-    /// What is answered of each pod; those of `turns` are under way.
+    /// What is written into each pod; those of `turns` are under way.
     async fn ask(
         &self,
         trials: &mut Trials,
         step: UpdateStep,
         turns: &[usize],
-    ) -> Vec<Option<String>> {
+    ) -> Vec<restart::Pod> {
         let change = |seen: &str, wanted: &str| Change {
             seen: Some(seen.to_owned()),
             wanted: Some(wanted.to_owned()),
@@ -84,7 +84,18 @@ impl Fixture {
         let policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
         let both: Vec<_> = self.pods.iter().zip(&all).collect();
         trials.read(&self.api, &policy, &both, &ages).await;
-        all.iter().map(|pod| trials.unchangeable(&pod.uid)).collect()
+        all.iter_mut().for_each(|pod| trials.write_into(pod));
+        all
+    }
+
+    /// Why each pod would not be changed.
+    async fn why_not(
+        &self,
+        trials: &mut Trials,
+        step: UpdateStep,
+        turns: &[usize],
+    ) -> Vec<Option<String>> {
+        self.ask(trials, step, turns).await.into_iter().map(|pod| pod.unchangeable).collect()
     }
 
     fn patches(&self) -> u64 {
@@ -96,10 +107,10 @@ impl Fixture {
 async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_changed() {
     let fixture = Fixture::new().await;
     let step = UpdateStep::Container;
-    assert_eq!(fixture.ask(&mut Trials::default(), step, &[]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut Trials::default(), step, &[]).await, [None, None]);
     assert_eq!(fixture.patches(), 1, "one answers for both");
     fixture.server.inject(Fault::new(How::Deny(403, DENIED)).verb("patch").times(u32::MAX));
-    for why in fixture.ask(&mut Trials::default(), step, &[]).await {
+    for why in fixture.why_not(&mut Trials::default(), step, &[]).await {
         let why = why.expect("it is refused");
         assert!(why.contains(DENIED) && !why.contains("roles"), "{why}");
     }
@@ -112,7 +123,7 @@ async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_cha
 async fn a_missing_role_is_told_from_a_refusal_of_admission() {
     let fixture = Fixture::new().await;
     fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch"));
-    let all = fixture.ask(&mut Trials::default(), UpdateStep::Container, &[]).await;
+    let all = fixture.why_not(&mut Trials::default(), UpdateStep::Container, &[]).await;
     let why = all[0].clone().expect("it is refused");
     assert!(why.contains("give the reconciler's service account the roles of deploy/"), "{why}");
 }
@@ -121,13 +132,45 @@ async fn a_missing_role_is_told_from_a_refusal_of_admission() {
 async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_not() {
     let fixture = Fixture::new().await;
     let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
-    assert_eq!(fixture.ask(&mut trials, step, &[]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None, None]);
     let quota = "pods \"logs-1\" is forbidden: exceeded quota: search";
     fixture.server.inject(Fault::new(How::Deny(403, quota)).verb("patch").times(u32::MAX));
-    assert_eq!(fixture.ask(&mut trials, step, &[]).await, [None, None], "it was answered just now");
-    let all = fixture.ask(&mut trials, step, &[1]).await;
+    assert_eq!(
+        fixture.why_not(&mut trials, step, &[]).await,
+        [None, None],
+        "it was answered just now"
+    );
+    let all = fixture.why_not(&mut trials, step, &[1]).await;
     assert_eq!(all[0], None);
     assert!(all[1].as_ref().is_some_and(|why| why.contains(quota)), "{all:?}");
     fixture.server.clear_faults();
-    assert_eq!(fixture.ask(&mut trials, step, &[1]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut trials, step, &[1]).await, [None, None]);
+}
+
+#[tokio::test]
+async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
+    let fixture = Fixture::new().await;
+    let mirror = Fault::new(How::Rewrite("\"b\"", "\"mirror/b\"")).verb("patch").times(u32::MAX);
+    fixture.server.inject(mirror);
+    for pod in fixture.ask(&mut Trials::default(), UpdateStep::Container, &[1]).await {
+        assert_eq!(pod.unchangeable, None);
+        let update = pod.update.expect("it is known").expect("it is needed");
+        assert_eq!(update.patch.images["search"].wanted.as_deref(), Some("mirror/b"));
+    }
+    fixture.server.clear_faults();
+    // One that makes another image of each could never be answered.
+    let never = Fault::new(How::Rewrite("b\"", "bb\"")).verb("patch").times(u32::MAX);
+    fixture.server.inject(never);
+    let why = fixture.why_not(&mut Trials::default(), UpdateStep::Container, &[]).await;
+    let why = why[0].clone().expect("it is refused");
+    assert!(why.contains("admission makes bbb of the image bb of the container search"), "{why}");
+}
+
+#[tokio::test]
+async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
+    let fixture = Fixture::new().await;
+    fixture.server.inject(Fault::new(How::LoseRequest).verb("patch").times(u32::MAX));
+    let all = fixture.ask(&mut Trials::default(), UpdateStep::Container, &[1]).await;
+    assert!(all[0].unchangeable.is_some() && all[0].update.is_ok());
+    assert!(all[1].unchangeable.is_none() && all[1].update.is_err());
 }

@@ -88,3 +88,32 @@ fn claims_and_the_word_of_the_scheduler_are_known() {
     assert_eq!(pod.claims, BTreeSet::from(["data-logs-0".to_owned()]));
     assert_eq!(pod.unschedulable.as_deref(), Some("0/3 nodes are available"));
 }
+
+#[test]
+fn a_container_beside_the_managers_says_whether_it_runs_and_is_ready() {
+    let proxy = json!({"name": "proxy", "image": "p:1", "restartPolicy": "Always"});
+    let side = json!({"name": "side", "image": "s:1"});
+    let spec = json!({"containers": [container("1Gi"), side], "initContainers": [proxy]});
+    let status = |name: &str, ready: bool, state: Value, last: Value| {
+        json!({
+            "name": name, "image": "", "imageID": "", "ready": ready, "restartCount": 1,
+            "containerID": "containerd://b", "state": state, "lastState": last,
+        })
+    };
+    let ended = json!({"terminated": {"exitCode": 0, "containerID": "containerd://a"}});
+    let waits = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+    let pod = live(
+        spec,
+        json!({
+            "containerStatuses": [status("side", false, waits, ended.clone())],
+            "initContainerStatuses": [status("proxy", true, json!({"running": {}}), ended)],
+        }),
+    );
+    assert_eq!(pod.others.keys().collect::<Vec<_>>(), ["proxy", "side"]);
+    let id = |name: &str| Some(format!("containerd://{name}"));
+    let (proxy, side) = (&pod.others["proxy"], &pod.others["side"]);
+    assert_eq!((&proxy.id, &proxy.ended_id, proxy.ready), (&id("b"), &id("a"), true));
+    assert_eq!((&side.id, &side.ended_id, side.ready), (&None, &id("a"), false));
+    let waiting = side.waiting.as_ref().map(|waiting| waiting.reason.as_str());
+    assert_eq!(waiting, Some("ImagePullBackOff"));
+}

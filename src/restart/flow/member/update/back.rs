@@ -11,7 +11,8 @@ use stayput_api::{Desired, State};
 
 /// What is left to do before an engine may be started in a pod that is set back.
 pub(in crate::flow) enum SetBack {
-    /// The container that runs now is written down first: another one proves that it was made anew.
+    /// The image that is given up, and the container that runs now, are written down first: another
+    /// container proves that it was made anew.
     Note(Box<MemberUpdate>),
     Act(Box<Action>),
     Wait(String),
@@ -41,7 +42,7 @@ pub(in crate::flow) fn has_undo(member: &Member) -> bool {
 
 /// Whether the pod has anything of an update that must be undone.
 pub(in crate::flow) fn is_due(fixed: &MemberUpdate, pod: &Pod) -> bool {
-    pod.live.as_ref().is_some_and(|live| next(&undo_of(fixed), pod, live).is_some())
+    pod.live.as_ref().is_some_and(|live| next(fixed, &undo_of(fixed), pod, live).is_some())
 }
 
 /// Whether the pod of a member has anything that must be undone.
@@ -58,31 +59,56 @@ fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
 }
 
 /// The next patch that undoes something; none if the pod is as it was.
-fn next(undo: &PodPatch, pod: &Pod, live: &LivePod) -> Option<Action> {
+fn next(fixed: &MemberUpdate, undo: &PodPatch, pod: &Pod, live: &LivePod) -> Option<Action> {
     let uid = pod.uid.clone();
-    let images = still_there(&undo.images, &live.images, |one, other| one == other);
+    let images = given_up_images(fixed, undo, live);
     if !images.is_empty() {
         return Some(Action::PatchImages { uid, images });
     }
-    let resources = still_there(&undo.resources, &live.resources, covers);
+    let resources = given_up_sizes(undo, live);
     (!resources.is_empty()).then_some(Action::Resize { uid, resources })
 }
 
-/// The changes whose value to be given up the living pod has.
-fn still_there(
-    changes: &BTreeMap<String, Change>,
-    live: &BTreeMap<String, String>,
-    is_same: fn(&str, &str) -> bool,
+/// The images that are not the old ones: admission may have made another one of the new one. What it has made
+/// of the old one, once that was put back, stays.
+fn given_up_images(
+    fixed: &MemberUpdate,
+    undo: &PodPatch,
+    live: &LivePod,
 ) -> BTreeMap<String, Change> {
-    let is =
-        |now: &str, value: &Option<String>| value.as_ref().is_some_and(|value| is_same(now, value));
-    let there = changes.iter().filter_map(|(container, change)| {
-        let now = live.get(container)?;
+    let there = undo.images.iter().filter_map(|(container, change)| {
+        let now = live.images.get(container)?;
+        let is_given_up = fixed.given_up.get(container).is_none_or(|given_up| given_up == now);
         let change = Change { seen: Some(now.clone()), wanted: change.wanted.clone() };
-        let is_given_up = is(now, &changes[container].seen) && !is(now, &change.wanted);
+        (change.seen != change.wanted && is_given_up).then(|| (container.clone(), change))
+    });
+    there.collect()
+}
+
+/// The sizes to be given up that the living pod has.
+fn given_up_sizes(undo: &PodPatch, live: &LivePod) -> BTreeMap<String, Change> {
+    let has =
+        |now: &str, value: &Option<String>| value.as_ref().is_some_and(|value| covers(now, value));
+    let there = undo.resources.iter().filter_map(|(container, undone)| {
+        let now = live.resources.get(container)?;
+        let is_given_up = has(now, &undone.seen) && !has(now, &undone.wanted);
+        let change = Change { seen: Some(now.clone()), wanted: undone.wanted.clone() };
         is_given_up.then(|| (container.clone(), change))
     });
     there.collect()
+}
+
+/// What is written down before images are set back: the image that is given up, and the container that runs
+/// with it.
+fn noted(fixed: &MemberUpdate, pod: &Pod, live: &LivePod, action: &Action) -> MemberUpdate {
+    let mut noted = fixed.clone();
+    let Action::PatchImages { images, .. } = action else { return noted };
+    if live.container_id.is_some() && images.keys().any(|container| is_managers(pod, container)) {
+        noted.given_up_id.clone_from(&live.container_id);
+    }
+    let seen = images.iter().filter_map(|(name, to)| Some((name.clone(), to.seen.clone()?)));
+    noted.given_up.extend(seen);
+    noted
 }
 
 /// Passes once the pod is as it was before an update, in a container of its own; or if it must not be
@@ -97,20 +123,21 @@ pub(in crate::flow) fn until_set_back(
     if undo.is_empty() {
         return Ok(());
     }
-    if let Some(action) = next(&undo, pod, live).filter(|_| may_change(live, manager)) {
-        let is_the_managers = matches!(&action, Action::PatchImages { images, .. }
-            if images.keys().any(|container| is_managers(pod, container)));
-        if is_the_managers && live.container_id.is_some() && live.container_id != fixed.given_up_id
-        {
-            let given_up_id = live.container_id.clone();
-            return Err(SetBack::Note(Box::new(MemberUpdate { given_up_id, ..fixed.clone() })));
+    if let Some(action) = next(fixed, &undo, pod, live).filter(|_| may_change(live, manager)) {
+        let noted = noted(fixed, pod, live, &action);
+        if noted != *fixed {
+            return Err(SetBack::Note(Box::new(noted)));
         }
         return Err(SetBack::Act(Box::new(action)));
     }
     if manager.is_none() && live.waiting.is_some() {
         return Err(SetBack::Wait(describe(pod, live)));
     }
-    let is_old = live.container_id == fixed.container_id || live.container_id != fixed.given_up_id;
+    // Where admission has made another image of the old one, the container is made anew in any case.
+    let has_old_images =
+        undo.images.iter().all(|(name, change)| live.images.get(name) == change.wanted.as_ref());
+    let is_old = has_old_images && live.container_id == fixed.container_id
+        || live.container_id != fixed.given_up_id;
     if manager.is_some() && live.container_id.is_some() && !is_old {
         return Err(SetBack::Wait(describe(pod, live)));
     }

@@ -1,29 +1,41 @@
 //! After the stop: the pod of a stopped engine is changed, until the engine may be started.
 
+use std::collections::BTreeMap;
+
 use super::container::{is_made_anew, until_made_anew};
 use super::fixed::{due_images, due_resources, is_image_of_manager_due, is_managers};
+use super::hindrance::while_it_may_pass;
+use super::others::last_ids;
+use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
+use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
+
+/// For how long a size is waited for that the Kubernetes node has no room for now, in milliseconds: meanwhile
+/// the engine is down.
+const ROOM_WITHIN: u64 = 30_000;
 
 /// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
 /// the cluster does not list it any more.
-pub(in crate::flow::member) fn until_carried_out(member: &Member, pod: &Pod) -> Result<(), Turn> {
+pub(in crate::flow::member) fn until_carried_out(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+) -> Result<(), Turn> {
     let Some(fixed) = &member.update else { return Ok(()) };
     let Some(live) = &pod.live else {
         return Err(wait(Code::UpdateUnknown, "what its pod shows was not read"));
     };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
-        UpdateStep::Restart => change_images(member, fixed, pod, live),
-        UpdateStep::Container => {
+        UpdateStep::Restart | UpdateStep::Container => {
             change_images(member, fixed, pod, live)?;
-            until_made_anew(fixed, pod, live)
+            until_made_anew(context, member, fixed, pod, live)
         }
         UpdateStep::Resize => {
             // What a new image is started with has the new size.
-            resize(fixed, pod, live)?;
+            resize(context, member, fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
-            until_made_anew(fixed, pod, live)?;
+            until_made_anew(context, member, fixed, pod, live)?;
             until_in_effect(fixed, live)
         }
         UpdateStep::Replace => Err(replace(pod)),
@@ -37,7 +49,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     let Some(live) = &pod.live else { return false };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => true,
-        UpdateStep::Restart => due_images(fixed, live).is_empty(),
+        UpdateStep::Restart => due_images(fixed, live).is_empty() && is_made_anew(fixed, live),
         UpdateStep::Container | UpdateStep::Resize => {
             due_images(fixed, live).is_empty()
                 && due_resources(fixed, live).is_empty()
@@ -49,7 +61,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     }
 }
 
-/// Changes the images. The container that runs now is written down before: one that was made in the
+/// Changes the images. The containers that run now are written down before: one that was made in the
 /// meantime is not the one with the new image.
 fn change_images(
     member: &Member,
@@ -61,15 +73,33 @@ fn change_images(
     if images.is_empty() {
         return Ok(());
     }
+    if let Some(why) = why_other_image(fixed, &images) {
+        return Err(Turn::Abort(why));
+    }
     let is_the_managers = images.keys().any(|container| is_managers(pod, container));
-    if is_the_managers && live.container_id.is_some() && live.container_id != fixed.container_id {
-        let container_id = live.container_id.clone();
-        let seen = MemberUpdate { container_id, ..fixed.clone() };
+    let mut seen = fixed.clone();
+    if is_the_managers && live.container_id.is_some() {
+        seen.container_id.clone_from(&live.container_id);
+    }
+    seen.others.extend(last_ids(&images, live));
+    if seen != *fixed {
         return Err(Turn::change(Member { update: Some(Box::new(seen)), ..member.clone() }));
     }
     not_refused(pod)?;
     let action = Action::PatchImages { uid: pod.uid.clone(), images };
     Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
+}
+
+/// Of an image that is neither the old one nor the new one: admission has made it of the new one. To ask again
+/// would bring the same.
+fn why_other_image(fixed: &MemberUpdate, due: &BTreeMap<String, Change>) -> Option<String> {
+    due.iter().find_map(|(container, change)| {
+        let before = &fixed.update.patch.images.get(container)?.seen;
+        let (now, wanted) = (change.seen.as_ref()?, change.wanted.as_ref()?);
+        (Some(now) != before.as_ref()).then(|| {
+            format!("its container {container} was to have the image {wanted}, and was given {now}")
+        })
+    })
 }
 
 /// Passes unless the apiserver refuses to change the pod: then its engine is started again in it as it is.
@@ -83,12 +113,22 @@ fn not_refused(pod: &Pod) -> Result<(), Turn> {
 /// Changes the size, and waits until the kubelet has put it into effect; or has accepted it, if a new image
 /// makes another container anyway. A lower limit of memory may never come into effect in the container that
 /// runs: the kubelet leaves it as long as the container uses more.
-fn resize(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
+fn resize(
+    context: &Context<'_>,
+    member: &Member,
+    fixed: &MemberUpdate,
+    pod: &Pod,
+    live: &LivePod,
+) -> Result<(), Turn> {
     let resources = due_resources(fixed, live);
     if !resources.is_empty() {
         not_refused(pod)?;
         let action = Action::Resize { uid: pod.uid.clone(), resources };
         return Err(Turn::act_and_wait(action, Code::Resizing, "its size is being changed"));
+    }
+    if let Some(ResizeState::Pending(why)) = &live.resize {
+        let why = format!("its Kubernetes node has no room for the new size: {why}");
+        while_it_may_pass(context, member, Some((why.as_str(), ROOM_WITHIN)))?;
     }
     match &live.resize {
         Some(ResizeState::Infeasible(why)) => {

@@ -1,34 +1,65 @@
-//! The kubelet makes the manager's container anew. Meanwhile its manager does not answer, and only the
-//! pod says how far that is.
+//! The kubelet makes the manager's container anew, and others. Meanwhile the manager may not answer, and only
+//! the pod says how far that is.
 
 use super::fixed::due_images;
-use super::{phases, step_of};
+use super::hindrance::while_it_may_pass;
+use super::{others, phases, step_of};
 use crate::context::Context;
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
 use crate::{Blocker, Code, ContainerWaiting, LivePod, Member, MemberUpdate, Pod, UpdateStep};
 
 /// Why a container never runs, whatever is waited for.
-const NEVER_RUNS: [&str; 4] =
-    ["ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"];
+const NEVER_RUNS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
+/// Why a container does not run now. The kubelet tries it again: a registry does not answer, or a Secret comes
+/// later.
+const MAY_PASS: [&str; 7] = [
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ImageInspectError",
+    "RegistryUnavailable",
+    "SignatureValidationFailed",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+];
+/// For how long such a reason is waited for, in milliseconds.
+const PASSES_WITHIN: u64 = 120_000;
 /// Why a container with a new image does not run: it ended again and again. The kubelet also gives this
 /// reason before the first one is made, if earlier ones of that image have ended, and for one that was told
 /// to end.
 const ENDS_AGAIN: &str = "CrashLoopBackOff";
 
-/// Passes once the manager's container is another one than before, if the update makes one.
-pub(super) fn until_made_anew(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Result<(), Turn> {
+/// Why a container with a new image does not run.
+enum Hindrance {
+    Never(String),
+    MayPass(String),
+}
+
+/// Passes once each container that the update makes anew is another one than before.
+pub(super) fn until_made_anew(
+    context: &Context<'_>,
+    member: &Member,
+    fixed: &MemberUpdate,
+    pod: &Pod,
+    live: &LivePod,
+) -> Result<(), Turn> {
     if is_made_anew(fixed, live) {
         return Ok(());
     }
-    match why_never(fixed, live) {
-        Some(reason) => Err(Turn::Abort(reason)),
-        None => Err(wait(Code::NewContainer, describe(pod, live))),
-    }
+    until_hopeless(context, member, fixed, live)?;
+    let message = match is_managers_anew(fixed, live) {
+        false => describe(pod, live),
+        true => others::describe(fixed, pod, live),
+    };
+    Err(wait(Code::NewContainer, message))
 }
 
-/// Whether the manager's container is another one than before, if the update makes one.
+/// Whether each container that the update makes anew is another one than before.
 pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    is_managers_anew(fixed, live) && others::awaited(fixed, live).next().is_none()
+}
+
+fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
     !fixed.update.makes_a_container()
         || live.container_id.is_some() && live.container_id != fixed.container_id
 }
@@ -40,10 +71,10 @@ pub(in crate::flow::member) fn without_manager(
     pod: &Pod,
     unknown: Blocker,
 ) -> Turn {
-    let message = match waits_for_container(member, pod) {
+    let message = match waits_for_container(context, member, pod) {
         Ok(None) => unknown.message.clone(),
         Ok(Some(message)) => message,
-        Err(never) => return Turn::Abort(never),
+        Err(turn) => return turn,
     };
     if is_over_time(context, member, phases(member)) {
         return Turn::Abort(format!("no answer in time: {message}"));
@@ -58,33 +89,70 @@ pub(in crate::flow::member) fn without_manager(
     }
 }
 
-/// How far the new container is; none if none is being made. An error if it never runs.
-fn waits_for_container(member: &Member, pod: &Pod) -> Result<Option<String>, String> {
+/// How far the new container is; none if none is being made.
+fn waits_for_container(
+    context: &Context<'_>,
+    member: &Member,
+    pod: &Pod,
+) -> Result<Option<String>, Turn> {
     let (Some(fixed), Some(live)) = (&member.update, &pod.live) else { return Ok(None) };
     if !fixed.update.makes_a_container() {
         return Ok(None);
     }
-    if let Some(never) = why_never(fixed, live) {
-        return Err(never);
-    }
+    until_hopeless(context, member, fixed, live)?;
     let is_old = live.container_id.is_some() && live.container_id == fixed.container_id;
-    let has_new_image = has_changed_images(fixed) && due_images(fixed, live).is_empty();
-    Ok((!is_old || has_new_image).then(|| describe(pod, live)))
+    Ok((!is_old || is_managers_image_new(fixed, live)).then(|| describe(pod, live)))
 }
 
-/// Why the new container never runs, if the kubelet says so.
-fn why_never(fixed: &MemberUpdate, live: &LivePod) -> Option<String> {
-    let ContainerWaiting { reason, message } = live.waiting.as_ref()?;
-    let has_new_image = has_changed_images(fixed) && due_images(fixed, live).is_empty();
-    let has_ended = live.ended_id.is_some() && live.ended_id != fixed.container_id;
-    let ends_again = has_new_image && has_ended && reason == ENDS_AGAIN;
-    let never = NEVER_RUNS.contains(&reason.as_str()) || ends_again;
-    never.then(|| format!("its new container does not run: {reason}: {message}"))
+/// Passes as long as the new containers may still run.
+fn until_hopeless(
+    context: &Context<'_>,
+    member: &Member,
+    fixed: &MemberUpdate,
+    live: &LivePod,
+) -> Result<(), Turn> {
+    match hindrance(fixed, live) {
+        Some(Hindrance::Never(why)) => Err(Turn::Abort(why)),
+        Some(Hindrance::MayPass(why)) => {
+            while_it_may_pass(context, member, Some((why.as_str(), PASSES_WITHIN)))
+        }
+        None => while_it_may_pass(context, member, None),
+    }
 }
 
-/// Whether the member changes any image.
-fn has_changed_images(fixed: &MemberUpdate) -> bool {
-    fixed.update.patch.images.values().any(|change| change.seen != change.wanted)
+/// Why a new container does not run, if the kubelet says so. Without a new image there is nothing to go back
+/// to: then it is waited for as long as the member has time.
+fn hindrance(fixed: &MemberUpdate, live: &LivePod) -> Option<Hindrance> {
+    let is_new = !is_managers_anew(fixed, live) && is_managers_image_new(fixed, live);
+    let managers = live.waiting.as_ref().filter(|_| is_new).and_then(|waiting| {
+        let has_ended = live.ended_id.is_some() && live.ended_id != fixed.container_id;
+        let ends_again = has_ended && waiting.reason == ENDS_AGAIN;
+        hindered("its new container", waiting, ends_again)
+    });
+    managers.or_else(|| {
+        others::awaited(fixed, live).find_map(|(name, other)| {
+            let waiting = other?.waiting.as_ref()?;
+            hindered(&format!("its new container {name}"), waiting, false)
+        })
+    })
+}
+
+fn hindered(what: &str, waiting: &ContainerWaiting, ends_again: bool) -> Option<Hindrance> {
+    let ContainerWaiting { reason, message } = waiting;
+    let is_among = |reasons: &[&str]| reasons.contains(&reason.as_str());
+    let why = format!("{what} does not run: {reason}: {message}");
+    if ends_again || is_among(&NEVER_RUNS) {
+        return Some(Hindrance::Never(why));
+    }
+    is_among(&MAY_PASS).then_some(Hindrance::MayPass(why))
+}
+
+/// Whether the manager's container gets another image, and the pod has it.
+fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
+    let due = due_images(fixed, live);
+    let images = &fixed.update.patch.images;
+    let mut managers = images.iter().filter(|(name, _)| !fixed.others.contains_key(*name));
+    managers.any(|(name, change)| change.seen != change.wanted && !due.contains_key(name))
 }
 
 /// What the new container waits for.

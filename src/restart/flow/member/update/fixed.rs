@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::heap::heap_before;
+use super::others::last_ids;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -82,22 +83,29 @@ pub(in crate::flow) fn fix(
     let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
+        // Of a pod that is replaced nothing stays.
+        others: match update.step == UpdateStep::Replace {
+            true => BTreeMap::new(),
+            false => last_ids(&update.patch.images, live),
+        },
         update,
         container_id: live.container_id.clone(),
         claims: live.claims.clone(),
         claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
+        given_up: BTreeMap::new(),
         late_since: None,
+        hindered_since: None,
     })))
 }
 
-/// Passes unless the step replaces the pod, and another one in its place would fit nowhere.
+/// Passes unless the step needs room on a Kubernetes node for another pod or for another size, and there is
+/// none. Of another size the kubelet says it too, so what is not known does not count.
 fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
-    match &pod.room {
-        _ if step != UpdateStep::Replace => Ok(()),
-        Ok(None) => Ok(()),
-        Ok(Some(why)) => refuse(Code::WouldNotFit, why),
-        Err(unknown) => refuse(Code::WouldNotFit, &unknown.message),
+    match (step, &pod.room) {
+        (UpdateStep::Replace | UpdateStep::Resize, Ok(Some(why))) => refuse(Code::WouldNotFit, why),
+        (UpdateStep::Replace, Err(unknown)) => refuse(Code::WouldNotFit, &unknown.message),
+        _ => Ok(()),
     }
 }
 
@@ -149,7 +157,9 @@ pub(in crate::flow::member) fn refresh(
         (Err(_), Some(fixed), Some(live)) => {
             it_fits(fixed.update.step, pod).map_err(without_a_stop)?;
             let container_id = live.container_id.clone();
-            Some(Box::new(MemberUpdate { container_id, ..(**fixed).clone() }))
+            let mut now = MemberUpdate { container_id, ..(**fixed).clone() };
+            now.others.extend(last_ids(&fixed.update.patch.images, live));
+            Some(Box::new(now))
         }
         _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };

@@ -8,20 +8,15 @@ use crate::plan::REVISION;
 use crate::{Action, Change, LivePod, Pod, PodUpdate};
 
 /// The patch that makes a pod one of the revision wanted, with the note of what its container was
-/// started with, and with these images; none if it has all.
-pub(in crate::flow) fn relabel(
-    pod: &Pod,
-    live: &LivePod,
-    update: &PodUpdate,
-    images: BTreeMap<String, Change>,
-) -> Option<Action> {
+/// started with; none if it has all.
+pub(in crate::flow) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<Action> {
     let uid = pod.uid.clone();
     let note = note(pod, update);
     if live.revision == update.to {
         // All else has come with the label.
         let annotations = BTreeMap::from([(CONTENT.to_owned(), note?)]);
         let labels = BTreeMap::new();
-        return Some(Action::PatchMetadata { uid, labels, annotations, images });
+        return Some(Action::PatchMetadata { uid, labels, annotations });
     }
     let differs = |changes: &BTreeMap<String, Change>| -> BTreeMap<String, Change> {
         let differing = changes.iter().filter(|(_, change)| change.seen != change.wanted);
@@ -33,7 +28,7 @@ pub(in crate::flow) fn relabel(
     let mut annotations = differs(&update.patch.annotations);
     annotations.remove(CONTENT);
     annotations.extend(note.map(|note| (CONTENT.to_owned(), note)));
-    Some(Action::PatchMetadata { uid, labels, annotations, images })
+    Some(Action::PatchMetadata { uid, labels, annotations })
 }
 
 /// The note that is still to be written, over the one that the pod has now.

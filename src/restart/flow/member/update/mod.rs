@@ -2,8 +2,8 @@
 //! it: labels, images, sizes, or the whole pod. And the way back.
 //!
 //! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
-//! engine may be started. [`container`]: the kubelet makes the manager's container anew.
-//! [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
+//! engine may be started. [`container`]: the kubelet makes the manager's container anew, [`others`] those
+//! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
 //! were.
 
 pub(in crate::flow) mod back;
@@ -11,7 +11,9 @@ mod carry_out;
 mod container;
 mod fixed;
 mod heap;
+mod hindrance;
 pub(in crate::flow) mod labels;
+mod others;
 
 use crate::{Member, UpdateStep};
 
@@ -21,6 +23,7 @@ pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_
 pub(super) use fixed::{may_be_replaced, refresh};
 pub(crate) use fixed::{planned_update, why_not_allowed};
 pub(super) use heap::kept_heap;
+pub(super) use others::why_others_are_not_ready;
 
 /// The step by which a member is restarted.
 pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
@@ -29,5 +32,6 @@ pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
 
 /// In how many phases a member must be back: the one between stop and start is one more.
 pub(super) fn phases(member: &Member) -> u64 {
-    2 + u64::from(step_of(member) > UpdateStep::Restart)
+    let waits_for_others = member.update.as_ref().is_some_and(|fixed| !fixed.others.is_empty());
+    2 + u64::from(step_of(member) > UpdateStep::Restart || waits_for_others)
 }

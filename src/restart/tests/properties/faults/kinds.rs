@@ -6,7 +6,7 @@ use super::{Fault, faults};
 
 /// Fields of a template, and what they become: images that can be pulled and run, and others; sizes
 /// that a Kubernetes node can give, and others.
-pub(super) const TEMPLATES: [&str; 18] = [
+pub(super) const TEMPLATES: [&str; 23] = [
     "image=a",
     "image=b",
     "image=late",
@@ -21,7 +21,12 @@ pub(super) const TEMPLATES: [&str; 18] = [
     "memory=low",
     "memory=low image=b",
     "memory=deferred",
+    "memory=huge",
     "label=b sidecar=b",
+    "sidecar=bad",
+    "sidecar=ending",
+    "sidecar=unready",
+    "sidecar=bad image=b",
     "asked=b",
     "affinity=b",
     "image=a env=a memory=a label=a sidecar=a asked=a affinity=a",

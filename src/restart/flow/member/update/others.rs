@@ -1,0 +1,62 @@
+//! Containers beside the manager's whose images change: the kubelet makes them anew, and each must be ready
+//! before the node is done and the next one has its turn.
+
+use std::collections::BTreeMap;
+
+use super::fixed::due_images;
+use crate::{Change, ContainerWaiting, LivePod, Member, MemberUpdate, OtherContainer, Pod};
+
+/// The last containers, by name, of those whose images change.
+pub(super) fn last_ids(
+    images: &BTreeMap<String, Change>,
+    live: &LivePod,
+) -> BTreeMap<String, String> {
+    let changed = images.iter().filter(|(_, change)| change.seen != change.wanted);
+    let last = changed.filter_map(|(name, _)| {
+        let other = live.others.get(name)?;
+        Some((name.clone(), other.last_id().unwrap_or_default().to_owned()))
+    });
+    last.collect()
+}
+
+/// Those that have the new image and are not made anew yet.
+pub(super) fn awaited<'a>(
+    fixed: &'a MemberUpdate,
+    live: &'a LivePod,
+) -> impl Iterator<Item = (&'a str, Option<&'a OtherContainer>)> {
+    let due = due_images(fixed, live);
+    fixed.others.iter().filter_map(move |(name, before)| {
+        let other = live.others.get(name);
+        let last = other.and_then(OtherContainer::last_id);
+        let is_anew = last.is_some_and(|last| last != before);
+        (!is_anew && !due.contains_key(name)).then_some((name.as_str(), other))
+    })
+}
+
+/// What the first of them waits for.
+pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> String {
+    let Some((name, other)) = awaited(fixed, live).next() else { return String::new() };
+    let why = other.and_then(|other| other.waiting.as_ref()).map(said).unwrap_or_default();
+    format!("the kubelet makes the container {name} of {} anew{why}", pod.name)
+}
+
+/// Why a container whose image was changed is not ready; none if each is.
+pub(in crate::flow::member) fn why_others_are_not_ready(
+    member: &Member,
+    pod: &Pod,
+) -> Option<String> {
+    let (fixed, live) = member.update.as_ref().zip(pod.live.as_ref())?;
+    fixed.others.keys().find_map(|name| {
+        let other = live.others.get(name);
+        let why = other.and_then(|other| other.waiting.as_ref()).map(said).unwrap_or_default();
+        let is_ready = other.is_some_and(|other| other.ready);
+        (!is_ready).then(|| format!("its container {name} has another image and is not ready{why}"))
+    })
+}
+
+fn said(ContainerWaiting { reason, message }: &ContainerWaiting) -> String {
+    match message.is_empty() {
+        true => format!(": {reason}"),
+        false => format!(": {reason}: {message}"),
+    }
+}
