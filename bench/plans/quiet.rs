@@ -164,6 +164,7 @@ pub(super) fn engine(nodes: usize) -> Engine {
             excluded: BTreeSet::new(),
         }),
         searchable_snapshots: Ok(Default::default()),
+        immovable: Default::default(),
         shards: Ok(shards),
         allocation: Ok(Allocation::default()),
         records: Ok(None),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Seen, Set};
+use super::{Facts, Seen, Set, take};
 use crate::Refusal;
 
 /// Why they may not begin.
@@ -51,10 +51,24 @@ pub(super) fn begin(
     }
     // What a person has to change is said before its time comes.
     has_a_place(sets, seen, leaving).map_err(NotYet::Refused)?;
+    all_can_move(sets, seen).map_err(NotYet::Refused)?;
     match &facts.outside_windows {
         Some(why) => Err(NotYet::Waits(why.clone())),
         None => Ok(()),
     }
+}
+
+/// No node that may have one leaves while the engine has indices that it does not move.
+fn all_can_move(sets: &[Set], seen: &Seen) -> Result<(), Refusal> {
+    for set in sets {
+        for name in set.leaving() {
+            if let Err(why) = take::immovable(&name, seen) {
+                let field = if set.is_declared { "count" } else { "" };
+                return Err(Refusal::of_set(&set.name, field, format!("{name}: {why}")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Of every role whose nodes have shards one node stays. A node with the role `data` has all tiers,

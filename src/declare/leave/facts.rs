@@ -89,6 +89,8 @@ pub struct Seen {
     pub nodes: BTreeMap<String, SeenNode>,
     /// An index of which a primary has no node.
     pub without_primary: Option<String>,
+    /// Closed indices that the engine does not move; it does not say on which nodes they are.
+    pub immovable: BTreeSet<String>,
     /// None before Elasticsearch 7.
     pub votes: Option<Votes>,
     /// `cluster.routing.allocation.exclude._name`, read before the shards.
@@ -104,6 +106,8 @@ pub struct SeenNode {
     pub is_master: bool,
     /// Its roles that hold shards.
     pub data_roles: BTreeSet<String>,
+    /// It has not said what its roles are.
+    pub roles_unknown: bool,
     /// How many copies of shards are on it.
     pub shards: usize,
     /// Why one of them does not move.

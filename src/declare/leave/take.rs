@@ -13,6 +13,7 @@ pub(super) fn take(
     debts: &Leaving,
 ) -> Result<Action, String> {
     shards(node, seen)?;
+    immovable(node, seen)?;
     if let Some(index) = &seen.without_primary {
         return Err(format!(
             "index {index} has a shard without a primary: the last copy may be on this node"
@@ -52,6 +53,23 @@ pub(super) fn shards(node: &str, seen: &Seen) -> Result<(), String> {
         many => format!("{many} shards are still on it"),
     };
     Err(listed.stuck.as_ref().map_or(count.clone(), |stuck| format!("{count}; {stuck}")))
+}
+
+/// Passes if the engine has no index that it would not move from the node. A node that is not in the
+/// cluster, or has not said what it is, may have one.
+pub(super) fn immovable(node: &str, seen: &Seen) -> Result<(), String> {
+    let Some(index) = seen.immovable.first() else { return Ok(()) };
+    let holds_none = |node: &SeenNode| !node.roles_unknown && node.data_roles.is_empty();
+    if seen.nodes.get(node).is_some_and(holds_none) {
+        return Ok(());
+    }
+    let more = match seen.immovable.len() - 1 {
+        0 => String::new(),
+        many => format!(" (and {many} more)"),
+    };
+    Err(format!(
+        "index {index}{more} is closed, and this engine does not move closed indices: open it, or delete it"
+    ))
 }
 
 /// Passes if a node that is not in the cluster has no vote. Its id is not known: a vote of a node that is

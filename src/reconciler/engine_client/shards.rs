@@ -1,10 +1,10 @@
-//! Shard copies, from the routing table of the cluster state.
+//! Shard copies, from the routing table of the cluster state; and closed indices that have none there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::answer::Answer;
@@ -69,17 +69,37 @@ pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
         .collect()
 }
 
-/// Every copy, and of it only what is used here.
+/// All copies, and which closed indices have none, of one cluster state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Routing {
+    /// In order.
+    pub(super) shards: Arc<[Shard]>,
+    /// See [`super::Topology::immovable`].
+    pub(super) immovable: BTreeSet<String>,
+}
+
+/// Every copy, and of it only what is used here; and every closed index.
 pub(super) fn routing_call(timeout: &str) -> Call {
     Call::get(format!(
-        "/_cluster/state/routing_table?master_timeout={timeout}\
+        "/_cluster/state/routing_table,blocks?master_timeout={timeout}\
          &filter_path=routing_table.indices.*.shards.*.state,\
          routing_table.indices.*.shards.*.primary,routing_table.indices.*.shards.*.node,\
          routing_table.indices.*.shards.*.relocating_node,\
-         routing_table.indices.*.shards.*.searchOnly"
+         routing_table.indices.*.shards.*.searchOnly,blocks.indices.*.4.retryable"
     ))
     .large()
 }
+
+/// What the cluster refuses for each index, by number.
+#[derive(Default, Deserialize)]
+struct Blocks {
+    #[serde(default)]
+    indices: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
+}
+
+/// `index closed`; the number is the same in all versions of both engines
+/// (`INDEX_CLOSED_BLOCK_ID` of `MetadataIndexStateService`).
+const INDEX_CLOSED: &str = "4";
 
 #[derive(Default, Deserialize)]
 struct RoutingTable<'a> {
@@ -157,13 +177,15 @@ pub(super) struct ShardNumberError {
     source: std::num::ParseIntError,
 }
 
-/// All copies, in order. For the id of a node that is not in `nodes` the id itself is used as the
-/// name: a copy with a node never counts as unassigned.
-pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Arc<[Shard]>, EngineError> {
+/// For the id of a node that is not in `nodes` the id itself is used as the name: a copy with a node
+/// never counts as unassigned.
+pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Routing, EngineError> {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(default, borrow)]
         routing_table: RoutingTable<'a>,
+        #[serde(default)]
+        blocks: Blocks,
     }
     let names: BTreeMap<&str, Arc<str>> =
         nodes.iter().map(|node| (node.id.as_str(), node.name.as_str().into())).collect();
@@ -177,8 +199,11 @@ pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Arc<[Shard]>, Eng
         node_name: copy.node.map(name),
         relocating_to: copy.relocating_node.map(name),
     };
-    let found = answer.read::<Body<'_>>()?.routing_table.indices.0;
-    let mut all: Vec<Shard> = found.into_iter().map(shard).collect();
+    let Body { routing_table, blocks } = answer.read::<Body<'_>>()?;
+    let mut all: Vec<Shard> = routing_table.indices.0.into_iter().map(shard).collect();
     all.sort_unstable();
-    Ok(all.into())
+    let closed = blocks.indices.into_iter().filter(|(_, blocks)| blocks.contains_key(INDEX_CLOSED));
+    let has_copies = |index: &str| all.binary_search_by(|shard| (*shard.index).cmp(index)).is_ok();
+    let immovable = closed.map(|(index, _)| index).filter(|index| !has_copies(index)).collect();
+    Ok(Routing { immovable, shards: all.into() })
 }

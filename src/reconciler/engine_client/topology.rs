@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::details::Details;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
+use super::shards::Routing;
 use super::transport::Call;
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
@@ -28,6 +29,10 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// By index, number, replica before primary. See [`super::unreplicated`].
     pub shards: Arc<[Shard]>,
+    /// Closed indices that the engine neither replicates nor moves: it lists no copies of them, which are on
+    /// the disks of some nodes all the same. Those that were closed by Elasticsearch before 7.2; later
+    /// versions of both engines keep them so until they are opened.
+    pub immovable: BTreeSet<String>,
     /// Whether the elected master has read indices, persistent settings and shutdown records from
     /// the disks of the nodes. Until then the engine reports none of them.
     pub recovered: bool,
@@ -111,7 +116,8 @@ impl EngineClient {
         let known = before.filter(|before| topology.is_state_of(before));
         let shards = async {
             if let Some(before) = known {
-                return Ok(Arc::clone(&before.shards));
+                let (shards, immovable) = (Arc::clone(&before.shards), before.immovable.clone());
+                return Ok(Routing { shards, immovable });
             }
             let answer = self.transport.send(&shards::routing_call(&timeout)).await?;
             shards::parse(&answer, &topology.nodes)
@@ -122,8 +128,9 @@ impl EngineClient {
                 false => self.details().await,
             }
         };
-        let (shards, details) = tokio::try_join!(shards, details)?;
-        topology.shards = shards;
+        let (routing, details) = tokio::try_join!(shards, details)?;
+        topology.shards = routing.shards;
+        topology.immovable = routing.immovable;
         topology.add_details(details);
         topology.raise_minimum();
         Ok(topology)
@@ -342,6 +349,7 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         voting,
         nodes: nodes.into_iter().map(node).collect(),
         shards: Arc::default(),
+        immovable: BTreeSet::new(),
         recovered: !blocks.global.contains_key(STATE_NOT_RECOVERED),
     })
 }

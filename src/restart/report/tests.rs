@@ -346,6 +346,7 @@ fn the_engines_word_on_availability_beats_that_of_the_pods() {
             voting: Err(unknown()),
             shards: Err(unknown()),
             searchable_snapshots: Ok(Default::default()),
+            immovable: Default::default(),
             allocation: Err(unknown()),
             records: Err(unknown()),
         });

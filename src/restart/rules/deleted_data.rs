@@ -68,6 +68,19 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
         );
         return refuse(Code::Predicate(Predicate::StartedReplica), message);
     }
+    let mut immovable = evaluation.engine.immovable.iter();
+    if let Some(index) = immovable.next() {
+        let more = match immovable.count() {
+            0 => String::new(),
+            many => format!(" (and {many} more)"),
+        };
+        let message = format!(
+            "{gone} could be the only copy of index {index}{more}, which is closed: this engine does not \
+             replicate closed indices, and does not say on which nodes they are; open it, or delete it; \
+             {ELSEWHERE}"
+        );
+        return refuse(Code::UnreplicatedIndex, message);
+    }
     let single = copies.single(name).map_err(Blocker::engine_unreachable)?;
     let mut single = single.filter(|shard| !evaluation.is_searchable_snapshot(shard.index));
     let Some(shard) = single.next() else { return Ok(()) };

@@ -39,6 +39,10 @@ pub struct Engine {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<BTreeSet<String>>")]
     pub searchable_snapshots: Known<BTreeSet<String>>,
+    /// Names of the closed indices that the engine neither replicates nor moves; of which nodes have their
+    /// data it says nothing. Known where the copies are.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub immovable: BTreeSet<String>,
     /// Its allocation setting.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Allocation>")]

@@ -413,6 +413,36 @@ async fn shards_that_cannot_move_are_named_and_the_node_stays_if_the_count_comes
     reconciler.end().await;
 }
 
+/// The engine says nothing of where a closed index is, and would leave it on the node.
+#[tokio::test]
+async fn no_node_leaves_while_an_index_is_closed_that_the_engine_does_not_move() {
+    let declared = Declared::made(4).await;
+    declared.put("/old", json!({"settings": {"number_of_shards": 8, "number_of_replicas": 0}}));
+    declared.put("/old/_doc/1", json!({"id": 1}));
+    let post = |target: &str| {
+        let (status, answer) = declared.ask("POST", target, None).expect("an answer");
+        assert_eq!(status, 200, "{target}: {answer}");
+    };
+    post("/old/_close");
+    declared.declare(4).await;
+    let reconciler = Reconciler::start(declared.server.client());
+    declared.until_at_rest(4).await;
+
+    declared.declare(3).await;
+    eventually("it is refused", async || {
+        let message = declared.cluster().await.status?.report.message?;
+        message.contains("index old is closed, and this engine does not move").then_some(())
+    })
+    .await;
+    assert_eq!(declared.excluded("persistent"), Value::Null);
+    assert_eq!(declared.replicas().await, Some(4));
+
+    post("/old/_open");
+    declared.until_three().await;
+    declared.until("/old/_count", |found| found["count"] == 1).await;
+    reconciler.end().await;
+}
+
 #[tokio::test]
 async fn a_cluster_that_is_deleted_meanwhile_leaves_nothing_on_the_engine() {
     let declared = Declared::made(4).await;

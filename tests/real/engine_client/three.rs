@@ -88,10 +88,18 @@ fn fill(cluster: &Cluster) {
 
 fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Members {
     let topology = wait(client.topology(engine, None)).expect("a topology");
-    let Topology { cluster_uuid, version, elected_master, voting, nodes, shards, recovered } =
-        topology;
+    let Topology {
+        cluster_uuid,
+        version,
+        elected_master,
+        voting,
+        nodes,
+        shards,
+        immovable,
+        recovered,
+    } = topology;
     assert_eq!(cluster_uuid, engine.cluster_uuid);
-    assert!(version > 0 && recovered);
+    assert!(version > 0 && recovered && immovable.is_empty());
     let ids: BTreeSet<String> = nodes.iter().map(|node| node.id.clone()).collect();
     assert!(ids.contains(elected_master.as_ref().expect("a master")));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis();

@@ -69,6 +69,8 @@ impl Case {
             "not listed" => world.listed.retain(|node| !names(text).contains(node)),
             "listed" => world.listed.extend(names(text)),
             "pods" => world.pods.extend(names(text)),
+            "closed and not moved" => world.immovable = names(text),
+            "roles unknown" => world.silent = names(text),
             "no primary" => world.without_primary = Some(text.to_owned()),
             "owed" => world.debts.nodes = names(text),
             "owed persistent" => world.debts.persistent = before(text),

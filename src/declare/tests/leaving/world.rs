@@ -20,6 +20,9 @@ pub(super) struct World {
     pub(super) excluded_voters: BTreeSet<String>,
     pub(super) has_votes: bool,
     pub(super) without_primary: Option<String>,
+    pub(super) immovable: BTreeSet<String>,
+    /// Those that have not said their roles.
+    pub(super) silent: BTreeSet<String>,
     pub(super) debts: Leaving,
     pub(super) paused: bool,
     pub(super) outside_windows: Option<String>,
@@ -68,7 +71,11 @@ impl World {
             let node = SeenNode {
                 id: name.clone(),
                 is_master: is_master(name),
-                data_roles: self.roles.get(name).cloned().unwrap_or(data),
+                data_roles: match self.silent.contains(name) {
+                    true => [].into(),
+                    false => self.roles.get(name).cloned().unwrap_or(data),
+                },
+                roles_unknown: self.silent.contains(name),
                 shards: self.shards.get(name).copied().unwrap_or(0),
                 stuck: self.stuck.get(name).cloned(),
             };
@@ -78,6 +85,7 @@ impl World {
         Seen {
             nodes: self.listed.iter().map(node).collect(),
             without_primary: self.without_primary.clone(),
+            immovable: self.immovable.clone(),
             votes: self.has_votes.then_some(votes),
             excluded: self.excluded.clone(),
         }

@@ -250,6 +250,7 @@ impl EngineView {
             voting: Ok(convert::voting(&topology.voting)),
             shards: Ok(copies),
             searchable_snapshots,
+            immovable: topology.immovable.clone(),
             allocation: known(allocation).map(convert::allocation),
             records: known(records).map(|records| {
                 records.map(|records| records.into_iter().map(convert::record).collect())

@@ -17,7 +17,9 @@ pub(crate) fn topology_of(engine: &str, state: &str) -> Topology {
     if topology.recovered {
         let routing = state.replace("state", "routing");
         let answer = answer_to(&shards::routing_call(MASTER_TIMEOUT), engine, &routing);
-        topology.shards = shards::parse(&answer, &topology.nodes).unwrap();
+        let routing = shards::parse(&answer, &topology.nodes).unwrap();
+        topology.shards = routing.shards;
+        topology.immovable = routing.immovable;
     }
     topology.add_details(details::parse(&answer_to(&details::call(), engine, "details")).unwrap());
     topology

@@ -27,6 +27,21 @@ fn hidden_and_closed_indices_and_names_with_dots_are_there() {
     }
 }
 
+/// Elasticsearch before 7.2 does not replicate closed indices, and lists no copies of them. `shut` is
+/// closed in all recordings.
+#[test]
+fn a_closed_index_without_copies_is_immovable() {
+    for engine in ALL {
+        let immovable: Vec<String> = topology_of(engine, "state").immovable.into_iter().collect();
+        let expected: &[&str] = if engine == ELASTICSEARCH_6 { &["shut"] } else { &[] };
+        assert_eq!(immovable, expected, "{engine}");
+    }
+    // One of another kind of block is open.
+    let body = r#"{"blocks":{"indices":{"read-only":{"8":{"retryable":false}}}}}"#;
+    let routing = shards::parse(&made_up(200, body), &[]).unwrap();
+    assert!(routing.immovable.is_empty());
+}
+
 #[test]
 fn every_copy_has_its_place_or_none() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8] {
@@ -94,7 +109,7 @@ fn a_search_replica_is_told_from_a_replica_and_is_no_second_copy() {
             {"state":"STARTED","primary":true,"searchOnly":false,"node":"a","relocating_node":null},
             {"state":"STARTED","primary":false,"node":"c","relocating_node":null},
             {"state":"STARTED","primary":false,"searchOnly":true,"node":"b","relocating_node":null}]}}}}}"#;
-    let copies = shards::parse(&made_up(200, body), &[]).unwrap();
+    let copies = shards::parse(&made_up(200, body), &[]).unwrap().shards;
     let searching = copies.iter().filter(|copy| copy.search_only);
     let nodes: Vec<Option<&str>> = searching.map(|copy| copy.node_name.as_deref()).collect();
     assert_eq!(nodes, [Some("b"), Some("b")]);
@@ -105,12 +120,12 @@ fn a_search_replica_is_told_from_a_replica_and_is_no_second_copy() {
 fn an_unknown_node_and_an_unknown_state_are_kept() {
     let body = r#"{"routing_table":{"indices":{"i":{"shards":{"0":[
         {"state":"PONDERING","primary":true,"node":"gone","relocating_node":null}]}}}}}"#;
-    let copies = shards::parse(&made_up(200, body), &[]).unwrap();
+    let copies = shards::parse(&made_up(200, body), &[]).unwrap().shards;
     let shard = &copies[0];
     assert_eq!((shard.state, shard.node_name.as_deref()), (ShardState::Unknown, Some("gone")));
     let torn = body.replace(r#""0":["#, r#""zero":["#);
     let error = shards::parse(&made_up(200, &torn), &[]).unwrap_err();
     assert!(error.to_string().contains(r#"shard "zero" of index i"#), "{error}");
     // Without any index the filter leaves nothing of the answer.
-    assert!(shards::parse(&made_up(200, "{}"), &[]).unwrap().is_empty());
+    assert!(shards::parse(&made_up(200, "{}"), &[]).unwrap().shards.is_empty());
 }

@@ -60,6 +60,7 @@ fn engine(nodes: &[&str], color: Color) -> Engine {
         voting: Err(unknown()),
         shards: Err(unknown()),
         searchable_snapshots: Err(unknown()),
+        immovable: Default::default(),
         allocation: Err(unknown()),
         records: Err(unknown()),
     }

@@ -74,6 +74,7 @@ pub(super) fn engine(nodes: &str) -> Engine {
         }),
         shards: Ok(ShardCopies::default()),
         searchable_snapshots: Ok(BTreeSet::new()),
+        immovable: BTreeSet::new(),
         allocation: Ok(Allocation::default()),
         records: Ok(None),
         nodes,

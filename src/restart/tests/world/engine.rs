@@ -244,6 +244,7 @@ impl Searching {
             voting: Ok(self.votes.observe()),
             shards: Ok(self.shards.copies(now).into_iter().collect()),
             searchable_snapshots: Ok(self.searchable_snapshots.clone()),
+            immovable: BTreeSet::new(),
             allocation: Ok(self.allocation.clone()),
             records: Ok(self.keeps_records.then(|| self.records.iter().map(record).collect())),
         };

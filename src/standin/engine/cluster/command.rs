@@ -21,6 +21,10 @@ pub(crate) enum Command {
     CreateIndex { name: String, uuid: String, shards: usize, replicas: usize, delayed_ms: u64 },
     /// `DELETE /{index}`.
     DeleteIndex { name: String },
+    /// `POST /{index}/_close`.
+    CloseIndex { name: String },
+    /// `POST /{index}/_open`.
+    OpenIndex { name: String },
     /// `PUT /{index}/_settings`.
     PutIndexSettings { name: String, replicas: Option<usize>, delayed_ms: Option<u64> },
     /// `POST /_cluster/voting_config_exclusions`.
@@ -42,7 +46,7 @@ pub(super) fn apply(state: &mut State, command: Command) -> Result<Value, Failur
             put_settings(state, persistent, transient)?;
         }
         Command::CreateIndex { name, uuid, shards, replicas, delayed_ms } => {
-            if let Some(index) = state.indices.get(&name) {
+            if let Some(index) = state.indices.get(&name).or_else(|| state.closed.get(&name)) {
                 let reason = format!("index [{name}/{}] already exists", index.uuid);
                 return Err(Failure::new(400, "resource_already_exists_exception", reason));
             }
@@ -62,7 +66,21 @@ pub(super) fn apply(state: &mut State, command: Command) -> Result<Value, Failur
             state.indices.insert(name, index);
         }
         Command::DeleteIndex { name } => {
-            state.indices.remove(&name).ok_or_else(|| Failure::no_such_index(&name))?;
+            let index = state.indices.remove(&name).or_else(|| state.closed.remove(&name));
+            index.ok_or_else(|| Failure::no_such_index(&name))?;
+        }
+        Command::CloseIndex { name } if state.closed.contains_key(&name) => {}
+        Command::CloseIndex { name } => {
+            let index = state.indices.remove(&name);
+            let index = index.ok_or_else(|| Failure::no_such_index(&name))?;
+            state.closed.insert(name, index);
+        }
+        Command::OpenIndex { name } if state.indices.contains_key(&name) => {}
+        Command::OpenIndex { name } => {
+            let index = state.closed.remove(&name);
+            let mut index = index.ok_or_else(|| Failure::no_such_index(&name))?;
+            routing::reopen(&mut index);
+            state.indices.insert(name, index);
         }
         Command::PutIndexSettings { name, replicas, delayed_ms } => {
             let index =

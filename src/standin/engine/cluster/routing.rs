@@ -59,6 +59,21 @@ pub(super) fn fail_copy(index: &mut Index, number: usize, node: &str) {
     }
 }
 
+/// Unassigns all copies of an index that was closed; each is where it was, on disk.
+pub(super) fn reopen(index: &mut Index) {
+    for shard in &mut index.shards {
+        shard.copies.retain(|copy| copy.moves_from.is_none());
+        for copy in &mut shard.copies {
+            copy.last_node = copy.node().map(str::to_owned).or(copy.last_node.take());
+            copy.place = Place::Unassigned {
+                reason: "INDEX_REOPENED".to_owned(),
+                since_ms: now_ms(),
+                delayed_ms: None,
+            };
+        }
+    }
+}
+
 /// Promotes a replica if the primary is gone, and updates the list of complete copies.
 fn settle_primary(shard: &mut Shard) {
     if shard.primary_node().is_none()

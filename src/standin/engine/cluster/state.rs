@@ -55,6 +55,10 @@ pub(crate) struct State {
     /// Cleared when the whole cluster stops.
     pub(crate) transient: BTreeMap<String, String>,
     pub(crate) indices: BTreeMap<String, Index>,
+    /// Closed ones. As Elasticsearch before 7.2: they have no copies in the routing table, and nobody moves
+    /// them.
+    #[serde(default)]
+    pub(crate) closed: BTreeMap<String, Index>,
     /// Node-shutdown records by node id.
     pub(crate) shutdowns: BTreeMap<String, Shutdown>,
 }

@@ -70,6 +70,16 @@ impl Node {
         Ok(Answer::json(200, done))
     }
 
+    pub(super) fn close_index(&self, name: &str) -> Answered {
+        let done = self.cluster.command(Command::CloseIndex { name: name.to_owned() })?;
+        Ok(Answer::json(200, done))
+    }
+
+    pub(super) fn open_index(&self, name: &str) -> Answered {
+        let done = self.cluster.command(Command::OpenIndex { name: name.to_owned() })?;
+        Ok(Answer::json(200, done))
+    }
+
     pub(super) fn index(&self, request: &Request, name: &str) -> Answered {
         let state = self.state(request)?;
         let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;

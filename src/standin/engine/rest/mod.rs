@@ -94,6 +94,8 @@ impl Node {
             ("DELETE", [index]) => self.delete_index(index),
             ("GET", [index, "_settings"]) => self.index_settings(request, Some(index)),
             ("PUT", [index, "_settings"]) => self.put_index_settings(request, index),
+            ("POST", [index, "_close"]) => self.close_index(index),
+            ("POST", [index, "_open"]) => self.open_index(index),
             ("GET" | "POST", [index, "_flush"]) => self.flush(request, Some(index)),
             ("GET" | "POST", [index, "_refresh"]) => self.refresh(request, index),
             ("GET" | "POST", [index, "_count"]) => self.count(request, index),

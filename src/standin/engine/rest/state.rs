@@ -28,7 +28,7 @@ impl Node {
             body["cluster_manager_node"] = json!(state.master);
         }
         if wanted("blocks") {
-            body["blocks"] = json!({});
+            body["blocks"] = blocks(&state);
         }
         if wanted("nodes") {
             let nodes = state.nodes.iter().map(|(id, node)| (id.clone(), self.member(node)));
@@ -86,6 +86,15 @@ fn metadata(state: &State) -> Value {
         },
         "indices": indices.collect::<Map<_, _>>(),
     })
+}
+
+fn blocks(state: &State) -> Value {
+    let closed = json!({"4": {
+        "description": "index closed", "retryable": false, "levels": ["read", "write"],
+    }});
+    let closed: Map<_, _> =
+        state.closed.keys().map(|name| (name.clone(), closed.clone())).collect();
+    if closed.is_empty() { json!({}) } else { json!({"indices": closed}) }
 }
 
 fn routing_table(state: &State) -> Value {

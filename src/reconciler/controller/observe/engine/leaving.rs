@@ -70,6 +70,7 @@ fn seen(topology: &Topology) -> Seen {
                 .filter(|role| holds_data(role))
                 .cloned()
                 .collect(),
+            roles_unknown: roles.is_none(),
             shards: shards.get(node.name.as_str()).copied().unwrap_or(0),
             stuck: None,
         };
@@ -81,6 +82,7 @@ fn seen(topology: &Topology) -> Seen {
     Seen {
         nodes: topology.nodes.iter().map(node).collect(),
         without_primary: without_primary.map(|shard| shard.index.to_string()),
+        immovable: topology.immovable.clone(),
         votes: match &topology.voting {
             Voting::Configurations { committed, accepted, exclusions } => Some(Votes {
                 voters: committed.union(accepted).cloned().collect(),

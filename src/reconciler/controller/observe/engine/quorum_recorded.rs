@@ -30,6 +30,7 @@ fn recorded_cluster(recorded: &str) -> Engine {
         }),
         voting: Ok(convert::voting(&topology.voting)),
         searchable_snapshots: Ok(Default::default()),
+        immovable: Default::default(),
         shards: Ok(convert::shards(&topology.shards)),
         allocation: Ok(Allocation::default()),
         records: Err(Unknown { message: "not recorded".to_owned() }),

@@ -109,6 +109,9 @@ impl Case {
             ("searchable snapshots", _) => {
                 self.engine().searchable_snapshots = Ok(list(text).into_iter().collect());
             }
+            ("closed and not moved", _) => {
+                self.engine().immovable = list(text).into_iter().collect();
+            }
             ("consents to", _) => {
                 let restart = self.snapshot.ledger.restart.as_mut().expect("nodes come first");
                 restart.request.allow_unreplicated = list(text);
