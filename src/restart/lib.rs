@@ -63,10 +63,10 @@ pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use snapshot::{
-    Allocation, Cluster, Color, ContainerWaiting, Endpoint, Engine, Health, InvalidSnapshot, Known,
-    LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch, PodUpdate, Record,
-    ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown,
-    Voting,
+    Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
+    InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, Node, Pod, PodPatch,
+    PodUpdate, Record, ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot,
+    Sources, Unknown, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;

@@ -58,8 +58,8 @@ impl Evaluation<'_> {
         unreplicated_index::check(self, candidate)
     }
 
-    /// Passes unless the pod is to be replaced and would take the only copy of something with it. For a
-    /// node that is down already.
+    /// Passes unless the only copy of something would be deleted with the pod or its container. For a node
+    /// that is down already.
     pub(crate) fn check_deletion(&self, pod: &Pod) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         deleted_data::check(self, candidate)

@@ -1,42 +1,74 @@
-//! A pod without volume claims that is replaced: its data is deleted with it.
+//! A pod whose data is on no volume claim and that is replaced, or whose data is on no volume and that gets
+//! another container: the data is deleted with it.
 
 use super::quorum::QuorumAfterStop;
 use super::{evaluation::Evaluation, peer::Peer};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::snapshot::hold_data;
-use crate::{Code, Color, Ledger, Pod, Policy, Predicate, Step, Strategy, UpdateStep};
+use crate::{
+    Code, Color, DataPlace, Ledger, Pod, PodUpdate, Policy, Predicate, Step, Strategy, UpdateStep,
+};
 
-/// Whether a restart of this strategy deletes the data of a pod: its step is `replace`, and none of its
-/// volumes is a claim. `is_fixed`: the pod's turn has begun with that step.
-pub(crate) fn is_deleted(policy: &Policy, strategy: Strategy, is_fixed: bool, pod: &Pod) -> bool {
-    let has_no_claim = pod.live.as_ref().is_some_and(|live| live.claims.is_empty());
-    let update = pod.update.as_ref().ok().and_then(Option::as_ref);
-    let is_replaced = update.is_some_and(|update| update.step == UpdateStep::Replace);
-    let is_allowed = policy.update.contains(&UpdateStep::Replace) && pod.undeletable.is_none();
-    has_no_claim && strategy != Strategy::Coordinated && (is_fixed || is_replaced && is_allowed)
+/// What takes the data of a node with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deletion {
+    Pod,
+    Container,
 }
 
-/// Uids of the pods whose turn has begun with the step `replace`.
-pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = &str> {
-    let is_fixed = |step| step == UpdateStep::Replace;
-    let open = ledger.members().filter(|member| member.step != Step::Finished);
-    open.filter(move |member| {
-        member.update.as_ref().is_some_and(|fixed| is_fixed(fixed.update.step))
+impl Deletion {
+    /// What this update deletes, with data in it or not.
+    pub(crate) fn of(update: &PodUpdate) -> Option<Self> {
+        if update.step == UpdateStep::Replace {
+            return Some(Self::Pod);
+        }
+        update.makes_a_container().then_some(Self::Container)
+    }
+}
+
+/// What a restart of this strategy deletes with the data of a pod in it; none if the data stays. `fixed`:
+/// what the pod's turn deletes, if that has begun.
+pub(crate) fn deletion(
+    policy: &Policy,
+    strategy: Strategy,
+    fixed: Option<Deletion>,
+    pod: &Pod,
+) -> Option<Deletion> {
+    let live = pod.live.as_ref().filter(|_| strategy != Strategy::Coordinated)?;
+    let update = pod.update.as_ref().ok().and_then(Option::as_ref);
+    let is_carried_out = |update: &&PodUpdate| {
+        let is_possible = update.step != UpdateStep::Replace || pod.undeletable.is_none();
+        policy.update.contains(&update.step) && is_possible
+    };
+    let wanted = update.filter(is_carried_out).and_then(Deletion::of);
+    [fixed, wanted].into_iter().flatten().find(|deletion| match deletion {
+        Deletion::Pod => !live.keeps_data(),
+        Deletion::Container => live.data == DataPlace::Container,
     })
-    .map(|member| member.pod_uid.as_str())
+}
+
+/// Uids of the pods whose turn has begun, and what it deletes.
+pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
+    let open = ledger.members().filter(|member| member.step != Step::Finished);
+    open.filter_map(|member| {
+        Some((member.pod_uid.as_str(), Deletion::of(&member.update.as_ref()?.update)?))
+    })
 }
 
 /// A pod whose data is deleted is not stopped while it may have the only copy of anything. That a shard,
 /// or the cluster, may be unavailable is not that it may be gone: no consent, no allowed outage and no
 /// disabled rule counts here.
 pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
-    if !evaluation.is_deleted(candidate) {
-        return Ok(());
-    }
+    let Some(deletion) = evaluation.deletion(candidate) else { return Ok(()) };
     let name = candidate.name();
-    let gone = format!(
-        "the step replace would delete the pod of {name}, whose data is on no volume claim: that"
-    );
+    let gone = match deletion {
+        Deletion::Pod => format!(
+            "the step replace would delete the pod of {name}, whose data is on no volume claim: that"
+        ),
+        Deletion::Container => format!(
+            "the container of {name} would be deleted for another one, and its data is on no volume: that"
+        ),
+    };
     if candidate.is_master
         && let QuorumAfterStop::Lost(blocker) = evaluation.quorum_after_stop(candidate)
     {

@@ -2,10 +2,11 @@
 //! more candidate costs only the work for that candidate.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use glob::Pattern;
 
-use super::deleted_data;
+use super::deleted_data::{self, Deletion};
 use super::name_list::NameList;
 use super::node_counts::NodeCounts;
 use super::peer::{Peer, is_master};
@@ -39,8 +40,8 @@ pub(crate) struct Evaluation<'a> {
     is_outage_requested: bool,
     /// How the request that is under way restarts its nodes; none if there is none.
     strategy: Option<Strategy>,
-    /// Uids of the pods whose turn has begun with the step `replace`.
-    replaced: OwnNames,
+    /// Uids of the pods whose turn has begun, and what it deletes.
+    deletions: BTreeMap<String, Deletion>,
     /// Built when the first rule needs it: there are many copies.
     copies: OnceCell<Copies<'a>>,
     /// Counted when the first master-eligible candidate needs it.
@@ -133,7 +134,9 @@ impl<'a> Evaluation<'a> {
             consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
             is_outage_requested: request.is_some_and(|request| request.allow_outage),
             strategy: request.map(|request| request.strategy),
-            replaced: deleted_data::fixed(ledger).map(str::to_owned).collect(),
+            deletions: deleted_data::fixed(ledger)
+                .map(|(uid, deletion)| (uid.to_owned(), deletion))
+                .collect(),
             copies: OnceCell::new(),
             missing_voters: OnceCell::new(),
             newest: OnceCell::new(),
@@ -250,12 +253,11 @@ impl<'a> Evaluation<'a> {
         self.policy.allow_outage || (candidate.is_requested && self.is_outage_requested)
     }
 
-    /// Whether the restart under way deletes the data of the candidate with its pod.
-    pub(super) fn is_deleted(&self, candidate: &Peer<'_>) -> bool {
-        let is_fixed = self.replaced.contains(candidate.pod.uid.as_str());
-        let is_deleted =
-            |strategy| deleted_data::is_deleted(self.policy, strategy, is_fixed, candidate.pod);
-        candidate.is_requested && self.strategy.is_some_and(is_deleted)
+    /// What the restart under way deletes with the data of the candidate; none if that stays.
+    pub(super) fn deletion(&self, candidate: &Peer<'_>) -> Option<Deletion> {
+        let fixed = self.deletions.get(candidate.pod.uid.as_str()).copied();
+        let strategy = self.strategy.filter(|_| candidate.is_requested)?;
+        deleted_data::deletion(self.policy, strategy, fixed, candidate.pod)
     }
 
     /// Whether the request accepts that this index without replicas is unavailable for a while.

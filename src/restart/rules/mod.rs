@@ -32,7 +32,7 @@ use copies::Copies;
 pub(crate) use quorum::{MasterVoters, QuorumAfterStop};
 use settled::SettledYellow;
 
-pub(crate) use deleted_data::is_deleted;
+pub(crate) use deleted_data::{Deletion, deletion};
 pub(crate) use evaluation::Evaluation;
 pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};

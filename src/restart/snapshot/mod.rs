@@ -32,7 +32,7 @@ pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::NumberedCopy;
 pub use shard_copies::{ShardCopies, ShardCopy};
-pub use update::{ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState};
+pub use update::{ContainerWaiting, DataPlace, LivePod, PodPatch, PodUpdate, ResizeState};
 
 /// Why something is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

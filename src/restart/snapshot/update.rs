@@ -99,8 +99,57 @@ pub struct LivePod {
     pub waiting: Option<ContainerWaiting>,
     /// Volume claims that it mounts, by name.
     pub claims: BTreeSet<String>,
+    /// Where the data of its engine is.
+    #[serde(skip_serializing_if = "DataPlace::is_unknown")]
+    pub data: DataPlace,
     /// Why no Kubernetes node takes it, as the scheduler says; none if one did.
     pub unschedulable: Option<String>,
+}
+
+impl LivePod {
+    /// Whether the data of its engine stays when the pod is deleted. Where it is not known on which volume
+    /// that is, any claim is taken for it.
+    pub(crate) fn keeps_data(&self) -> bool {
+        match self.data {
+            DataPlace::Claim => true,
+            DataPlace::OtherVolume | DataPlace::Container => false,
+            DataPlace::Unknown => !self.claims.is_empty(),
+        }
+    }
+}
+
+/// Where the data of an engine is.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum DataPlace {
+    /// The pod does not say it.
+    #[default]
+    Unknown,
+    /// On a volume claim.
+    Claim,
+    /// On another volume, which is deleted with the pod or stays on a Kubernetes node.
+    OtherVolume,
+    /// On no volume: it is deleted with the container.
+    Container,
+}
+
+impl DataPlace {
+    fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
 }
 
 /// A change of size that the kubelet has not finished.

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus, Volume};
 use serde_json::Value;
-use stayput_restart::{ContainerWaiting, LivePod, ResizeState};
+use stayput_restart::{ContainerWaiting, DataPlace, LivePod, ResizeState};
+
+mod data;
 
 /// What of a pod's spec and status an update of it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub(in super::super) struct LiveContainer {
     id: Option<String>,
     ended_id: Option<String>,
     waiting: Option<ContainerWaiting>,
+    /// Where the data is, if an engine runs in it.
+    data: DataPlace,
 }
 
 impl LiveFacts {
@@ -45,6 +49,7 @@ impl LiveFacts {
             .flatten()
             .map(|status| (status.name.as_str(), status))
             .collect();
+        let volumes = spec.and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let containers = [("containers", main), ("initContainers", init)]
             .into_iter()
             .flat_map(|(list, containers)| {
@@ -52,10 +57,10 @@ impl LiveFacts {
                 containers.iter().enumerate().map(move |(at, container)| (place(at), container))
             })
             .map(|(place, container)| {
-                LiveContainer::of(place, container, statuses.get(container.name.as_str()).copied())
+                let status = statuses.get(container.name.as_str()).copied();
+                LiveContainer::of(place, container, status, volumes)
             })
             .collect();
-        let volumes = spec.and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         Self {
             annotations: pod.metadata.annotations.clone().unwrap_or_default(),
             containers,
@@ -92,6 +97,7 @@ impl LiveFacts {
             ended_id: engine.and_then(|engine| engine.ended_id.clone()),
             waiting: engine.and_then(|engine| engine.waiting.clone()),
             claims: self.claims.clone(),
+            data: engine.map(|engine| engine.data).unwrap_or_default(),
             unschedulable: self.unschedulable.clone(),
         }
     }
@@ -108,7 +114,12 @@ impl LiveFacts {
 }
 
 impl LiveContainer {
-    fn of(place: String, container: &Container, status: Option<&ContainerStatus>) -> Self {
+    fn of(
+        place: String,
+        container: &Container,
+        status: Option<&ContainerStatus>,
+        volumes: &[Volume],
+    ) -> Self {
         let json = |resources: Option<&_>| match resources {
             // Kubernetes' own types are always JSON.
             Some(resources) => serde_json::to_value(resources).unwrap_or_default(),
@@ -136,6 +147,7 @@ impl LiveContainer {
                 reason: waiting.reason.clone().unwrap_or_default(),
                 message: waiting.message.clone().unwrap_or_default(),
             }),
+            data: data::place(container, volumes),
         }
     }
 }

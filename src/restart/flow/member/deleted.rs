@@ -1,12 +1,12 @@
-//! A pod that is replaced and has no volume claims, where the rules are not asked: its engine is down.
+//! A pod that is replaced, or gets another container, and keeps its data there, where the rules are not
+//! asked: its engine is down.
 
-use super::update::step_of;
 use crate::blocker::{Blocker, Check};
 use crate::context::Context;
-use crate::rules::is_deleted;
-use crate::{Ledger, Member, Pod, Restart, UpdateStep};
+use crate::rules::{Deletion, deletion};
+use crate::{Ledger, Member, Pod, Restart};
 
-/// Passes unless the pod would take the only copy of something with it.
+/// Before the stop. Passes unless the pod or its container would take the only copy of something with it.
 pub(in crate::flow) fn may_be_deleted(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -14,14 +14,49 @@ pub(in crate::flow) fn may_be_deleted(
     member: &Member,
     pod: &Pod,
 ) -> Check {
-    let is_fixed = step_of(member) == UpdateStep::Replace;
-    if !is_deleted(context.policy, restart.request.strategy, is_fixed, pod) {
-        return Ok(());
+    match deletion_in(context, restart, member, pod) {
+        None => Ok(()),
+        Some(deletion) => check(context, ledger, pod, deletion),
     }
+}
+
+/// After the stop: as [`may_be_deleted`], for the pod alone. The other container may be there already, and
+/// then has to be started.
+pub(in crate::flow) fn may_be_replaced(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Check {
+    match deletion_in(context, restart, member, pod) {
+        None | Some(Deletion::Container) => Ok(()),
+        Some(Deletion::Pod) => check(context, ledger, pod, Deletion::Pod),
+    }
+}
+
+fn deletion_in(
+    context: &Context<'_>,
+    restart: &Restart,
+    member: &Member,
+    pod: &Pod,
+) -> Option<Deletion> {
+    let fixed = member.update.as_ref().and_then(|fixed| Deletion::of(&fixed.update));
+    deletion(context.policy, restart.request.strategy, fixed, pod)
+}
+
+fn check(context: &Context<'_>, ledger: &Ledger, pod: &Pod, deletion: Deletion) -> Check {
+    let gone = match deletion {
+        Deletion::Pod => "the step replace would delete the pod",
+        Deletion::Container => "another container would take the place of that",
+    };
+    let place = match deletion {
+        Deletion::Pod => "volume claim",
+        Deletion::Container => "volume",
+    };
     let evaluation = context.stop_evaluation(ledger).map_err(|blocker| Blocker {
         message: format!(
-            "the step replace would delete the pod of {}, whose data is on no volume claim, and it is not \
-             known what it alone has: {}",
+            "{gone} of {}, whose data is on no {place}, and it is not known what it alone has: {}",
             pod.node, blocker.message
         ),
         ..blocker

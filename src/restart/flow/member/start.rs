@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::deleted::may_be_deleted;
+use super::deleted::may_be_replaced;
 use super::mounted::until_mounted;
 use super::recovered::until_recovered;
 use super::stop::resume_on;
@@ -73,7 +73,7 @@ pub(super) fn start(
         return Turn::Abort(reason);
     }
     if let Some(restart) = &ledger.restart
-        && let Err(blocker) = may_be_deleted(context, ledger, restart, member, pod)
+        && let Err(blocker) = may_be_replaced(context, ledger, restart, member, pod)
     {
         return Turn::Wait(blocker);
     }

@@ -400,6 +400,7 @@ impl Living {
                     .then(|| "data".to_owned())
                     .into_iter()
                     .collect(),
+                data: crate::DataPlace::Unknown,
                 unschedulable: self
                     .is_pending
                     .then(|| "0/3 nodes are available: 3 Insufficient memory.".to_owned()),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::super::{engine, fit, ids, unknown};
 use super::{Case, number};
 use crate::{
-    Color, KeptStopped, LivePod, Member, Pod, PodPatch, PodUpdate, Restart, RunningSnapshot, Step,
-    Time, UpdateStep, Voting,
+    Color, DataPlace, KeptStopped, LivePod, Member, Pod, PodPatch, PodUpdate, Restart,
+    RunningSnapshot, Step, Time, UpdateStep, Voting,
 };
 use stayput_api::{ConfigChoice, State};
 
@@ -84,8 +84,16 @@ impl Case {
                     }
                 }
                 // The least step to its new template is `replace`.
-                "replaced" => replaced(&mut pod, &["data"]),
-                "replaced without claims" => replaced(&mut pod, &[]),
+                "replaced" => replaced(&mut pod, &["data"], DataPlace::Claim),
+                "replaced without claims" => replaced(&mut pod, &[], DataPlace::Unknown),
+                "replaced with a claim somewhere" => {
+                    replaced(&mut pod, &["some"], DataPlace::Unknown);
+                }
+                "replaced without a claim of its data" => {
+                    replaced(&mut pod, &["backup"], DataPlace::OtherVolume);
+                }
+                "another container" => remade(&mut pod, DataPlace::OtherVolume),
+                "another container without volumes" => remade(&mut pod, DataPlace::Container),
                 "terminating" => pod.terminating = true,
                 "manager silent" => pod.manager = Err(unknown()),
                 "process ended" => {
@@ -171,17 +179,26 @@ impl Case {
     }
 }
 
-fn replaced(pod: &mut Pod, claims: &[&str]) {
-    pod.update = Ok(Some(PodUpdate {
+fn replaced(pod: &mut Pod, claims: &[&str], data: DataPlace) {
+    pod.update = Ok(Some(update(UpdateStep::Replace)));
+    let claims = claims.iter().map(|&claim| claim.to_owned()).collect();
+    pod.live = Some(Box::new(LivePod { claims, data, ..LivePod::default() }));
+}
+
+fn remade(pod: &mut Pod, data: DataPlace) {
+    pod.update = Ok(Some(update(UpdateStep::Container)));
+    pod.live = Some(Box::new(LivePod { data, ..LivePod::default() }));
+}
+
+fn update(step: UpdateStep) -> PodUpdate {
+    PodUpdate {
         from: "rev-a".into(),
         to: "rev-b".into(),
-        step: UpdateStep::Replace,
+        step,
         because: Vec::new(),
         new_container: false,
         patch: PodPatch::default(),
-    }));
-    let claims = claims.iter().map(|&claim| claim.to_owned()).collect();
-    pod.live = Some(Box::new(LivePod { claims, ..LivePod::default() }));
+    }
 }
 
 /// `a-0..2` is a-0, a-1 and a-2.

@@ -126,8 +126,11 @@ impl Case {
             }
             ("outage", "allowed") => self.policy.allow_outage = true,
             ("update", _) => {
-                assert_eq!(text, "replace", "{}", self.name);
-                self.policy.update = [UpdateStep::Replace].into();
+                self.policy.update = match text {
+                    "replace" => [UpdateStep::Replace].into(),
+                    "container" => [UpdateStep::Container].into(),
+                    other => panic!("{}: no such step: {other}", self.name),
+                };
             }
             ("disabled", _) => self.policy.disabled = Disabled::of(text.split(',')),
             ("strategy", "immediate") => self.strategy = Strategy::Immediate,
