@@ -297,6 +297,11 @@ impl Apiserver {
         self.call("get_node", &format!("Node {name}"), api.get(name)).await
     }
 
+    pub(super) async fn nodes(&self) -> Result<ObjectList<Node>, ApiError> {
+        let api: Api<Node> = Api::all(self.client());
+        self.call("list_nodes", "the Kubernetes nodes", api.list(&ListParams::default())).await
+    }
+
     /// All pods on a node.
     pub(super) async fn pods_on(&self, node: &str) -> Result<ObjectList<Pod>, ApiError> {
         let api: Api<Pod> = Api::all(self.client());

@@ -74,6 +74,10 @@ rules:
   - apiGroups: [""]
     resources: [persistentvolumeclaims, persistentvolumes, nodes]
     verbs: [get]
+  # Whether a volume is on one node alone.
+  - apiGroups: [""]
+    resources: [nodes]
+    verbs: [list]
   - apiGroups: [""]
     resources: [pods]
     verbs: [list]

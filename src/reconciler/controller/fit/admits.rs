@@ -67,7 +67,11 @@ fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
 }
 
 /// All of its conditions hold; one without any selects no node.
-fn is_met(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn is_met(
+    term: &NodeSelectorTerm,
+    name: &str,
+    labels: &BTreeMap<String, String>,
+) -> bool {
     let by_label = term.match_expressions.iter().flatten();
     let by_field = term.match_fields.iter().flatten();
     let has_any = by_label.clone().next().is_some() || by_field.clone().next().is_some();

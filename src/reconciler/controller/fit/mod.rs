@@ -2,24 +2,39 @@
 //! would find. Pure.
 
 mod admits;
+mod coming;
+mod neighbours;
 mod requests;
 #[cfg(test)]
 mod tests;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
 
-use admits::refusals;
+use admits::{is_met, refusals};
+pub(super) use coming::Coming;
 use requests::{Amounts, shown};
 
-/// Why a pod with this spec does not fit on the node beside the pods there, and what helps, for
-/// people; none if it fits. `uid` is the pod in whose place it comes.
-pub(super) fn why_not(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Option<String> {
-    let mut why = refusals(node, wanted);
-    let lacks = lacking(node, there, uid, wanted);
+/// Why the pod that comes does not fit on the node beside the pods there, and what helps, for people; none
+/// if it fits.
+///
+/// # Errors
+/// Nothing there is known to be in the way, and this is not known.
+pub(super) fn why_not(
+    node: &Node,
+    there: &[Pod],
+    coming: &Coming,
+) -> Result<Option<String>, String> {
+    let mut why = refusals(node, &coming.spec);
+    let lacks = lacking(node, there, &coming.uid, &coming.spec);
     if !lacks.is_empty() {
         why.push(format!("it requests {}: make room there, or request less", lacks.join(", ")));
     }
-    (!why.is_empty()).then(|| why.join("; "))
+    let neighbours::Found { conflicts, unknown } = neighbours::found(node, there, coming);
+    why.extend(conflicts);
+    match (why.is_empty(), unknown.is_empty()) {
+        (true, false) => Err(unknown.join("; ")),
+        (is_empty, _) => Ok((!is_empty).then(|| why.join("; "))),
+    }
 }
 
 /// What it requests and the node does not have left.
@@ -53,17 +68,29 @@ fn evicts_below(wanted: &PodSpec, own: Option<&PodSpec>) -> Option<i32> {
     own.priority.filter(|_| may_evict)
 }
 
-/// Whether the volume is on one node: where its affinity asks for anything but a zone or a region.
-pub(super) fn is_on_one_node(volume: &PersistentVolume) -> bool {
+/// Whether the volume is on one node: where its affinity selects one of these alone. Where it selects none,
+/// or they are not known, where it asks for anything but a zone or a region.
+pub(super) fn is_on_one_node(volume: &PersistentVolume, nodes: Option<&[Node]>) -> bool {
     let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref());
-    let terms = affinity.and_then(|affinity| affinity.required.as_ref());
-    let keys =
-        terms.into_iter().flat_map(|required| &required.node_selector_terms).flat_map(|term| {
-            let expressions = term.match_expressions.iter().chain(&term.match_fields).flatten();
-            expressions.map(|expression| expression.key.as_str())
-        });
+    let Some(required) = affinity.and_then(|affinity| affinity.required.as_ref()) else {
+        return false;
+    };
+    let terms = &required.node_selector_terms;
+    let is_selected = |node: &&Node| {
+        let (name, labels) = (node.metadata.name.as_deref(), node.metadata.labels.clone());
+        let (name, labels) = (name.unwrap_or_default(), labels.unwrap_or_default());
+        terms.iter().any(|term| is_met(term, name, &labels))
+    };
+    match nodes.map(|nodes| nodes.iter().filter(is_selected).count()) {
+        None | Some(0) => {}
+        Some(selected) => return selected == 1,
+    }
+    let mut keys = terms.iter().flat_map(|term| {
+        let expressions = term.match_expressions.iter().chain(&term.match_fields).flatten();
+        expressions.map(|expression| expression.key.as_str())
+    });
     let is_area = |key: &str| matches!(key.rsplit('/').next(), Some("zone" | "region"));
-    keys.into_iter().any(|key| !is_area(key))
+    keys.any(|key| !is_area(key))
 }
 
 fn is_over(pod: &Pod) -> bool {

@@ -3,7 +3,13 @@
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
 use serde_json::{Value, json};
 
-use super::{is_on_one_node, why_not};
+use super::{Coming, is_on_one_node};
+
+/// Alone by what the node has and asks for.
+fn why_not(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Option<String> {
+    let coming = Coming { uid: uid.to_owned(), spec: wanted.clone(), ..Coming::default() };
+    super::why_not(node, there, &coming).expect("it is known")
+}
 
 fn read<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object of Kubernetes")
@@ -186,7 +192,7 @@ fn a_node_that_takes_no_such_pod_says_why() {
 }
 
 #[test]
-fn a_volume_is_on_one_node_unless_it_asks_only_for_a_zone() {
+fn a_volume_is_on_one_node_if_its_affinity_selects_one_alone() {
     let volume = |key: &str| -> PersistentVolume {
         read(json!({
             "metadata": {"name": "v"},
@@ -195,8 +201,28 @@ fn a_volume_is_on_one_node_unless_it_asks_only_for_a_zone() {
             }]}}},
         }))
     };
-    assert!(is_on_one_node(&volume("kubernetes.io/hostname")));
-    assert!(is_on_one_node(&volume("topology.topolvm.io/node")));
-    assert!(!is_on_one_node(&volume("topology.kubernetes.io/zone")));
-    assert!(!is_on_one_node(&PersistentVolume::default()));
+    let by_name = |key| is_on_one_node(&volume(key), None);
+    assert!(by_name("kubernetes.io/hostname"));
+    assert!(by_name("topology.topolvm.io/node"));
+    assert!(!by_name("topology.kubernetes.io/zone"));
+    assert!(!is_on_one_node(&PersistentVolume::default(), None));
+
+    let node = |name: &str, key: &str, value: &str| -> Node {
+        read(json!({"metadata": {"name": name, "labels": {key: value}}}))
+    };
+    for key in [
+        "topology.csi.vmware.com/k8s-zone",
+        "csi.hetzner.cloud/location",
+        "topology.kubernetes.io/zone",
+        "topology.topolvm.io/node",
+    ] {
+        let nodes = ["a", "a", "b"].map(|value| node("n", key, value));
+        assert!(!is_on_one_node(&volume(key), Some(&nodes)), "{key}");
+        let nodes = ["a", "b", "b"].map(|value| node("n", key, value));
+        assert!(is_on_one_node(&volume(key), Some(&nodes)), "{key}");
+    }
+    // Its node is gone.
+    let others = [node("n", "topology.topolvm.io/node", "b")];
+    assert!(is_on_one_node(&volume("topology.topolvm.io/node"), Some(&others)));
+    assert!(!is_on_one_node(&volume("topology.kubernetes.io/zone"), Some(&others)));
 }

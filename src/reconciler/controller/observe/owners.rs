@@ -115,6 +115,12 @@ impl Owners {
         self.templates.template(&wanted)
     }
 
+    /// The template that the pod was made from, if its owner wants another one.
+    pub(super) fn actual_template(&self, pod: &Facts) -> Option<&Value> {
+        let [actual, _] = self.pair(pod)?;
+        self.templates.template(&actual)
+    }
+
     /// The set that a pod belongs to, if it was read.
     pub(super) fn set_of(&self, pod: &Facts) -> Option<&Set> {
         self.set(pod.owner.as_ref()?).ok()

@@ -5,10 +5,12 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodTemplateSpec};
+use serde_json::Value;
 use stayput_restart::{self as restart, Known, Policy, UpdateStep};
 use tokio::time::Instant;
 
@@ -18,7 +20,7 @@ use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::fit::{is_on_one_node, why_not};
+use crate::controller::fit::{Coming, is_on_one_node, why_not};
 use crate::controller::pods::Facts;
 
 /// What was read of a pod that is not under way may be this old.
@@ -73,7 +75,14 @@ impl Rooms {
         let mut undeletable: BTreeMap<String, String> =
             join_limited(tried).await.into_iter().flatten().collect();
         let deletable = due.iter().filter(|(facts, _)| !undeletable.contains_key(&facts.uid));
-        let bound = deletable.map(|(facts, _)| is_bound(api, facts)).collect();
+        let deletable: Vec<_> = deletable.collect();
+        let nodes = match deletable.is_empty() {
+            true => None,
+            // Without them the names of labels say it.
+            false => api.nodes().await.ok().map(|nodes| nodes.items),
+        };
+        let nodes = nodes.as_deref();
+        let bound = deletable.into_iter().map(|(facts, _)| is_bound(api, facts, nodes)).collect();
         let mut bound: BTreeMap<String, Result<Bound, ApiError>> =
             join_limited(bound).await.into_iter().collect();
         let is_bound = |facts: &Facts| {
@@ -152,7 +161,11 @@ struct Bound {
 }
 
 /// Uid of the pod, and this of it.
-async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<Bound, ApiError>) {
+async fn is_bound(
+    api: &Apiserver,
+    pod: &Facts,
+    nodes: Option<&[Node]>,
+) -> (String, Result<Bound, ApiError>) {
     let read = async {
         let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
         for name in pod.live.iter().flat_map(|live| live.claims()) {
@@ -162,7 +175,7 @@ async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<Bound, ApiErr
                 bound.leaving.get_or_insert(name.to_owned());
             }
             if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
-                bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?);
+                bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?, nodes);
             }
         }
         Ok(bound)
@@ -188,26 +201,19 @@ fn judge(
     owners: &Owners,
     places: &BTreeMap<&str, Place>,
 ) -> Known<Option<String>> {
-    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
     let Some(name) = node_of(pod) else { return Ok(None) };
     let (node, there) = match places.get(name) {
         Some(Ok((node, there))) => (node, there),
         Some(Err(error)) => return Err(unread(pod, error)),
         None => return Ok(None),
     };
-    let template = owners.wanted_template(pod).map(|template| template["spec"].clone());
-    let of_template = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());
-    // Of the same template comes a pod that requests the same.
-    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid));
-    let itself = itself.and_then(|pod| pod.spec.clone()).filter(|_| is_same_template);
-    let wanted = of_template.or(itself);
-    let Some(wanted) = wanted else {
+    let Some(coming) = coming(pod, revision, owners, there) else {
         let message = format!("{}: what its new template requests was not read", pod.name);
         return Err(unknown(message));
     };
     let why = match node {
         None => Some("the node is gone".to_owned()),
-        Some(node) => why_not(node, there, &pod.uid, &wanted),
+        Some(node) => why_not(node, there, &coming).map_err(|why| unread(pod, &why))?,
     };
     Ok(why.map(|why| {
         format!(
@@ -218,6 +224,21 @@ fn judge(
     }))
 }
 
+/// The pod that would come in the place of this one; none if its template was not read.
+fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
+    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid));
+    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
+    if is_same_template {
+        return itself.map(Coming::again);
+    }
+    let read = |template: &Value| serde_json::from_value::<PodTemplateSpec>(template.clone()).ok();
+    let new = owners.wanted_template(pod).and_then(read)?;
+    let old = owners.actual_template(pod).and_then(read).filter(|_| itself.is_some());
+    let nothing = Pod::default();
+    let coming = Coming::of(new, old, itself.unwrap_or(&nothing), revision);
+    Some(Coming { uid: pod.uid.clone(), namespace: pod.namespace.clone(), ..coming })
+}
+
 fn would_be_lost(pod: &Facts, claim: &str) -> String {
     format!(
         "its volume claim {claim} is being deleted, which ends once the pod {} is gone: the data would be \
@@ -226,7 +247,7 @@ fn would_be_lost(pod: &Facts, claim: &str) -> String {
     )
 }
 
-fn unread(pod: &Facts, error: &ApiError) -> restart::Unknown {
+fn unread(pod: &Facts, error: &dyn Display) -> restart::Unknown {
     unknown(format!(
         "cannot find out whether another pod in the place of {} would fit where its volume is: {error}",
         pod.name

@@ -1,0 +1,234 @@
+//! Rules between pods that keep one off a Kubernetes node: ports of the node, required affinity and
+//! anti-affinity, and constraints that spread pods. Only the pods on that node are known.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Container, Node, Pod, PodAffinityTerm, PodSpec, TopologySpreadConstraint,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
+
+use super::coming::Coming;
+use super::is_over;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Every namespace has it, with its own name.
+const NAMESPACE: &str = "kubernetes.io/metadata.name";
+
+/// What is in the way of a pod, and what of it is not known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) conflicts: Vec<String>,
+    pub(super) unknown: Vec<String>,
+}
+
+/// What of the rules between it and the pods there, and pods elsewhere, keeps it off the node.
+pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
+    let mut found = Found::default();
+    let is_other = |pod: &&Pod| pod.metadata.uid.as_deref() != Some(&coming.uid) && !is_over(pod);
+    let others: Vec<&Pod> = there.iter().filter(is_other).collect();
+    ports(&others, &coming.spec, &mut found);
+    let has_label = |term: &PodAffinityTerm| {
+        node.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(&term.topology_key))
+    };
+    let own = Party { namespace: &coming.namespace, labels: &coming.labels };
+    let before = coming.before.as_ref();
+    for term in anti_affinity(&coming.spec).iter().filter(|term| has_label(term)) {
+        against(&own, term, &others, &mut found);
+        let is_new = !before.is_some_and(|before| anti_affinity(before).contains(term));
+        if term.topology_key != HOSTNAME && is_new {
+            found.unknown.push(format!(
+                "its pod anti-affinity by {} is another one, and pods on other nodes count there",
+                term.topology_key
+            ));
+        }
+    }
+    for pod in &others {
+        let Some(spec) = &pod.spec else { continue };
+        for term in anti_affinity(spec).iter().filter(|term| has_label(term)) {
+            let other = Party::of(pod);
+            match other.matches(term, &own) {
+                Some(true) => found.conflicts.push(format!(
+                    "the pod {}, which is there, has an anti-affinity to it",
+                    other.name(pod)
+                )),
+                Some(false) => {}
+                None => found.unknown.push(of_namespaces(&other.name(pod))),
+            }
+        }
+    }
+    for term in affinity(&coming.spec) {
+        let is_met = others.iter().any(|pod| own.matches(term, &Party::of(pod)) == Some(true));
+        let is_as_before = before.is_some_and(|before| affinity(before).contains(term));
+        // Then the scheduler has put a pod here with it. Beside it may be one that is nowhere else, or none
+        // anywhere, as for the first of several pods that look for each other.
+        if !(is_met && has_label(term) || is_as_before && term.topology_key != HOSTNAME) {
+            let to_itself = own.matches(term, &own) != Some(false);
+            let says = format!("its pod affinity by {} asks for a pod", term.topology_key);
+            match term.topology_key == HOSTNAME && has_label(term) && !to_itself {
+                true => found.conflicts.push(format!("{says} that is not there")),
+                false => found.unknown.push(format!("{says}, which may be on other nodes")),
+            }
+        }
+    }
+    if before.is_some_and(|before| spread(before) != spread(&coming.spec)) {
+        let message =
+            "its topologySpreadConstraints are other ones, and pods on other nodes count there";
+        found.unknown.push(message.to_owned());
+    }
+    found
+}
+
+/// Pods that the term of a pod keeps it away from.
+fn against(own: &Party<'_>, term: &PodAffinityTerm, others: &[&Pod], found: &mut Found) {
+    for pod in others {
+        let other = Party::of(pod);
+        match own.matches(term, &other) {
+            Some(true) => found.conflicts.push(format!(
+                "it has an anti-affinity to the pod {}, which is there",
+                other.name(pod)
+            )),
+            Some(false) => {}
+            None => found.unknown.push(of_namespaces(&other.name(pod))),
+        }
+    }
+}
+
+fn of_namespaces(pod: &str) -> String {
+    format!("whether an anti-affinity is to or of the pod {pod} follows from labels of namespaces")
+}
+
+/// A pod, as terms of others see it.
+struct Party<'a> {
+    namespace: &'a str,
+    labels: &'a BTreeMap<String, String>,
+}
+
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
+
+impl<'a> Party<'a> {
+    fn of(pod: &'a Pod) -> Self {
+        let metadata = &pod.metadata;
+        Self {
+            namespace: metadata.namespace.as_deref().unwrap_or_default(),
+            labels: metadata.labels.as_ref().unwrap_or(&NO_LABELS),
+        }
+    }
+
+    fn name(&self, pod: &Pod) -> String {
+        format!("{}/{}", self.namespace, pod.metadata.name.as_deref().unwrap_or_default())
+    }
+
+    /// Whether a term of this pod means the other one; none if only the labels of namespaces say it.
+    fn matches(&self, term: &PodAffinityTerm, other: &Party<'_>) -> Option<bool> {
+        let Some(mut selector) = term.label_selector.clone() else { return Some(false) };
+        let keys = |keys: &Option<Vec<String>>| keys.clone().unwrap_or_default();
+        for key in keys(&term.match_label_keys) {
+            if let Some(value) = self.labels.get(&key) {
+                selector.match_labels.get_or_insert_default().insert(key, value.clone());
+            }
+        }
+        for key in keys(&term.mismatch_label_keys) {
+            if self.labels.get(&key).is_some_and(|value| other.labels.get(&key) == Some(value)) {
+                return Some(false);
+            }
+        }
+        if !selects(selector, other.labels) {
+            return Some(false);
+        }
+        let listed = keys(&term.namespaces);
+        match &term.namespace_selector {
+            None if listed.is_empty() => Some(other.namespace == self.namespace),
+            _ if listed.iter().any(|name| name == other.namespace) => Some(true),
+            None => Some(false),
+            Some(selector) => of_namespace(selector, other.namespace),
+        }
+    }
+}
+
+/// What is known of a namespace is its name alone.
+fn of_namespace(selector: &LabelSelector, namespace: &str) -> Option<bool> {
+    let labels = selector.match_labels.iter().flatten().map(|(key, _)| key);
+    let expressions = selector.match_expressions.iter().flatten().map(|one| &one.key);
+    let is_known = labels.chain(expressions).all(|key| key == NAMESPACE);
+    let own = BTreeMap::from([(NAMESPACE.to_owned(), namespace.to_owned())]);
+    is_known.then(|| selects(selector.clone(), &own))
+}
+
+/// A selector that cannot be read is none that the apiserver has taken.
+fn selects(selector: LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+    Selector::try_from(selector).is_ok_and(|selector| selector.matches(labels))
+}
+
+fn anti_affinity(spec: &PodSpec) -> &[PodAffinityTerm] {
+    let rules = spec.affinity.as_ref().and_then(|affinity| affinity.pod_anti_affinity.as_ref());
+    let required = rules
+        .and_then(|rules| rules.required_during_scheduling_ignored_during_execution.as_deref());
+    required.unwrap_or_default()
+}
+
+fn affinity(spec: &PodSpec) -> &[PodAffinityTerm] {
+    let rules = spec.affinity.as_ref().and_then(|affinity| affinity.pod_affinity.as_ref());
+    let required = rules
+        .and_then(|rules| rules.required_during_scheduling_ignored_during_execution.as_deref());
+    required.unwrap_or_default()
+}
+
+/// Those that keep a pod from being scheduled.
+fn spread(spec: &PodSpec) -> Vec<&TopologySpreadConstraint> {
+    let all = spec.topology_spread_constraints.iter().flatten();
+    all.filter(|one| one.when_unsatisfiable == "DoNotSchedule").collect()
+}
+
+/// A port of the node can be had once for each protocol and address.
+fn ports(others: &[&Pod], wanted: &PodSpec, found: &mut Found) {
+    let wanted = node_ports(wanted);
+    for pod in others {
+        for taken in pod.spec.iter().flat_map(node_ports) {
+            if wanted.iter().any(|port| port.conflicts(&taken)) {
+                let name = Party::of(pod).name(pod);
+                let NodePort { number, protocol, .. } = taken;
+                found.conflicts.push(format!(
+                    "the pod {name} has the port {number}/{protocol} of the node, which it asks for"
+                ));
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NodePort {
+    number: i32,
+    protocol: String,
+    address: String,
+}
+
+impl NodePort {
+    fn conflicts(&self, other: &Self) -> bool {
+        let is_any = |port: &Self| matches!(port.address.as_str(), "" | "0.0.0.0" | "::");
+        self.number == other.number
+            && self.protocol == other.protocol
+            && (self.address == other.address || is_any(self) || is_any(other))
+    }
+}
+
+/// The ports of the node that a pod has. On the network of the node every port is one.
+fn node_ports(spec: &PodSpec) -> Vec<NodePort> {
+    let on_node = spec.host_network == Some(true);
+    let stays = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+    let sidecars = spec.init_containers.iter().flatten().filter(stays);
+    let ports = spec.containers.iter().chain(sidecars).flat_map(|one| one.ports.iter().flatten());
+    let of = |port: &k8s_openapi::api::core::v1::ContainerPort| {
+        let number = port.host_port.filter(|port| *port > 0);
+        Some(NodePort {
+            number: number.or(on_node.then_some(port.container_port))?,
+            protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+            address: port.host_ip.clone().unwrap_or_default(),
+        })
+    };
+    ports.filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;
