@@ -9,6 +9,7 @@ mod serving;
 mod set;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
 pub(crate) use config::{FindConfig, unwatched};
@@ -19,6 +20,12 @@ pub(crate) use set::Set;
 
 /// Label with the revision of its StatefulSet that a pod was made from.
 pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// Whether it is one of Kubernetes' own: others make pods of the same kind and name otherwise, such as
+/// `apps.kruise.io`.
+pub(crate) fn is_stateful_set(owner: &OwnerReference) -> bool {
+    owner.api_version == "apps/v1" && owner.kind == "StatefulSet"
+}
 
 /// The number at the end of the name of a StatefulSet's pod.
 pub(crate) fn ordinal(pod_name: &str) -> Option<i64> {

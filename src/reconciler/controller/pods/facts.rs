@@ -10,7 +10,7 @@ use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
-    deadly_probe, engine_container, probe_targets, program_of,
+    deadly_probe, engine_container, is_stateful_set, probe_targets, program_of,
 };
 use stayput_restart::{Time, annotation};
 use stayput_reuse::ConfigNotFound;
@@ -108,7 +108,7 @@ impl Facts {
             .filter_map(|key| Some(((*key).to_owned(), all?.get(*key)?.clone())))
             .collect();
         let owner = metadata.owner_references.iter().flatten().find_map(|owner| {
-            (owner.kind == "StatefulSet" && owner.controller == Some(true)).then(|| Owner {
+            (is_stateful_set(owner) && owner.controller == Some(true)).then(|| Owner {
                 name: owner.name.clone(),
                 uid: owner.uid.clone(),
                 revision: labels.get(REVISION_LABEL).cloned().unwrap_or_default(),
@@ -164,5 +164,30 @@ impl Facts {
     /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
         deadly_probe(&self.probes, &self.name, port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_a_stateful_set_of_kubernetes_itself_is_the_owner() {
+        let owner = |group: &str, kind: &str, controller: bool| {
+            let pod = json!({"metadata": {
+                "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
+                "ownerReferences": [{
+                    "apiVersion": group, "kind": kind, "name": "logs", "uid": "s",
+                    "controller": controller,
+                }],
+            }});
+            let pod: Pod = serde_json::from_value(pod).expect("a pod");
+            Facts::of(&pod, &Reading::default()).expect("its facts").owner.is_some()
+        };
+        assert!(owner("apps/v1", "StatefulSet", true));
+        assert!(!owner("apps/v1", "StatefulSet", false));
+        assert!(!owner("apps/v1", "ReplicaSet", true));
+        assert!(!owner("apps.kruise.io/v1beta1", "StatefulSet", true));
     }
 }

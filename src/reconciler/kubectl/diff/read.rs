@@ -14,7 +14,7 @@ use crate::kubectl::selection::{self, SelectionError};
 use crate::kubectl::session::Session;
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, NotComparable, REVISION_LABEL, Revision, Set,
-    engine_container, update,
+    engine_container, is_stateful_set, update,
 };
 
 /// All pods of the SearchCluster, each against what its owner wants.
@@ -91,7 +91,7 @@ impl Objects<'_> {
     ) -> Result<Result<Found, NotComparable>, SelectionError> {
         let controllers =
             pod.owner_references().iter().filter(|owner| owner.controller == Some(true));
-        let Some(owner) = controllers.into_iter().find(|owner| owner.kind == "StatefulSet") else {
+        let Some(owner) = controllers.into_iter().find(|owner| is_stateful_set(owner)) else {
             return Ok(Err(NotComparable::NoStatefulSet));
         };
         let name = owner.name.clone();

@@ -19,7 +19,7 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::leader::{NAME, NAMESPACE};
 use crate::kubectl::reconciler_client;
 use crate::kubectl::session::Session;
-use crate::workload::serving_secret;
+use crate::workload::{is_stateful_set, serving_secret};
 use stayput_restart::{Known, Unknown};
 
 /// Everything about one SearchCluster.
@@ -93,7 +93,7 @@ async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterVie
 /// Names of the StatefulSets of the pods.
 fn owners(pods: &[Pod]) -> BTreeSet<String> {
     let owners = pods.iter().flat_map(ResourceExt::owner_references);
-    let sets = owners.filter(|owner| owner.controller == Some(true) && owner.kind == "StatefulSet");
+    let sets = owners.filter(|owner| owner.controller == Some(true) && is_stateful_set(owner));
     sets.map(|owner| owner.name.clone()).collect()
 }
 

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 
 use super::{Facts, Finding};
 use crate::cluster::UpdateMode;
-use crate::workload::{REVISION_LABEL, Set, replaces};
+use crate::workload::{REVISION_LABEL, Set, is_stateful_set, replaces};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.sets.keys().flat_map(|name| of_set(facts, name)).collect();
@@ -21,7 +21,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 )
                 .into_note(),
             ),
-            Some(owner) if owner.kind != "StatefulSet" => found.push(Finding::error(
+            Some(owner) if !is_stateful_set(owner) => found.push(Finding::error(
                 "other_owner",
                 format!("Pod/{name}"),
                 format!(
@@ -51,7 +51,7 @@ fn of_set(facts: &Facts, name: &str) -> Vec<Finding> {
         Ok(Some(set)) => Set::of(set),
     };
     let pods = facts.known_pods().iter().filter(|pod| {
-        pod.owner_references().iter().any(|owner| owner.name == name && owner.kind == "StatefulSet")
+        pod.owner_references().iter().any(|owner| owner.name == name && is_stateful_set(owner))
     });
     let mut found: Vec<Finding> = pods
         .filter_map(|pod| {

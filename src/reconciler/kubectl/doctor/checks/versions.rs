@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Facts, Finding, REINSTALL};
 use crate::cluster::missing_fields;
 use crate::kubectl::doctor::facts::Taken;
-use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
+use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container, is_stateful_set};
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 /// The init container of `kubectl stayput inject`.
@@ -62,7 +62,7 @@ fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding>
     let manager = seen.find(|seen| Some(&seen.uid) == pod.metadata.uid.as_ref())?.manager.as_ref();
     let manager = manager.ok()?;
     let before = manager.upgraded_from.as_ref()?;
-    let owner = pod.owner_references().iter().find(|owner| owner.kind == "StatefulSet")?;
+    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner))?;
     let set = facts.sets.get(&owner.name)?.as_ref().ok()?.as_ref()?;
     let container = manager_container(facts, pod);
     let image = image_of(pod.spec.as_ref()?, &container)?;
