@@ -9,8 +9,8 @@ use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
 use crate::path::Segment;
 use crate::resize;
-use crate::step::UpdateStep;
-use crate::template::{containers, is_sidecar};
+use crate::step::{UpdateStep, without_another_container};
+use crate::template::{containers, is_made_anew, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, Use, uses};
 
@@ -68,10 +68,19 @@ pub fn compare(
     let mut because = Vec::new();
     for leaf in differences(actual.template, wanted.template) {
         let step = step(&leaf, &wanted, &actual, engine_container, abilities);
-        because.extend(read_by_variables(&leaf, step, wanted.template, engine_container));
+        because.extend(shown_labels(&leaf, step, wanted.template, engine_container));
+        because.extend(shown_amounts(&leaf, step, wanted.template, engine_container));
         because.push(difference(&leaf, step));
     }
     because.extend(of_content(&wanted, &actual, engine_container));
+    let image = format!("spec.containers[{engine_container}].image");
+    let has_image = because.iter().any(|difference| difference.field == image);
+    // For another image the kubelet always makes one.
+    if !has_image && !is_made_anew(actual.template, engine_container) {
+        for difference in &mut because {
+            difference.step = without_another_container(difference.step);
+        }
+    }
     because.retain(|difference| difference.step != UpdateStep::None);
     because.sort_by(|one, other| other.step.cmp(&one.step).then(one.field.cmp(&other.field)));
     because.dedup();
@@ -118,44 +127,73 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     }
 }
 
-/// The variables of the engine's container that show the pod's own fields get a new value only in a
-/// new container.
-fn read_by_variables(
+/// Variables that show a label or an annotation: of the engine's container, and of init containers. A
+/// living pod gets its labels only once its engine has been proven, so that what selects pods by them
+/// does not go before it. Another container would read the old ones, and another pod has the new ones.
+fn shown_labels(
     leaf: &Leaf,
     step: UpdateStep,
     wanted: &Value,
     engine_container: &str,
 ) -> Vec<Difference> {
-    let engine = containers(wanted, "containers").find(|each| each["name"] == engine_container);
-    let variables = engine.and_then(|engine| engine["env"].as_array()).into_iter().flatten();
-    let reads = |variable: &Value| match (step, leaf.path.segments()) {
-        (
-            UpdateStep::Relabel | UpdateStep::Restart,
-            [_, Segment::Field(map), Segment::Field(key)],
-        ) => {
-            let field = format!("metadata.{map}['{key}']");
-            variable["valueFrom"]["fieldRef"]["fieldPath"] == *field
-        }
-        (UpdateStep::Resize, [.., Segment::Field(kind), Segment::Field(name)]) => {
-            let reference = &variable["valueFrom"]["resourceFieldRef"];
-            let of = reference["containerName"].as_str().unwrap_or(engine_container);
-            let shown = reference["resource"].as_str().unwrap_or_default();
-            // A request that is not given is the limit.
-            let is_shown = shown == format!("{kind}.{name}") || shown == format!("requests.{name}");
-            is_shown && leaf.path.container() == Some(of)
-        }
-        _ => false,
+    let [_, Segment::Field(map), Segment::Field(key)] = leaf.path.segments() else {
+        return vec![];
     };
-    variables
-        .filter(|variable| reads(variable))
+    if !matches!(step, UpdateStep::Relabel | UpdateStep::Restart) {
+        return vec![];
+    }
+    let field = format!("metadata.{map}['{key}']");
+    let shows = |variable: &Value| variable["valueFrom"]["fieldRef"]["fieldPath"] == *field;
+    let engine =
+        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
+    let once = containers(wanted, "initContainers")
+        .filter(|container| !is_sidecar(container["name"].as_str(), wanted));
+    let of_engine = engine.flat_map(|one| variables("containers", one, shows, UpdateStep::Replace));
+    let of_init = once.flat_map(|one| variables("initContainers", one, shows, UpdateStep::Replace));
+    of_engine.chain(of_init).collect()
+}
+
+/// Variables of the engine's container that show an amount of CPU or memory get another value only in a
+/// new container.
+fn shown_amounts(
+    leaf: &Leaf,
+    step: UpdateStep,
+    wanted: &Value,
+    engine_container: &str,
+) -> Vec<Difference> {
+    let (UpdateStep::Resize, [.., Segment::Field(kind), Segment::Field(name)]) =
+        (step, leaf.path.segments())
+    else {
+        return vec![];
+    };
+    let shows = |variable: &Value| {
+        let reference = &variable["valueFrom"]["resourceFieldRef"];
+        let of = reference["containerName"].as_str().unwrap_or(engine_container);
+        let shown = reference["resource"].as_str().unwrap_or_default();
+        // A request that is not given is the limit.
+        let is_shown = shown == format!("{kind}.{name}") || shown == format!("requests.{name}");
+        is_shown && leaf.path.container() == Some(of)
+    };
+    let engine =
+        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
+    engine.flat_map(|one| variables("containers", one, shows, UpdateStep::Container)).collect()
+}
+
+/// The variables of a container that show something that changes.
+fn variables(
+    list: &str,
+    container: &Value,
+    shows: impl Fn(&Value) -> bool,
+    step: UpdateStep,
+) -> Vec<Difference> {
+    let name = |named: &Value| named["name"].as_str().unwrap_or_default().to_owned();
+    let all = container["env"].as_array().into_iter().flatten();
+    all.filter(|variable| shows(variable))
         .map(|variable| Difference {
-            field: format!(
-                "spec.containers[{engine_container}].env[{}]",
-                variable["name"].as_str().unwrap_or_default()
-            ),
+            field: format!("spec.{list}[{}].env[{}]", name(container), name(variable)),
             from: None,
             to: None,
-            step: UpdateStep::Container,
+            step,
         })
         .collect()
 }

@@ -118,6 +118,11 @@ const CONTAINER: [(&str, Rule); 25] = [
     ("workingDir", Fixed),
 ];
 
+/// Annotations that no living pod takes, by the beginnings of their names: `ValidatePodSpecificAnnotationUpdates`
+/// there.
+const FIXED_ANNOTATIONS: [&str; 2] =
+    ["container.apparmor.security.beta.kubernetes.io/", "kubernetes.io/config.mirror"];
+
 /// What a change at `path` asks for; none if the table does not know the field.
 pub(crate) fn rule(path: &Path) -> Option<Rule> {
     let find = |table: &[(&str, Rule)], field: &str| {
@@ -126,6 +131,11 @@ pub(crate) fn rule(path: &Path) -> Option<Rule> {
     let Segment::Field(top) = path.segments().first()? else { return None };
     let Segment::Field(field) = path.segments().get(1)? else { return None };
     match (top.as_str(), field.as_str(), path.segments().get(2), path.segments().get(3)) {
+        ("metadata", "annotations", Some(Segment::Field(name)), _)
+            if FIXED_ANNOTATIONS.iter().any(|fixed| name.starts_with(fixed)) =>
+        {
+            Some(Fixed)
+        }
         ("metadata", field, ..) => find(&METADATA, field),
         (
             "spec",

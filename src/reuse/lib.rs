@@ -43,7 +43,8 @@ pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use settings::{EngineVersion, Settings, settings};
 pub use source::{Source, SourceKind};
-pub use step::UpdateStep;
+pub use step::{UpdateStep, without_another_container};
+pub use template::is_made_anew;
 pub use unwatched::{Unwatched, unwatched};
 pub use uses::{Arrival, Use, uses};
 

@@ -26,6 +26,12 @@ pub enum UpdateStep {
     Move,
 }
 
+/// The step in the place of this one where the kubelet makes no other container in the same pod.
+#[must_use]
+pub fn without_another_container(step: UpdateStep) -> UpdateStep {
+    if step == UpdateStep::Container { UpdateStep::Replace } else { step }
+}
+
 impl UpdateStep {
     /// Whether it is carried out by a restart of the node.
     pub fn is_of_a_restart(self) -> bool {

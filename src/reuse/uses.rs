@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::mounted_config::components;
 use crate::path::Path;
 use crate::source::{Source, SourceKind};
 use crate::template::{containers, is_sidecar};
@@ -118,8 +119,11 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
                 (None, Some(part)) => add(Some(source), Some(part), arrival, &field),
                 (None, None) => add(Some(source), None, arrival, &field),
                 (Some(items), part) => {
-                    let mounted =
-                        items.iter().filter(|(_, path)| part.is_none_or(|part| part == path));
+                    // A file of it, or a directory in it.
+                    let is_in = |path: &str| {
+                        part.is_none_or(|part| components(path).starts_with(&components(part)))
+                    };
+                    let mounted = items.iter().filter(|(_, path)| is_in(path));
                     for (key, _) in mounted {
                         add(Some(source.clone()), Some(key), arrival, &field);
                     }

@@ -177,7 +177,28 @@ fn the_highest_step_does_it_all_and_all_fields_are_named() {
 }
 
 #[test]
-fn a_variable_of_a_label_needs_a_new_container() {
+fn an_annotation_that_no_living_pod_takes_needs_another_pod() {
+    for name in
+        ["container.apparmor.security.beta.kubernetes.io/opensearch", "kubernetes.io/config.mirror"]
+    {
+        let with = |value: Value| {
+            let mut all = template();
+            all["metadata"]["annotations"] = json!({"a": "b", name: value});
+            all
+        };
+        let [none, one, other] =
+            [Value::Null, json!("runtime/default"), json!("unconfined")].map(with);
+        for (wanted, actual) in [(&one, &none), (&other, &one), (&none, &one)] {
+            let found = update(wanted, actual);
+            assert_eq!(found.step, UpdateStep::Replace, "{name}: {found:?}");
+        }
+    }
+}
+
+/// A label is written to a living pod only after its engine has been proven: a new container would read
+/// the old one.
+#[test]
+fn a_variable_of_a_label_needs_another_pod() {
     let mut actual = template();
     actual["spec"]["containers"][0]["env"] = json!([
         {"name": "APP", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
@@ -186,8 +207,25 @@ fn a_variable_of_a_label_needs_a_new_container() {
     let mut wanted = actual.clone();
     wanted["metadata"]["labels"]["app"] = json!("metrics");
     let found = update(&wanted, &actual);
-    assert_eq!(found.step, UpdateStep::Container);
+    assert_eq!(found.step, UpdateStep::Replace);
     assert_eq!(found.because[0].field, "spec.containers[opensearch].env[APP]");
+
+    // Of an annotation, and of other containers: those that run once, before the engine, and no others.
+    let shown = json!([
+        {"name": "NOTE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['a']"}}}
+    ]);
+    for (list, at, step) in [
+        ("containers", 0, UpdateStep::Replace),
+        ("containers", 1, UpdateStep::Relabel),
+        ("initContainers", 0, UpdateStep::Replace),
+        ("initContainers", 1, UpdateStep::Relabel),
+    ] {
+        let mut actual = template();
+        actual["spec"][list][at]["env"] = shown.clone();
+        let mut wanted = actual.clone();
+        wanted["metadata"]["annotations"]["a"] = json!("b");
+        assert_eq!(update(&wanted, &actual).step, step, "{list}[{at}]");
+    }
 
     // A label that no variable shows, and a size that one shows.
     let mut wanted = actual.clone();
@@ -241,6 +279,37 @@ fn a_variable_of_an_amount_needs_a_new_container_only_if_that_amount_changes() {
         let steps = found.because.iter().map(|each| each.step);
         let makes = steps.filter(|step| *step == UpdateStep::Container).count() == 1;
         assert_eq!(makes, makes_one, "{name}: {found:?}");
+    }
+}
+
+/// The manager ends for another container, and the kubelet would leave it so.
+#[test]
+fn a_container_that_is_not_made_anew_needs_another_pod_unless_its_image_changes() {
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]);
+    for (policy, rules, step) in [
+        (Value::Null, Value::Null, UpdateStep::Resize),
+        (json!("Always"), json!([]), UpdateStep::Resize),
+        (json!("Never"), Value::Null, UpdateStep::Replace),
+        (json!("OnFailure"), Value::Null, UpdateStep::Replace),
+        (json!("Never"), rules.clone(), UpdateStep::Replace),
+        (json!("Always"), rules, UpdateStep::Replace),
+    ] {
+        let mut actual = template();
+        let container = &mut actual["spec"]["containers"][0];
+        container["restartPolicy"] = policy.clone();
+        container["restartPolicyRules"] = rules;
+        container["env"] = json!([
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+        ]);
+        let mut wanted = actual.clone();
+        wanted["spec"]["containers"][0]["resources"]["limits"]["cpu"] = json!(2);
+        assert_eq!(update(&wanted, &actual).step, step, "{policy}");
+        wanted["spec"]["containers"][0]["image"] = json!("other");
+        assert_eq!(update(&wanted, &actual).step, UpdateStep::Resize, "{policy}");
+        // What another one needs is nothing.
+        let mut wanted = actual.clone();
+        wanted["spec"]["containers"][1]["image"] = json!("other");
+        assert_eq!(update(&wanted, &actual).step, UpdateStep::Relabel, "{policy}");
     }
 }
 

@@ -43,7 +43,15 @@ fn only_the_items_that_are_mounted() {
         found(|all| mounts(all, whole, volumes.clone())),
         ["ConfigMap c a Mounted", "ConfigMap c b Mounted"]
     );
-    assert_eq!(found(|all| mounts(all, part, volumes)), ["ConfigMap c a NewContainer"]);
+    assert_eq!(found(|all| mounts(all, part, volumes.clone())), ["ConfigMap c a NewContainer"]);
+    // A directory that is made of items.
+    for directory in ["x", "x/"] {
+        let part = json!([{"name": "v", "mountPath": "/v", "subPath": directory}]);
+        let found = found(|all| mounts(all, part, volumes.clone()));
+        assert_eq!(found, ["ConfigMap c a NewContainer"], "{directory}");
+    }
+    let other = json!([{"name": "v", "mountPath": "/v", "subPath": "x/a"}]);
+    assert_eq!(found(|all| mounts(all, other, volumes)), [""; 0]);
 }
 
 #[test]

@@ -126,7 +126,7 @@ async fn events(fixture: &Fixture, reason: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
+async fn labels_and_an_image_come_to_the_pods_that_exist() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
     let mut set = Set::new(&fixture, "OnDelete").await;
@@ -160,21 +160,10 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
         assert_eq!(spec.containers[0].image.as_deref(), Some("search:2"));
     }
 
-    // A variable: the manager ends, and the kubelet makes a new container.
-    let mut variable = image;
-    variable["metadata"]["labels"]["tier"] = json!("warm");
-    let revision = set.edit(variable).await;
-    set.until_all_have(&revision).await;
-    let third = pods(&fixture).await;
-    for name in NODES {
-        assert_eq!(first[name].0, third[name].0, "the pod {name} stays");
-        assert_ne!(second[name].1, third[name].1, "the container of {name} is another");
-        assert_eq!(fixture.pod(name).await.metadata.labels.expect("labels")["tier"], "warm");
-    }
     let over = fixture
-        .until("both restarts are over", |cluster| {
+        .until("the restart is over", |cluster| {
             cluster.status.as_ref().is_some_and(|status| {
-                status.ledger.restart.is_none() && status.ledger.history.len() == 2
+                status.ledger.restart.is_none() && status.ledger.history.len() == 1
             })
         })
         .await;
@@ -184,8 +173,18 @@ async fn labels_an_image_and_a_new_container_come_to_the_pods_that_exist() {
     }
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(json!(entry.steps), json!({"restart": 3}), "{entry:?}");
+    // A label that a variable shows needs another pod, which is not allowed.
+    let mut variable = image;
+    variable["metadata"]["labels"]["tier"] = json!("warm");
+    set.edit(variable).await;
+    fixture
+        .until("the variable is named", |cluster| {
+            json!(cluster.status).to_string().contains("spec.containers[search].env[TIER]")
+        })
+        .await;
+    assert_eq!(pods(&fixture).await, second, "every container stays");
     // The nodes of restarts were given labels, too: they count as what was done with them.
-    for (step, nodes) in [("relabel", 3), ("container", 6), ("restart", 3)] {
+    for (step, nodes) in [("relabel", 3), ("container", 3), ("restart", 3)] {
         let line = format!("stayput_updated_nodes_total{{step=\"{step}\"}} {nodes}");
         program.until_metric(&line).await;
     }

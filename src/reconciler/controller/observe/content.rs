@@ -10,6 +10,7 @@ use std::sync::Arc;
 use stayput_api::checksum::ContentDigest;
 use stayput_reuse::{
     Age, Compared, Content, Difference, Ignore, Source, UpdateStep, compare_content,
+    without_another_container,
 };
 use tokio::time::Instant;
 
@@ -98,7 +99,13 @@ impl ContentReader {
         }
         let noted = pod.annotations.get(annotation::CONTENT);
         let noted = noted.map(String::as_str);
-        let compared = compare_content(&start.uses, &wanted, &ages, started, noted);
+        let mut compared = compare_content(&start.uses, &wanted, &ages, started, noted);
+        let has_another = known.as_ref().is_some_and(PodUpdate::makes_a_container);
+        if !start.is_made_anew && !has_another {
+            for difference in &mut compared.differences {
+                difference.step = without_another_container(difference.step);
+            }
+        }
         let may_replace = policy.update.contains(&UpdateStep::Replace);
         Ok(merged(known.clone(), compared, noted, &owner.revision, may_replace))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::json;
-use stayput_reuse::{Arrival, Started, Use, uses};
+use stayput_reuse::{Arrival, Started, Use, is_made_anew, uses};
 
 /// A running container that has read Secrets or ConfigMaps when it was started (as variables, or as
 /// files mounted by `subPath`), or whose pod has: by its init containers.
@@ -14,6 +14,8 @@ pub(in super::super) struct StartFacts {
     /// Of the present run; none while it does not run.
     pub(in super::super) started: Option<Started>,
     pub(in super::super) uses: BTreeSet<Use>,
+    /// Whether the kubelet makes it anew when its process has ended.
+    pub(in super::super) is_made_anew: bool,
 }
 
 impl StartFacts {
@@ -33,6 +35,7 @@ impl StartFacts {
                 .into_iter()
                 .filter(|used| used.arrival != Arrival::Mounted)
                 .collect(),
+            is_made_anew: is_made_anew(&template, &container.name),
         });
         facts.filter(|facts| !facts.uses.is_empty()).collect()
     }

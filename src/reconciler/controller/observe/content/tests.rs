@@ -11,6 +11,11 @@ use super::*;
 use crate::controller::pods::Reading;
 
 fn pod(noted: Option<&str>, restarts: i32) -> Facts {
+    of_policy(noted, restarts, None)
+}
+
+/// Its container has this restart policy of its own.
+fn of_policy(noted: Option<&str>, restarts: i32, policy: Option<&str>) -> Facts {
     let object = json!({
         "metadata": {
             "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
@@ -23,6 +28,7 @@ fn pod(noted: Option<&str>, restarts: i32) -> Facts {
         },
         "spec": {"containers": [{
             "name": "opensearch",
+            "restartPolicy": policy,
             "env": [{
                 "name": "HEAP",
                 "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}},
@@ -96,6 +102,22 @@ async fn it_is_noted_and_a_change_of_it_needs_a_container_and_not_a_pod() {
     assert_eq!(update(&new, &pod(Some(&note(&changed)), 1), None), None);
     // Before that it is not noted what the next container has.
     assert_ne!(note(&changed), noted);
+}
+
+#[tokio::test]
+async fn it_needs_a_pod_where_the_kubelet_makes_no_other_container() {
+    let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
+    let new = seen("2g", AFTER, &Value::Null);
+    for (policy, step) in [
+        (Some("Always"), UpdateStep::Container),
+        (Some("Never"), UpdateStep::Replace),
+        (Some("OnFailure"), UpdateStep::Replace),
+    ] {
+        let pod = of_policy(Some(&noted), 0, policy);
+        let policy = Policy { update: [UpdateStep::Replace].into(), ..Policy::default() };
+        let found = new.added_to(Ok(None), &pod, "opensearch", &policy).unwrap().unwrap();
+        assert_eq!(found.step, step, "{pod:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,8 @@ use stayput_reuse::manager_option;
 
 use super::{Facts, Finding};
 use crate::workload::{
-    ContainerFacts, DEFAULT_CONTAINER, deadly_probe, engine_container, probe_targets,
+    ContainerFacts, DEFAULT_CONTAINER, deadly_probe, engine_container, is_stateful_set,
+    probe_targets,
 };
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -64,13 +65,35 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
         );
         Finding::error("sub_path", &object, message, &remedy).into_warning()
     });
-    entry.into_iter().chain(probe).chain(by_sub_path).collect()
+    let policy = not_made_anew(&object, container_name, container, facts, pod);
+    entry.into_iter().chain(probe).chain(by_sub_path).chain(policy).collect()
+}
+
+/// A container that stays down when its process has ended with code 0, as the manager's does for another one.
+fn not_made_anew(
+    object: &str,
+    name: &str,
+    container: &Value,
+    facts: &Facts,
+    pod: &Pod,
+) -> Option<Finding> {
+    let policy = container["restartPolicy"].as_str().filter(|policy| *policy != "Always")?;
+    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner));
+    let remedy = owner.map_or_else(
+        || format!("kubectl -n {} get pod {} -o yaml", facts.namespace(), pod.name_any()),
+        |owner| format!("kubectl -n {} edit statefulset {}", facts.namespace(), owner.name),
+    );
+    let message = format!(
+        "container {name} has restartPolicy: {policy}: the kubelet makes no other container in the same \
+         pod, so that what needs one needs another pod (replace)"
+    );
+    Some(Finding::error("restart_policy", object, message, remedy).into_warning())
 }
 
 /// How the manager comes into the pods of this owner.
 fn inject(facts: &Facts, pod: &Pod) -> String {
     let namespace = facts.namespace();
-    let owner = pod.owner_references().iter().find(|owner| owner.kind == "StatefulSet");
+    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner));
     owner.map_or_else(
         || format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any()),
         |owner| {

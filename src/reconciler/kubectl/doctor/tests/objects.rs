@@ -268,6 +268,14 @@ fn what_the_pods_are_made_of() {
             ["liveness probe of container opensearch of the pod", "inject"],
         ),
         (
+            "a container that stays down",
+            |facts| container(facts, |it| it["restartPolicy"] = json!("OnFailure")),
+            Warning,
+            "restart_policy",
+            POD,
+            ["container opensearch has restartPolicy: OnFailure", "edit statefulset logs"],
+        ),
+        (
             "files by subPath",
             |facts| {
                 facts.change_pod(|it| {
