@@ -117,7 +117,7 @@ fn resources(
         |name: &String, limits: &Amounts| limits.get(name) != old_limits.get(name);
     for (name, amount) in live.requests.into_iter().flatten() {
         // Without a request of its own it follows the limit.
-        let follows = old_requests.get(&name).is_none()
+        let follows = !old_requests.contains_key(&name)
             && (old_limits.contains_key(&name) || is_limited_anew(&name, &limits));
         if requests.get(&name) == old_requests.get(&name) && !follows {
             requests.insert(name, amount);
