@@ -281,14 +281,16 @@ fn no_line_that_the_engine_writes_is_lost() {
     // It would hold the pipes open.
     drop(command);
     let read = [const { AtomicUsize::new(0) }; 2];
-    thread::scope(|scope| {
-        let [out, err] = &read;
+    let (pod, read) = (&pod, &read);
+    // When this fails, the manager ends first, and so what is read does.
+    thread::scope(move |scope| {
+        let [out, err] = read;
         let readers =
             [scope.spawn(|| read_slowly(stdout, out)), scope.spawn(|| read_slowly(stderr, err))];
         manager.until_state("running");
         for version in ["0.1.1", "0.1.2"] {
             let before = [out, err].map(|read| read.load(Ordering::Relaxed));
-            install_version(&pod, version);
+            install_version(pod, version);
             upgrade(&manager);
             for (read, before) in [out, err].into_iter().zip(before) {
                 // More than fits into the pipe: some of it was written after the upgrade.
