@@ -18,6 +18,7 @@ use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
+use super::client::Answer;
 use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::{
@@ -72,15 +73,17 @@ fn command_below(pod: &Pod, by: &[&str], options: &[&str], engine: &[&str]) -> C
     command
 }
 
-/// Waits until everything is written down: only then another version can take over.
-fn until_at_rest(manager: &Manager) {
-    manager.until("a written journal", |status| status["manager"]["durable"] == true);
+/// Requests an upgrade once nothing is being written any more: after a start that lasts a moment.
+fn request(manager: &Manager) -> Answer {
+    eventually("an answer at rest", || {
+        let answer = manager.post("/es/upgrade", "");
+        (answer.problem() != "not_at_rest").then_some(answer)
+    })
 }
 
 /// Requests an upgrade, and waits for the version that has taken over.
 fn upgrade(manager: &Manager) -> Value {
-    until_at_rest(manager);
-    let answer = manager.post("/es/upgrade", "");
+    let answer = request(manager);
     assert_eq!(answer.code, 202, "{:#}\n{}", answer.body, manager.log());
     let before = answer.body["manager"]["boot_id"].clone();
     manager.until("another boot", |status| status["manager"]["boot_id"] != before)
@@ -209,7 +212,6 @@ fn term_is_not_lost_while_another_version_takes_over() {
         manager.until_state("running");
         eventually("the engine's trap", || pod.path("up").exists().then_some(()));
         let engine = manager.engine();
-        until_at_rest(&manager);
         install_version(&pod, "0.1.1");
         let mut stream = UnixStream::connect(pod.socket()).expect("it listens");
         let request = "POST /es/upgrade HTTP/1.1\r\nHost: stayput\r\nContent-Length: 0\r\n\r\n";
@@ -281,14 +283,16 @@ fn no_line_that_the_engine_writes_is_lost() {
     // It would hold the pipes open.
     drop(command);
     let read = [const { AtomicUsize::new(0) }; 2];
-    thread::scope(|scope| {
-        let [out, err] = &read;
+    let (pod, read) = (&pod, &read);
+    // When this fails, the manager ends first, and so what is read does.
+    thread::scope(move |scope| {
+        let [out, err] = read;
         let readers =
             [scope.spawn(|| read_slowly(stdout, out)), scope.spawn(|| read_slowly(stderr, err))];
         manager.until_state("running");
         for version in ["0.1.1", "0.1.2"] {
             let before = [out, err].map(|read| read.load(Ordering::Relaxed));
-            install_version(&pod, version);
+            install_version(pod, version);
             upgrade(&manager);
             for (read, before) in [out, err].into_iter().zip(before) {
                 // More than fits into the pipe: some of it was written after the upgrade.

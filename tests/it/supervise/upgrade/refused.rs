@@ -8,14 +8,13 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::super::pod::Pod;
-use super::{install, install_version, start, until_at_rest, upgrade, write_program};
+use super::{install, install_version, request, start, upgrade, write_program};
 
 #[test]
 fn a_program_that_cannot_take_over_changes_nothing() {
     let pod = Pod::new();
     let manager = start(&pod, &[], &["sleep", "600"]);
     let before = manager.until_state("running");
-    until_at_rest(&manager);
     let engine = manager.engine();
     let copy = |from: &'static str, mode: u32| {
         move |path: &Path| {
@@ -24,7 +23,7 @@ fn a_program_that_cannot_take_over_changes_nothing() {
         }
     };
     let refused = |why: &str| {
-        let answer = manager.post("/es/upgrade", "");
+        let answer = request(&manager);
         let code = answer.body["code"].as_str();
         assert_eq!((answer.code, code), (409, Some("upgrade_refused")), "{:#}", answer.body);
         let detail = answer.body["detail"].as_str().expect("a message").to_owned();
