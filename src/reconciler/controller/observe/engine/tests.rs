@@ -1,7 +1,7 @@
 //! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
 use super::*;
-use crate::engine_client::ShardState;
+use crate::engine_client::{Access, ShardState};
 use stayput_restart::Color;
 
 /// A node with these roles, or one that has not reported its details.
