@@ -9,7 +9,7 @@ use kube::core::Selector;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::task::yield_now;
 
-use super::apiserver::{Apiserver, watch_error};
+use super::apiserver::{Apiserver, watch_config, watch_error};
 use super::pods::{Pods, Reading};
 use crate::cluster::{Checked, SearchCluster};
 
@@ -53,7 +53,7 @@ impl PodWatch {
             return false;
         }
         let api: Api<Pod> = Api::namespaced(self.api.client(), &self.namespace);
-        let config = watcher::Config::default().labels_from(&checked.pods);
+        let config = watch_config().labels_from(&checked.pods);
         let events = watcher::watcher(api, config).default_backoff().boxed();
         self.followed = Some(Followed { selector: checked.pods.clone(), reading, port, events });
         true

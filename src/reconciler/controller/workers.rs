@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::apiserver::watch_error;
+use super::apiserver::{watch_config, watch_error};
 use super::clusters::{ClusterView, Clusters, Key};
 use super::context::{Context, Shared};
 use super::snapshot_requests::SnapshotQueues;
@@ -118,7 +118,7 @@ impl Controller {
                 None => Api::all(self.shared.api.client()),
             };
             let namespace = namespace.cloned();
-            watcher::watcher(api, watcher::Config::default())
+            watcher::watcher(api, watch_config())
                 .default_backoff()
                 .map(move |event| (namespace.clone(), event))
                 .boxed()

@@ -11,6 +11,7 @@ use tokio::net::UnixStream;
 use tracing::level_filters::LevelFilter;
 
 use super::error::{AddressError, CliError};
+use crate::controller::apiserver::bounded;
 use crate::controller::{Account, Election, Settings, run as run_controller};
 use stayput_net::telemetry::{self, LogFormat};
 
@@ -88,7 +89,7 @@ pub(super) fn run(options: Options) -> Result<(), CliError> {
         .map_err(CliError::Runtime)?;
     let result = runtime.block_on(async {
         let stop = ended().map_err(CliError::Signals)?;
-        let config = config(&options).await?;
+        let config = bounded(config(&options).await?);
         let client = kube::Client::try_from(config).map_err(CliError::Client)?;
         run_controller(client, settings(options), stop).await?;
         Ok(())
