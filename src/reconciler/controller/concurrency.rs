@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, timeout_at};
 
 /// How many run at the same time.
 const LIMIT: usize = 16;
@@ -17,5 +18,14 @@ pub(super) async fn join_limited<F: Future>(all: Vec<F>) -> Vec<F::Output> {
         running.extend(waiting.by_ref().take(free));
         let Some(result) = running.next().await else { return results };
         results.push(result);
+    }
+}
+
+/// The result of `call`; none if it is not done by `end`, also if there was no time to begin it.
+pub(super) async fn done_by<F: Future>(end: Option<Instant>, call: F) -> Option<F::Output> {
+    match end {
+        None => Some(call.await),
+        Some(end) if Instant::now() < end => timeout_at(end, call).await.ok(),
+        Some(_) => None,
     }
 }

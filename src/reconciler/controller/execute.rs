@@ -6,7 +6,7 @@ pub(super) mod patches;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::apiserver::{ApiError, namespaced_name};
 use super::concurrency::join_limited;
@@ -29,8 +29,14 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a manager may take to answer that it drains.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long after the first action another annotation or label of a pod is still written: where webhooks
+/// are slow and pods many, the next reconcile writes the others, and looks at the nodes before.
+const PATCHING_WINDOW: Duration = Duration::from_secs(2);
+
 /// The answer to one action.
 enum Answered {
+    /// There was no time left for it.
+    NoTurn,
     /// A pod as our patch has left it.
     Patched(Box<Facts>),
     /// A pod that a decision waits for: as our patch has left it, or as another client has, who
@@ -75,7 +81,12 @@ impl Executor<'_> {
     /// Executes all of them at the same time. One that fails does not stop another.
     pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
         let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
-        let answers = join_limited(calls.map(|action| self.execute(action)).collect()).await;
+        let end = Instant::now() + PATCHING_WINDOW;
+        let turn = async |action: &Action| match Instant::now() >= end && self.may_wait(action) {
+            true => Ok(Answered::NoTurn),
+            false => self.execute(action).await,
+        };
+        let answers = join_limited(calls.map(|action| turn(action)).collect()).await;
         let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());
         let (mut outcome, mut acted) = (Ok(false), false);
         for answer in answers {
@@ -95,6 +106,7 @@ impl Executor<'_> {
                     acted = true;
                 }
                 Ok(Answered::Done) => acted = true,
+                Ok(Answered::NoTurn) => {}
                 // The watch reports what has happened to the object.
                 Err(failure) if failure.is_not_found() => {
                     tracing::info!("action skipped, its object is gone: {failure}");
@@ -106,6 +118,15 @@ impl Executor<'_> {
             }
         }
         Executed { pods, cluster, flushed, outcome: both(outcome, Ok(acted)) }
+    }
+
+    /// Whether no node waits for it.
+    fn may_wait(&self, action: &Action) -> bool {
+        match action {
+            Action::PatchPod { .. } => true,
+            Action::PatchMetadata { uid, .. } => !self.is_under_way(uid),
+            _ => false,
+        }
     }
 
     /// Executes one action. The ledger and events are not written here.

@@ -269,7 +269,7 @@ async fn act(
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let Order { first, stops, last } = in_order(&plan.actions);
-    let first = cx.new_phases.hold_back(first, Instant::now());
+    let last = cx.new_phases.hold_back(last, Instant::now());
     let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
     let drain: Vec<String> =
         first.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();

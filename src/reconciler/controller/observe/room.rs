@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::claims::Uids;
 use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
-use crate::controller::concurrency::join_limited;
+use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::fit::{is_on_one_node, why_not};
 use crate::controller::pods::Facts;
 
@@ -32,7 +32,8 @@ pub(super) struct Rooms {
 
 #[derive(Debug)]
 struct Found {
-    at: Instant,
+    /// None: there was no time to find it out.
+    at: Option<Instant>,
     /// The revision of the pod that would come.
     revision: String,
     /// Why it cannot be deleted.
@@ -46,7 +47,8 @@ struct Found {
 type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
 
 impl Rooms {
-    /// Finds out what is due of pods that the policy allows to be replaced, and forgets all others.
+    /// Finds out what is due of pods that the policy allows to be replaced, and forgets all others. Of
+    /// pods that are not under way only until `end`; the next observation goes on with the others.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -54,6 +56,7 @@ impl Rooms {
         pods: &[(&Arc<Facts>, &restart::Pod)],
         owners: &Owners,
         ages: &Ages<'_>,
+        end: Instant,
     ) {
         let is_allowed = policy.update.contains(&UpdateStep::Replace);
         let replaced = pods.iter().filter(|_| is_allowed).filter_map(|(facts, pod)| {
@@ -64,46 +67,42 @@ impl Rooms {
         self.known.retain(|uid, _| replaced.iter().any(|(facts, _)| facts.uid == *uid));
         let is_due = |(facts, revision): &&(&Arc<Facts>, &str)| {
             self.known.get(&facts.uid).is_none_or(|found| {
-                let is_old = found.at.elapsed() >= MAX_AGE || ages.is_under_way(&facts.uid);
+                let is_old = found.at.is_none_or(|at| at.elapsed() >= MAX_AGE)
+                    || ages.is_under_way(&facts.uid);
                 found.revision != *revision || is_old
             })
         };
-        let due: Vec<&(&Arc<Facts>, &str)> = replaced.iter().filter(is_due).collect();
-        let tried = due.iter().map(|(facts, _)| undeletable(api, facts)).collect();
-        let mut undeletable: BTreeMap<String, String> =
-            join_limited(tried).await.into_iter().flatten().collect();
-        let deletable = due.iter().filter(|(facts, _)| !undeletable.contains_key(&facts.uid));
-        let bound = deletable.map(|(facts, _)| is_bound(api, facts)).collect();
-        let mut bound: BTreeMap<String, Result<Bound, ApiError>> =
-            join_limited(bound).await.into_iter().collect();
-        let is_bound = |facts: &Facts| {
-            let bound = bound.get(&facts.uid).and_then(|bound| bound.as_ref().ok());
-            bound.is_some_and(|bound| bound.is_on_one_node)
+        let mut due: Vec<(&Arc<Facts>, &str)> = replaced.iter().filter(is_due).copied().collect();
+        let asked = |facts: &Facts| self.known.get(&facts.uid).and_then(|found| found.at);
+        due.sort_by_key(|(facts, _)| (!ages.is_under_way(&facts.uid), asked(facts)));
+        let end_of = |facts: &Facts| (!ages.is_under_way(&facts.uid)).then_some(end);
+        let ask = async |(facts, revision): (&Arc<Facts>, &str)| {
+            let answers = done_by(end_of(facts), answers(api, facts)).await;
+            (Arc::clone(facts), revision.to_owned(), answers)
         };
-        let names = due.iter().filter(|(facts, _)| is_bound(facts));
-        let names: BTreeSet<&str> = names.filter_map(|(facts, _)| node_of(facts)).collect();
-        let places = names.into_iter().map(|name| place(api, name)).collect();
-        let places: BTreeMap<&str, Place> = join_limited(places).await.into_iter().collect();
-        for (facts, revision) in due {
-            let (why_not, uids) = match bound.remove(&facts.uid) {
-                Some(Err(error)) => (Err(unread(facts, &error)), Uids::new()),
-                Some(Ok(Bound { leaving: Some(claim), uids, .. })) => {
-                    (Ok(Some(would_be_lost(facts, &claim))), uids)
-                }
-                Some(Ok(Bound { is_on_one_node: true, uids, .. })) => {
-                    (judge(facts, revision, owners, &places), uids)
-                }
-                Some(Ok(Bound { is_on_one_node: false, uids, .. })) => (Ok(None), uids),
-                None => (Ok(None), Uids::new()),
-            };
-            let found = Found {
-                at: Instant::now(),
-                revision: (*revision).to_owned(),
-                undeletable: undeletable.remove(&facts.uid),
-                why_not,
-                uids,
-            };
-            self.known.insert(facts.uid.clone(), found);
+        let answers = join_limited(due.into_iter().map(ask).collect()).await;
+        // Kubernetes nodes, and until when to ask about each.
+        let mut names: BTreeMap<&str, Option<Instant>> = BTreeMap::new();
+        for (facts, _, answers) in &answers {
+            if let (Some(Answers::Bound(Ok(bound))), Some(name)) = (answers, node_of(facts))
+                && bound.is_on_one_node
+            {
+                let last = names.entry(name).or_insert(Some(end));
+                *last = last.and(end_of(facts));
+            }
+        }
+        let place = async |(name, end)| done_by(end, place(api, name)).await;
+        let places = join_limited(names.into_iter().map(place).collect()).await;
+        let places: BTreeMap<&str, Place> = places.into_iter().flatten().collect();
+        for (facts, revision, answers) in &answers {
+            let found = answers
+                .as_ref()
+                .and_then(|answers| Found::of(facts, revision, answers, owners, &places));
+            let known = self.known.get(&facts.uid);
+            if found.is_some() || known.is_none_or(|known| known.revision != *revision) {
+                let found = found.unwrap_or_else(|| Found::not_asked(facts, revision));
+                self.known.insert(facts.uid.clone(), found);
+            }
         }
     }
 
@@ -127,14 +126,74 @@ impl Rooms {
     }
 }
 
-/// Uid of a pod that the apiserver would not delete, and why. What it does not answer counts, too:
-/// after a stop the answer would come too late.
-async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<(String, String)> {
+impl Found {
+    /// None if there was no time to read the Kubernetes node.
+    fn of(
+        pod: &Facts,
+        revision: &str,
+        answers: &Answers,
+        owners: &Owners,
+        places: &BTreeMap<&str, Place>,
+    ) -> Option<Self> {
+        let mut found = Self {
+            at: Some(Instant::now()),
+            revision: revision.to_owned(),
+            undeletable: None,
+            why_not: Ok(None),
+            uids: Uids::new(),
+        };
+        match answers {
+            Answers::Undeletable(why) => found.undeletable = Some(why.clone()),
+            Answers::Bound(Err(error)) => found.why_not = Err(unread(pod, error)),
+            Answers::Bound(Ok(bound)) => {
+                found.uids.clone_from(&bound.uids);
+                if let Some(claim) = &bound.leaving {
+                    found.why_not = Ok(Some(would_be_lost(pod, claim)));
+                } else if bound.is_on_one_node
+                    && let Some(name) = node_of(pod)
+                {
+                    let place = places.get(name)?;
+                    found.why_not = judge(pod, revision, owners, name, place);
+                }
+            }
+        }
+        Some(found)
+    }
+
+    fn not_asked(pod: &Facts, revision: &str) -> Self {
+        let message = format!(
+            "whether another pod in the place of {} would fit was not asked yet: the apiserver is slow \
+             to answer",
+            pod.name
+        );
+        let why_not = Err(unknown(message));
+        let revision = revision.to_owned();
+        Self { at: None, revision, undeletable: None, why_not, uids: Uids::new() }
+    }
+}
+
+/// What the apiserver says of a pod.
+enum Answers {
+    /// It would not delete it, and why.
+    Undeletable(String),
+    Bound(Result<Bound, ApiError>),
+}
+
+async fn answers(api: &Apiserver, pod: &Facts) -> Answers {
+    match undeletable(api, pod).await {
+        Some(why) => Answers::Undeletable(why),
+        None => Answers::Bound(bound(api, pod).await),
+    }
+}
+
+/// Why the apiserver would not delete a pod. What it does not answer counts, too: after a stop the
+/// answer would come too late.
+async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
     match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
         Ok(()) => None,
         // Another one has its name by now, or none.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
-        Err(error) => Some((pod.uid.clone(), error.to_string())),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -151,23 +210,19 @@ struct Bound {
     leaving: Option<String>,
 }
 
-/// Uid of the pod, and this of it.
-async fn is_bound(api: &Apiserver, pod: &Facts) -> (String, Result<Bound, ApiError>) {
-    let read = async {
-        let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
-        for name in pod.live.iter().flat_map(|live| live.claims()) {
-            let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
-            bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
-            if claim.metadata.deletion_timestamp.is_some() {
-                bound.leaving.get_or_insert(name.to_owned());
-            }
-            if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
-                bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?);
-            }
+async fn bound(api: &Apiserver, pod: &Facts) -> Result<Bound, ApiError> {
+    let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
+    for name in pod.live.iter().flat_map(|live| live.claims()) {
+        let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
+        bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
+        if claim.metadata.deletion_timestamp.is_some() {
+            bound.leaving.get_or_insert(name.to_owned());
         }
-        Ok(bound)
-    };
-    (pod.uid.clone(), read.await)
+        if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
+            bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?);
+        }
+    }
+    Ok(bound)
 }
 
 async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
@@ -186,14 +241,13 @@ fn judge(
     pod: &Facts,
     revision: &str,
     owners: &Owners,
-    places: &BTreeMap<&str, Place>,
+    name: &str,
+    place: &Place,
 ) -> Known<Option<String>> {
     let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
-    let Some(name) = node_of(pod) else { return Ok(None) };
-    let (node, there) = match places.get(name) {
-        Some(Ok((node, there))) => (node, there),
-        Some(Err(error)) => return Err(unread(pod, error)),
-        None => return Ok(None),
+    let (node, there) = match place {
+        Ok((node, there)) => (node, there),
+        Err(error) => return Err(unread(pod, error)),
     };
     let template = owners.wanted_template(pod).map(|template| template["spec"].clone());
     let of_template = template.and_then(|spec| serde_json::from_value::<PodSpec>(spec).ok());

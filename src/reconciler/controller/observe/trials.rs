@@ -13,13 +13,15 @@ use tokio::time::Instant;
 
 use super::ages::Ages;
 use crate::controller::apiserver::{ApiError, Apiserver};
-use crate::controller::concurrency::join_limited;
+use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
 
 /// An answer about a pod that is not under way may be this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
+
+const NOT_ASKED: &str = "the apiserver was not asked yet: it is slow to answer";
 
 /// What is asked once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,22 +32,30 @@ enum Question {
     OfPod(String),
 }
 
+impl Question {
+    fn is_of_all(&self) -> bool {
+        matches!(self, Self::Of { .. })
+    }
+}
+
 /// What was answered.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// When, and why not.
-    known: BTreeMap<Question, (Instant, Option<String>)>,
+    /// When, and why not. No time: there was none to ask.
+    known: BTreeMap<Question, (Option<Instant>, Option<String>)>,
     asked: BTreeMap<String, Question>,
 }
 
 impl Trials {
-    /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others.
+    /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others. About
+    /// pods that are not under way only until `end`; the next observation goes on with the others.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
         policy: &Policy,
         pods: &[(&Arc<Facts>, &restart::Pod)],
         ages: &Ages<'_>,
+        end: Instant,
     ) {
         self.asked.clear();
         let mut due: BTreeMap<Question, (&Facts, &PodUpdate)> = BTreeMap::new();
@@ -63,7 +73,9 @@ impl Trials {
                     patch: update.patch.clone(),
                 },
             };
-            let is_known = |(at, _): &(Instant, _)| !is_under_way && at.elapsed() < MAX_AGE;
+            let is_known = |(at, _): &(Option<Instant>, _)| {
+                !is_under_way && at.is_some_and(|at| at.elapsed() < MAX_AGE)
+            };
             if !self.known.get(&question).is_some_and(is_known) {
                 due.entry(question.clone()).or_insert((facts, update));
             }
@@ -71,11 +83,24 @@ impl Trials {
         }
         let asked: BTreeSet<&Question> = self.asked.values().collect();
         self.known.retain(|question, _| asked.contains(question));
+        let mut due: Vec<_> = due.into_iter().collect();
+        let asked = |question: &Question| self.known.get(question).and_then(|(at, _)| *at);
+        due.sort_by_key(|(question, _)| (question.is_of_all(), asked(question)));
         let ask = async |(question, (facts, update)): (Question, (&Facts, &PodUpdate))| {
-            let why = why_not(api, facts, update, ages.is_under_way(&facts.uid)).await;
-            (question, (Instant::now(), why))
+            let end = question.is_of_all().then_some(end);
+            let why = done_by(end, why_not(api, facts, update, end.is_none())).await;
+            (question, why)
         };
-        self.known.extend(join_limited(due.into_iter().map(ask).collect()).await);
+        for (question, why) in join_limited(due.into_iter().map(ask).collect()).await {
+            match why {
+                Some(why) => {
+                    self.known.insert(question, (Some(Instant::now()), why));
+                }
+                None => {
+                    self.known.entry(question).or_insert((None, Some(NOT_ASKED.to_owned())));
+                }
+            }
+        }
     }
 
     /// Why the apiserver would not change this pod; none if it would, or if nothing is to be changed.
