@@ -20,7 +20,7 @@ use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineError, Flush};
 use patches::On;
 use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
-use stayput_net::manager_client::{Answer, ClientError};
+use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 use stayput_restart::{Action, AllocationBefore, Policy, UpdateStep, annotation};
 
 /// How long a flush may take: it only makes recovery shorter.
@@ -190,9 +190,7 @@ impl Executor<'_> {
             Action::Drain { uid, sequence } => self.drain(uid, *sequence).await,
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
-                let Some(client) = self.observer.managers.client(uid) else {
-                    return Err(gone(uid));
-                };
+                let client = self.client(uid)?;
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
@@ -205,9 +203,7 @@ impl Executor<'_> {
                 self.manager_answer("stop", uid, client.stop(&request, None).await)
             }
             Action::Start { uid, sequence, checksum, config } => {
-                let Some(client) = self.observer.managers.client(uid) else {
-                    return Err(gone(uid));
-                };
+                let client = self.client(uid)?;
                 let request = StartRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
@@ -243,6 +239,16 @@ impl Executor<'_> {
         ledger.is_some_and(|ledger| ledger.under_way().any(|member| member.pod_uid == uid))
     }
 
+    fn client(&self, uid: &str) -> Result<&ManagerClient, Failure> {
+        if let Some(client) = self.observer.managers.client(uid) {
+            return Ok(client);
+        }
+        let pod = self.pod(uid)?.name.clone();
+        let status = self.observer.managers.of(uid);
+        let why = status.err().map_or_else(|| "it has no client".into(), |unknown| unknown.message);
+        Err(Failure::NoClient { pod, why })
+    }
+
     fn pod(&self, uid: &str) -> Result<&Facts, Failure> {
         Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
@@ -275,7 +281,7 @@ impl Executor<'_> {
 
     /// Nothing waits for a drain ahead of a stop: without it the node drains after the stop.
     async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
-        let Some(client) = self.observer.managers.client(uid) else { return Err(gone(uid)) };
+        let client = self.client(uid)?;
         let request = DrainRequest { sequence: Some(sequence), pod: Some(uid.to_owned()) };
         let answer = timeout(DRAIN_TIMEOUT, client.drain(&request)).await;
         self.metrics.count_request(Side::Manager, "drain", matches!(answer, Ok(Ok(_))));

@@ -98,6 +98,12 @@ impl ApiError {
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. } | Self::Overloaded { .. })
     }
 
+    /// Whether it has failed itself: that says nothing about the object.
+    pub(in crate::controller) fn is_server_error(&self) -> bool {
+        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
+        status.code >= 500
+    }
+
     pub(in crate::controller) const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. })
     }

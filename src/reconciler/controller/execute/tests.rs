@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::controller::apiserver::Apiserver;
+use stayput_api::ConfigChoice;
 use stayput_restart::{Change, Marker};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 
@@ -96,4 +97,33 @@ async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
     let executed = executor.execute_all(&actions.iter().collect::<Vec<_>>()).await;
     assert!(executed.outcome.is_ok(), "{:?}", executed.outcome);
     assert_eq!(executed.pods.len(), 16, "as many as are sent at the same time");
+}
+
+#[tokio::test]
+async fn a_start_that_no_client_can_send_has_failed_and_that_of_a_pod_that_is_gone_is_skipped() {
+    let start = |uid: &str| Action::Start {
+        uid: uid.into(),
+        sequence: 2,
+        checksum: None,
+        config: ConfigChoice::Mounted,
+    };
+    let outcome = execute(&Lease::not_needed(), &start("gone")).await;
+    assert!(matches!(outcome, Ok(false)), "{outcome:?}");
+    let mut observer = Observer::of_nothing_for_test();
+    let pod = json!({
+        "metadata": {"name": "logs-0", "namespace": "search", "uid": "u", "resourceVersion": "1"},
+    });
+    let pod = serde_json::from_value(pod).expect("a pod");
+    observer.pods.put(Facts::of(&pod, &Reading::default()).expect("its facts"));
+    let executor = Executor {
+        observer: &observer,
+        cluster: &cluster(),
+        policy: &Policy::default(),
+        metrics: &Metrics::new(),
+        lease: &Lease::not_needed(),
+    };
+    let outcome = executor.execute_all(&[&start("u")]).await.outcome;
+    let Err(Failure::NoClient { pod, why }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(pod, "logs-0");
+    assert!(why.contains("has not answered yet"), "{why}");
 }
