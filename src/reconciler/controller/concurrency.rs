@@ -7,6 +7,10 @@ use tokio::time::{Instant, timeout_at};
 /// How many run at the same time.
 const LIMIT: usize = 16;
 
+/// How many managers are waited for at the same time until they have changed. Each takes a descriptor for
+/// as long as a minute; also requests to the others, to the engine and to the apiserver need some.
+pub(super) const MAX_POLLS: usize = 256;
+
 /// Waits for all of them, 16 at a time and started in their order; results in the order in which
 /// they came. Nothing is spawned: dropping the future drops every one.
 pub(super) async fn join_limited<F: Future>(all: Vec<F>) -> Vec<F::Output> {

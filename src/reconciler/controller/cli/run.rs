@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tracing::level_filters::LevelFilter;
 
+use super::descriptors::raise_limit;
 use super::error::{AddressError, CliError};
 use crate::controller::apiserver::bounded;
 use crate::controller::{Account, Election, Settings, run as run_controller};
@@ -82,6 +83,7 @@ fn local(text: &str) -> Result<SocketAddr, AddressError> {
 /// Runs until TERM or INT.
 pub(super) fn run(options: Options) -> Result<(), CliError> {
     telemetry::init(options.log_format, options.log_level);
+    raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
