@@ -32,7 +32,7 @@ use super::pods::Reading;
 use super::random_id::random_id;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
-use super::status_report::{failing, gauges, ledger_of};
+use super::status_report::{failing, gauges, ledger_of, pods_unlisted};
 use super::transitions;
 use crate::cluster::SearchCluster;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
@@ -268,7 +268,11 @@ async fn act(
 ) -> Step<Outcome> {
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
-    let Order { first, stops, last } = in_order(&plan.actions);
+    let Order { first, mut stops, last } = in_order(&plan.actions);
+    if cx.pod_watch.old().is_some() {
+        // What the other pods do is not known.
+        stops.clear();
+    }
     let last = cx.new_phases.hold_back(last, Instant::now());
     let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
     let drain: Vec<String> =
@@ -394,6 +398,9 @@ async fn report_and_requeue(
         && cx.requeue.is_failing()
     {
         report = failing(report, failure, snapshot.now);
+    }
+    if let Some(error) = cx.pod_watch.old() {
+        report = pods_unlisted(report, error, snapshot.now);
     }
     let report = spec.report_refusal(report, snapshot.now);
     let report = cx.declared.report(report, &snapshot, &spec.checked.policy);
