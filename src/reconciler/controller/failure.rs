@@ -24,8 +24,11 @@ pub(super) enum Failure {
     /// There is no client of the engine: the observation that the plan was made from has none.
     #[error("the engine could not be reached at the last observation")]
     EngineNotObserved,
-    /// Another replica may be the leader: what it has changed on the engine is not ours to change.
-    #[error("the Lease was not renewed in time: nothing is changed on the engine without it")]
+    /// Another replica may be the leader: what it has changed is not ours to change.
+    #[error(
+        "the Lease was not renewed in time: nothing is changed on the engine, or of a declared \
+         cluster, without it"
+    )]
     LeaseLost,
     /// The pod that an action is for.
     #[error("the pod with uid {0} is gone")]
