@@ -101,6 +101,13 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     }
 
     let result = Box::pin(observe_plan_act(cx, cluster, &spec)).await;
+    if let Err(Failure::Apiserver(error)) = &result
+        && !error.is_conflict()
+        && let Some(known) = cx.cluster.looked_at().cloned()
+    {
+        // Managers: what the apiserver refuses, or does not answer, keeps no engine down.
+        without_apiserver::send_starts(cx, &known, &spec).await;
+    }
     cx.metrics.count_reconcile(result.is_ok());
     Some(match result {
         Ok(next) => next,
@@ -123,16 +130,7 @@ async fn observe_plan_act(
     let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
     if is_active || with_engine {
         // Apiserver: decisions are made on the live SearchCluster.
-        let live = match cx.api.cluster_of(&cluster).await {
-            Ok(live) => live,
-            Err(error) => {
-                if error.is_no_answer() {
-                    // Managers.
-                    without_apiserver::send_starts(cx, &cluster, spec).await;
-                }
-                return Err(error.into());
-            }
-        };
+        let live = cx.api.cluster_of(&cluster).await?;
         let is_same_spec = stops::is_same_generation(&live, &cluster)
             && live.disabled_by_annotation() == cluster.disabled_by_annotation();
         let live = cx.cluster.remember(live);

@@ -1,4 +1,5 @@
-//! What is done while the apiserver does not answer, or the Lease cannot be renewed: engines that we
+//! What is done while the apiserver does not answer, or refuses what a look needs, or the Lease cannot be
+//! renewed: engines that we
 //! stopped are started. Another replica may lead by then. A start in the ledger may still be sent:
 //! whatever the other has asked for has a higher sequence, and of two equal ones the second does
 //! nothing.
@@ -33,7 +34,7 @@ pub(super) async fn send_starts(cx: &mut Context, cluster: &SearchCluster, spec:
     if starts.is_empty() {
         return;
     }
-    tracing::warn!("the apiserver does not answer; the starts in the ledger are sent");
+    tracing::warn!("the apiserver gives no good answer; the starts in the ledger are sent");
     let executor = Executor::new(cx, cluster, &spec.checked.policy);
     executor.execute_all(&starts.iter().collect::<Vec<&Action>>()).await;
 }
