@@ -389,7 +389,7 @@ async fn report_and_requeue(
     let after = match &outcome {
         Ok(acted) => cx.requeue.after_plan(&plan, *acted),
         Err(failure) if failure.is_conflict() => cx.requeue.after_conflict(),
-        Err(_) => cx.requeue.after_failure(),
+        Err(_) => cx.requeue.after_failure(Some(&snapshot.ledger)),
     };
     let mut report = restart::report(&snapshot, &spec.checked.policy, &plan);
     if let Err(failure) = &outcome
@@ -440,7 +440,7 @@ pub(super) async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
         return Next::failed(after, cx.cluster.looked_at().map(ledger_of));
     }
     let ledger = cx.cluster.looked_at().map(ledger_of);
-    let after = cx.requeue.after_failed_look(ledger.as_ref());
+    let after = cx.requeue.after_failure(ledger.as_ref());
     tracing::warn!("reconcile failed, retrying in {after:?}: {failure}");
     Next::failed(after, ledger)
 }
