@@ -166,11 +166,12 @@ impl<'c, 'a> Draft<'c, 'a> {
             self.requeue_after = 0;
         } else {
             actions.append(&mut self.shared);
+            actions.append(&mut self.requests);
+            // Last: they show something to people, and there may be hundreds.
             let patches = std::mem::take(&mut self.patches);
             actions.extend(
                 patches.into_iter().map(|(uid, changes)| Action::PatchPod { uid, changes }),
             );
-            actions.append(&mut self.requests);
         }
         actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::RecordEvent));
         let requeue_after = self.requeue_after;

@@ -23,6 +23,7 @@ mod node_down;
 mod objects;
 mod program;
 mod refusals;
+mod refused_reads;
 mod rolling;
 mod snapshots;
 mod templates;

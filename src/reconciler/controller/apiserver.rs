@@ -1,6 +1,7 @@
 //! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
 
 mod certificates;
+mod connection;
 mod error;
 mod objects;
 
@@ -29,6 +30,7 @@ use super::settings::Account;
 use crate::cluster::SearchCluster;
 use crate::object_name::is_object_name;
 
+pub(super) use connection::{WATCH_SECONDS, bounded, watch_config};
 pub(super) use error::{ApiError, watch_error};
 pub(super) use objects::Version;
 

@@ -1,5 +1,6 @@
 //! The command line of `stayput-reconciler`.
 
+mod descriptors;
 mod error;
 mod run;
 

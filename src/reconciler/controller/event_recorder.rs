@@ -1,11 +1,13 @@
 //! Kubernetes events: each is sent once, and again only after a plan without it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::runtime::events::{Event as KubeEvent, EventType, Recorder, Reporter};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tracing::Instrument;
 
 use super::apiserver::{Apiserver, FIELD_MANAGER};
@@ -15,6 +17,11 @@ use stayput_restart::{Action, Event, Plan};
 
 /// The longest note an event may have, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
+
+/// How long sending one may take.
+const SENDING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the end of a task waits for those that are being sent.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The events of one SearchCluster.
 #[derive(Debug)]
@@ -64,20 +71,33 @@ impl EventRecorder {
         }
         let regarding = regarding(event, cluster, pods);
         let event = kube_event(event);
-        // A recorder for each: one that remembers would only count the second event of a reason, and
-        // drop its message.
-        let recorder = Recorder::new(self.api.client(), self.reporter.clone());
-        let send = async move {
-            if let Err(error) = recorder.publish(&event, &regarding).await {
-                tracing::warn!("cannot send an event: {error}");
-            }
-        };
+        let send = publish(self.api.clone(), self.reporter.clone(), event, regarding);
         self.sending.spawn(send.in_current_span());
     }
 
-    /// Waits until everything is sent.
+    /// Waits until everything is sent, for a short time; what is not sent then is dropped.
     pub(super) async fn finish(mut self) {
-        while self.sending.join_next().await.is_some() {}
+        let sent = async { while self.sending.join_next().await.is_some() {} };
+        if timeout(END_TIMEOUT, sent).await.is_err() {
+            tracing::warn!("the last events are not sent: the apiserver is slow to take them");
+        }
+    }
+}
+
+/// Sends one event. If that fails, the log says so.
+pub(super) async fn publish(
+    api: Apiserver,
+    reporter: Reporter,
+    event: KubeEvent,
+    regarding: ObjectReference,
+) {
+    // A recorder for each: one that remembers would only count the second event of a reason, and drop
+    // its message.
+    let recorder = Recorder::new(api.client(), reporter);
+    match timeout(SENDING_TIMEOUT, recorder.publish(&event, &regarding)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!("cannot send an event: {error}"),
+        Err(_) => tracing::warn!("cannot send an event: no answer within {SENDING_TIMEOUT:?}"),
     }
 }
 
@@ -116,5 +136,38 @@ fn regarding(event: &Event, cluster: &SearchCluster, pods: &Pods) -> ObjectRefer
             ..ObjectReference::default()
         },
         None => cluster.object_ref(&()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use stayput_restart::Reason;
+    use stayput_standin::apiserver::{ApiServer, Fault, How};
+
+    use super::*;
+    use crate::controller::metrics::Metrics;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_is_never_taken_keeps_no_task_from_its_end() {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        server.inject(Fault::new(How::Hang).resource("events").times(u32::MAX));
+        let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
+        let cluster: SearchCluster = serde_json::from_value(json!({
+            "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
+        }))
+        .expect("a SearchCluster");
+        let message = "logs-0 is taken away".to_owned();
+        let event = Event { pod: None, reason: Reason::NodeRemoved, message };
+        let mut recorder = EventRecorder::new(api, "test");
+        recorder.send(&event, &cluster, &Pods::default());
+        // It is given up, and the next one has its own time.
+        let given_up = timeout(SENDING_TIMEOUT * 2, recorder.sending.join_next()).await;
+        assert!(given_up.is_ok_and(|over| over.is_some()));
+        recorder.send(&event, &cluster, &Pods::default());
+        let ended = timeout(END_TIMEOUT * 2 - Duration::from_secs(1), recorder.finish()).await;
+        assert!(ended.is_ok());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::apiserver::{ApiError, namespaced_name};
 use super::concurrency::join_limited;
@@ -21,7 +21,7 @@ use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineClient, EngineError, Flush};
 use patches::On;
 use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
-use stayput_net::manager_client::{Answer, ClientError};
+use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 use stayput_restart::{Action, AllocationBefore, Policy, UpdateStep, annotation};
 
 /// How long a flush may take: it only makes recovery shorter.
@@ -30,8 +30,14 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a manager may take to answer that it drains.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long after the first action another annotation or label of a pod is still written: where webhooks
+/// are slow and pods many, the next reconcile writes the others, and looks at the nodes before.
+const PATCHING_WINDOW: Duration = Duration::from_secs(2);
+
 /// The answer to one action.
 enum Answered {
+    /// There was no time left for it.
+    NoTurn,
     /// A pod as our patch has left it.
     Patched(Box<Facts>),
     /// A pod that a decision waits for: as our patch has left it, or as another client has, who
@@ -76,7 +82,12 @@ impl Executor<'_> {
     /// Executes all of them at the same time. One that fails does not stop another.
     pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
         let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
-        let answers = join_limited(calls.map(|action| self.execute(action)).collect()).await;
+        let end = Instant::now() + PATCHING_WINDOW;
+        let turn = async |action: &Action| match Instant::now() >= end && self.may_wait(action) {
+            true => Ok(Answered::NoTurn),
+            false => self.execute(action).await,
+        };
+        let answers = join_limited(calls.map(|action| turn(action)).collect()).await;
         let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());
         let (mut outcome, mut acted) = (Ok(false), false);
         for answer in answers {
@@ -96,6 +107,7 @@ impl Executor<'_> {
                     acted = true;
                 }
                 Ok(Answered::Done) => acted = true,
+                Ok(Answered::NoTurn) => {}
                 // The watch reports what has happened to the object.
                 Err(failure) if failure.is_not_found() => {
                     tracing::info!("action skipped, its object is gone: {failure}");
@@ -107,6 +119,15 @@ impl Executor<'_> {
             }
         }
         Executed { pods, cluster, flushed, outcome: both(outcome, Ok(acted)) }
+    }
+
+    /// Whether no node waits for it.
+    fn may_wait(&self, action: &Action) -> bool {
+        match action {
+            Action::PatchPod { .. } => true,
+            Action::PatchMetadata { uid, .. } => !self.is_under_way(uid),
+            _ => false,
+        }
     }
 
     /// Executes one action. The ledger and events are not written here.
@@ -170,9 +191,7 @@ impl Executor<'_> {
             Action::Drain { uid, sequence } => self.drain(uid, *sequence).await,
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
-                let Some(client) = self.observer.managers.client(uid) else {
-                    return Err(gone(uid));
-                };
+                let client = self.client(uid)?;
                 let request = StopRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
@@ -185,9 +204,7 @@ impl Executor<'_> {
                 self.manager_answer("stop", uid, client.stop(&request, None).await)
             }
             Action::Start { uid, sequence, checksum, config } => {
-                let Some(client) = self.observer.managers.client(uid) else {
-                    return Err(gone(uid));
-                };
+                let client = self.client(uid)?;
                 let request = StartRequest {
                     sequence: Some(*sequence),
                     pod: Some(uid.clone()),
@@ -249,6 +266,16 @@ impl Executor<'_> {
         ledger.is_some_and(|ledger| ledger.under_way().any(|member| member.pod_uid == uid))
     }
 
+    fn client(&self, uid: &str) -> Result<&ManagerClient, Failure> {
+        if let Some(client) = self.observer.managers.client(uid) {
+            return Ok(client);
+        }
+        let pod = self.pod(uid)?.name.clone();
+        let status = self.observer.managers.of(uid);
+        let why = status.err().map_or_else(|| "it has no client".into(), |unknown| unknown.message);
+        Err(Failure::NoClient { pod, why })
+    }
+
     fn pod(&self, uid: &str) -> Result<&Facts, Failure> {
         Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
@@ -281,7 +308,7 @@ impl Executor<'_> {
 
     /// Nothing waits for a drain ahead of a stop: without it the node drains after the stop.
     async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
-        let Some(client) = self.observer.managers.client(uid) else { return Err(gone(uid)) };
+        let client = self.client(uid)?;
         let request = DrainRequest { sequence: Some(sequence), pod: Some(uid.to_owned()) };
         let answer = timeout(DRAIN_TIMEOUT, client.drain(&request)).await;
         self.metrics.count_request(Side::Manager, "drain", matches!(answer, Ok(Ok(_))));

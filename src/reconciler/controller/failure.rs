@@ -24,12 +24,18 @@ pub(super) enum Failure {
     /// There is no client of the engine: the observation that the plan was made from has none.
     #[error("the engine could not be reached at the last observation")]
     EngineNotObserved,
-    /// Another replica may be the leader: what it has changed on the engine is not ours to change.
-    #[error("the Lease was not renewed in time: nothing is changed on the engine without it")]
+    /// Another replica may be the leader: what it has changed is not ours to change.
+    #[error(
+        "the Lease was not renewed in time: nothing is changed on the engine, or of a declared \
+         cluster, without it"
+    )]
     LeaseLost,
     /// The pod that an action is for.
-    #[error("the pod with uid {0} is gone, or its manager was not asked yet")]
+    #[error("the pod with uid {0} is gone")]
     PodGone(String),
+    /// There is no client of a manager: it has no address, or our credentials cannot be read.
+    #[error("no request can be sent to the manager of {pod}: {why}")]
+    NoClient { pod: String, why: String },
     /// A change of an image or a size has no container to go to.
     #[error("{pod} has no container {container} any more, or its cluster does not update pods")]
     NoContainer { pod: String, container: String },

@@ -38,10 +38,31 @@ impl Health {
         self.reconciles.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
     }
 
+    /// No reconcile is under way any more.
+    pub(super) fn clear(&self) {
+        self.reconciles.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// The SearchCluster whose reconcile is stuck, if there is one.
     pub(super) fn stuck(&self) -> Option<String> {
         let reconciles = self.reconciles.lock().unwrap_or_else(PoisonError::into_inner);
         let stuck = reconciles.iter().find(|(_, began)| began.elapsed() >= STUCK_TIMEOUT);
         stuck.map(|(cluster, _)| cluster.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reconcile_that_never_ends_is_stuck_until_it_is_given_up() {
+        let health = Health::default();
+        health.begin("search/logs");
+        assert_eq!(health.stuck(), None);
+        tokio::time::advance(STUCK_TIMEOUT).await;
+        assert_eq!(health.stuck().as_deref(), Some("search/logs"));
+        health.clear();
+        assert_eq!(health.stuck(), None);
     }
 }

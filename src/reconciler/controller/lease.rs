@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::settings::Election;
 
@@ -17,6 +17,11 @@ use super::settings::Election;
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How often the leader renews it, and the other replicas read it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
+/// How long one attempt to acquire or renew it may take. After one that takes longer there is time for
+/// another.
+const ROUND_TIMEOUT: Duration = Duration::from_secs(3);
+/// How soon after an attempt that failed the next one follows.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// A leader that could not renew it for so long does not count on it any more: another may begin soon.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -86,13 +91,18 @@ impl Candidate {
     /// gets no answer stays one, without the Lease: engines that it has stopped wait for it.
     pub(super) async fn run(&mut self, leads: &watch::Sender<bool>) {
         loop {
-            let held = match timeout(RENEW_INTERVAL, self.round()).await {
-                Ok(Ok(held)) => held,
-                Ok(Err(error)) => {
-                    tracing::warn!("cannot acquire or renew the Lease {}: {error}", self.name);
-                    *leads.borrow()
+            let began = Instant::now();
+            let done = match timeout(ROUND_TIMEOUT, self.round()).await {
+                Ok(Ok(held)) => Ok(held),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err(format!("no answer within {ROUND_TIMEOUT:?}")),
+            };
+            let (held, next) = match done {
+                Ok(held) => (held, began + RENEW_INTERVAL),
+                Err(why) => {
+                    tracing::warn!("cannot acquire or renew the Lease {}: {why}", self.name);
+                    (*leads.borrow(), Instant::now() + RETRY_PAUSE)
                 }
-                Err(_) => *leads.borrow(),
             };
             leads.send_if_modified(|leads| {
                 let changed = *leads != held;
@@ -102,7 +112,7 @@ impl Candidate {
                 *leads = held;
                 changed
             });
-            sleep(RENEW_INTERVAL).await;
+            sleep_until(next).await;
         }
     }
 
@@ -206,6 +216,8 @@ impl Candidate {
 mod tests {
     use super::*;
 
+    use stayput_standin::apiserver::{ApiServer, Fault, How};
+
     fn renewed_before(span: Duration) -> (watch::Sender<Option<Instant>>, Lease) {
         let renewed = watch::Sender::new(Instant::now().checked_sub(span));
         let lease = Lease(Some(renewed.subscribe()));
@@ -242,5 +254,30 @@ mod tests {
         let lease = Lease::not_needed();
         assert!(lease.is_held());
         assert!(timeout(Duration::ZERO, lease.lost()).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_slow_renewal_does_not_cost_the_lease() {
+        for how in [How::Hang, How::LoseAnswer, How::Refuse(503)] {
+            let server = ApiServer::start().await.expect("a stand-in apiserver");
+            let election = Election { namespace: "default".into(), name: "leader".into() };
+            let config = crate::controller::apiserver::bounded(server.config());
+            let client = kube::Client::try_from(config).expect("a client");
+            let mut candidate = Candidate::new(client, &election, "a");
+            let (lease, (leads, mut leading)) = (candidate.lease(), watch::channel(false));
+            let lost = async {
+                leading.wait_for(|leads| *leads).await.expect("an election");
+                server.inject(Fault::new(how).resource("leases"));
+                lease.lost().await;
+            };
+            let over = async {
+                tokio::select! {
+                    () = lost => {}
+                    () = candidate.run(&leads) => {}
+                }
+            };
+            assert!(timeout(LEASE_DURATION * 4, over).await.is_err(), "{how:?}");
+            assert!(server.is_faultless(), "{how:?}");
+        }
     }
 }

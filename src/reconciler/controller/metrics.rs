@@ -176,6 +176,12 @@ impl Metrics {
         };
     }
 
+    /// Removes what is about single SearchClusters: this replica does not reconcile them any more.
+    pub(super) fn clear(&self) {
+        self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.set_undecodable(Vec::new());
+    }
+
     /// Sets which SearchClusters cannot be decoded.
     pub(super) fn set_undecodable(&self, clusters: Vec<String>) {
         *self.undecodable.lock().unwrap_or_else(PoisonError::into_inner) = clusters;
@@ -342,6 +348,9 @@ mod tests {
         assert!(text.contains(ends), "{text}");
         metrics.set_gauges("search/logs-0", None);
         assert!(!metrics.scrape().contains("search/logs-0"));
+        metrics.set_undecodable(vec!["search/old".into()]);
+        metrics.clear();
+        assert!(!metrics.scrape().contains("search/"));
     }
 
     #[test]

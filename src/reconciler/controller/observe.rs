@@ -24,9 +24,11 @@ mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::core::Selector;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::apiserver::Apiserver;
 use super::credentials::Credentials;
@@ -35,7 +37,9 @@ use super::pods::{Facts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
 use crate::engine_client::Endpoint;
-use stayput_restart::{Engine, Known, Ledger, Pod, Snapshot, needs_engine, reads_engine};
+use stayput_restart::{
+    Engine, Known, Ledger, Pod, Snapshot, awaited_starts, needs_engine, reads_engine,
+};
 
 use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
@@ -49,6 +53,9 @@ pub(super) use managers::{Managers, STATUS_TIMEOUT};
 use ordered::Ordered;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
+
+/// How long pods that are not under way are asked about in one observation, if the apiserver is slow.
+const OTHERS_WINDOW: Duration = Duration::from_secs(10);
 
 /// What one observation is about.
 pub(super) struct Scope<'a> {
@@ -220,10 +227,11 @@ impl Observer {
             .collect();
         // Which pods are to be replaced or changed is known only now.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
+        let end = Instant::now() + self.window_for_others(&snapshot.ledger);
         tokio::join!(
-            Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages)),
+            Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages, end)),
             Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
-            Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages)),
+            Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages, end)),
         );
         let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
         for (pod, facts) in seen.iter_mut().zip(&pods) {
@@ -257,6 +265,16 @@ impl Observer {
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot
+    }
+
+    /// How long pods that are not under way may be asked about: not at all while a start comes next, which
+    /// must not wait for a slow webhook.
+    fn window_for_others(&self, ledger: &Ledger) -> Duration {
+        let manager = |uid: &str| self.managers.of(uid).ok();
+        match awaited_starts(ledger, manager).next() {
+            Some(_) => Duration::ZERO,
+            None => OTHERS_WINDOW,
+        }
     }
 
     /// Reads the engine once more if what is known of it is too old for a stop.

@@ -1,5 +1,10 @@
 //! The watch of one SearchCluster's pods.
 
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
 use futures_util::future::pending;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
@@ -8,13 +13,20 @@ use kube::Api;
 use kube::core::Selector;
 use kube::runtime::{WatchStreamExt, watcher};
 use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
 
-use super::apiserver::{Apiserver, watch_error};
+use super::apiserver::{Apiserver, watch_config, watch_error};
 use super::pods::{Pods, Reading};
 use crate::cluster::{Checked, SearchCluster};
 
 /// So often in a row the connection was polled and brought nothing, before [`PodWatch::drain`] ends.
 const EMPTY_POLLS: u32 = 4;
+
+/// After so long without an event since the first error, the pods are listed anew: a watch that works again
+/// does not say so.
+const LISTED_AFTER: Duration = Duration::from_secs(30);
+/// After so long, what is known of the pods does not count for a stop any more.
+const OLD_AFTER: Duration = Duration::from_secs(60);
 
 type PodEvents = BoxStream<'static, watcher::Result<watcher::Event<Pod>>>;
 
@@ -23,8 +35,18 @@ pub(super) struct PodWatch {
     api: Apiserver,
     namespace: String,
     followed: Option<Followed>,
-    /// The last error of the watch.
-    error: Option<String>,
+    failing: Option<Failing>,
+}
+
+/// A watch that has reported an error, and nothing else since.
+struct Failing {
+    since: Instant,
+    /// The last error.
+    error: String,
+    /// The pods are listed anew.
+    is_listed: bool,
+    /// It was said that what is known of the pods is old.
+    is_told: bool,
 }
 
 /// A watch that is set up, and the parts of the spec it was set up for.
@@ -37,7 +59,7 @@ struct Followed {
 
 impl PodWatch {
     pub(super) fn new(api: Apiserver, namespace: &str) -> Self {
-        Self { api, namespace: namespace.to_owned(), followed: None, error: None }
+        Self { api, namespace: namespace.to_owned(), followed: None, failing: None }
     }
 
     /// Watches the pods that the spec selects. True if this is a new watch: then nothing that was
@@ -52,28 +74,40 @@ impl PodWatch {
         }) {
             return false;
         }
-        let api: Api<Pod> = Api::namespaced(self.api.client(), &self.namespace);
-        let config = watcher::Config::default().labels_from(&checked.pods);
-        let events = watcher::watcher(api, config).default_backoff().boxed();
+        let events = self.events(&checked.pods);
         self.followed = Some(Followed { selector: checked.pods.clone(), reading, port, events });
+        self.failing = None;
         true
     }
 
-    /// Why the pods cannot be listed, if the watch has reported an error.
+    fn events(&self, selector: &Selector) -> PodEvents {
+        let api: Api<Pod> = Api::namespaced(self.api.client(), &self.namespace);
+        let config = watch_config().labels_from(selector);
+        watcher::watcher(api, config).default_backoff().boxed()
+    }
+
+    /// Why the pods cannot be listed, if the watch has reported an error and nothing since.
     pub(super) fn error(&self) -> Option<&str> {
-        self.error.as_deref()
+        self.failing.as_ref().map(|failing| failing.error.as_str())
+    }
+
+    /// The same, once what is known of the pods is too old for a stop.
+    pub(super) fn old(&self) -> Option<&str> {
+        let failing = self.failing.as_ref()?;
+        (failing.is_listed && failing.since.elapsed() >= OLD_AFTER)
+            .then_some(failing.error.as_str())
     }
 
     /// Puts into `pods` what the watch has already received. The connection returns one piece at a
     /// time and continues to read only when it is polled: after a long reconcile many events are
     /// queued.
     pub(super) async fn drain(&mut self, pods: &mut Pods) {
-        let Some(followed) = &mut self.followed else { return };
         let mut empty_polls = 0;
         while empty_polls < EMPTY_POLLS {
+            let Some(followed) = &mut self.followed else { return };
             match followed.events.next().now_or_never() {
                 Some(Some(Ok(event))) => {
-                    pods.apply(event, &followed.reading);
+                    self.note_event(event, pods);
                     empty_polls = 0;
                 }
                 Some(Some(Err(error))) => {
@@ -93,9 +127,20 @@ impl PodWatch {
     /// once there is an error that the status should show.
     pub(super) async fn changed(&mut self, pods: &mut Pods) {
         loop {
+            let overdue = self.overdue();
             let Some(followed) = &mut self.followed else { return pending().await };
-            let is_change = match followed.events.next().await {
-                Some(Ok(event)) => pods.apply(event, &followed.reading),
+            let event = tokio::select! {
+                biased;
+                event = followed.events.next() => event,
+                () = overdue => {
+                    if self.is_old_now() {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            let is_change = match event {
+                Some(Ok(event)) => self.note_event(event, pods),
                 Some(Err(error)) => self.note_error(&error, pods),
                 None => return pending().await,
             };
@@ -105,12 +150,68 @@ impl PodWatch {
         }
     }
 
+    /// Completes when something has to be done about a watch that fails.
+    fn overdue(&self) -> impl Future<Output = ()> + use<> {
+        let at =
+            self.failing.as_ref().and_then(|failing| match (failing.is_listed, failing.is_told) {
+                (false, _) => Some(failing.since + LISTED_AFTER),
+                (true, false) => Some(failing.since + OLD_AFTER),
+                (true, true) => None,
+            });
+        async move {
+            match at {
+                Some(at) => sleep_until(at).await,
+                None => pending().await,
+            }
+        }
+    }
+
+    /// Lists the pods anew if that is due. True if what is known of them counts as old from now on.
+    fn is_old_now(&mut self) -> bool {
+        let Some(failing) = &mut self.failing else { return false };
+        if failing.is_listed {
+            let is_new = !failing.is_told && failing.since.elapsed() >= OLD_AFTER;
+            failing.is_told |= is_new;
+            return is_new;
+        }
+        failing.is_listed = true;
+        // The error may have been noticed late: the list has its time.
+        let at_least = Instant::now().checked_sub(LISTED_AFTER).unwrap_or(failing.since);
+        failing.since = failing.since.max(at_least);
+        if let Some(selector) = self.followed.as_ref().map(|followed| followed.selector.clone()) {
+            let events = self.events(&selector);
+            if let Some(followed) = &mut self.followed {
+                followed.events = events;
+            }
+        }
+        false
+    }
+
+    /// True if a decision may depend on it.
+    fn note_event(&mut self, event: watcher::Event<Pod>, pods: &mut Pods) -> bool {
+        let Some(followed) = &self.followed else { return false };
+        let mut is_change = false;
+        // This one comes before the list, whether or not there is an answer.
+        if !matches!(event, watcher::Event::Init) {
+            is_change = self.old().is_some();
+            self.failing = None;
+        }
+        pods.apply(event, &followed.reading) || is_change
+    }
+
     /// Logs an error of the watch. True if it is new and keeps the pods from being listed.
     fn note_error(&mut self, error: &watcher::Error, pods: &Pods) -> bool {
         let message = watch_error("pods", Some(&self.namespace), error);
         tracing::warn!("{message}");
-        let is_new = !pods.is_complete() && self.error.as_ref() != Some(&message);
-        self.error = Some(message);
+        let is_new = !pods.is_complete() && self.error() != Some(message.as_str());
+        match &mut self.failing {
+            Some(failing) => failing.error = message,
+            None => {
+                let since = Instant::now();
+                let failing = Failing { since, error: message, is_listed: false, is_told: false };
+                self.failing = Some(failing);
+            }
+        }
         is_new
     }
 }

@@ -32,7 +32,7 @@ use super::observe::{Scope, now, refresh};
 use super::pods::Reading;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
-use super::status_report::{failing, gauges, ledger_of};
+use super::status_report::{failing, gauges, ledger_of, pods_unlisted};
 use super::transitions;
 use crate::cluster::SearchCluster;
 use crate::random_id::random_id;
@@ -133,7 +133,15 @@ async fn look_and_act(
         Box::pin(certificates::carry_out(cx, &cluster, &spec.checked.auth)).await;
     }
 
-    Box::pin(observe_plan_act(cx, cluster, spec)).await
+    let result = Box::pin(observe_plan_act(cx, cluster, spec)).await;
+    if let Err(Failure::Apiserver(error)) = &result
+        && !error.is_conflict()
+        && let Some(known) = cx.cluster.looked_at().cloned()
+    {
+        // Managers: what the apiserver refuses, or does not answer, keeps no engine down.
+        Starts::of(cx, &Arc::new(known), spec).send().await;
+    }
+    result
 }
 
 async fn observe_plan_act(
@@ -151,16 +159,7 @@ async fn observe_plan_act(
     let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
     if is_active || with_engine {
         // Apiserver: decisions are made on the live SearchCluster.
-        let live = match cx.api.cluster_of(&cluster).await {
-            Ok(live) => live,
-            Err(error) => {
-                if error.is_no_answer() {
-                    // Managers.
-                    Starts::of(cx, &cluster, spec).send().await;
-                }
-                return Err(error.into());
-            }
-        };
+        let live = cx.api.cluster_of(&cluster).await?;
         let is_same_spec = stops::is_same_generation(&live, &cluster)
             && live.disabled_by_annotation() == cluster.disabled_by_annotation();
         let live = cx.cluster.remember(live);
@@ -294,8 +293,12 @@ async fn act(
 ) -> Attempt<Outcome> {
     let Decision { snapshot, plan, wrote_ledger } = decision;
     cx.observer.flushes.keep_for(&snapshot.ledger);
-    let Order { first, stops, last } = in_order(&plan.actions);
-    let first = cx.new_phases.hold_back(first, Instant::now());
+    let Order { first, mut stops, last } = in_order(&plan.actions);
+    if cx.pod_watch.old().is_some() {
+        // What the other pods do is not known.
+        stops.clear();
+    }
+    let last = cx.new_phases.hold_back(last, Instant::now());
     let drain = |action: &&&Action| matches!(action, Action::Drain { .. });
     let drain: Vec<String> =
         first.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
@@ -411,13 +414,16 @@ async fn report_and_requeue(
     let after = match &outcome {
         Ok(acted) => cx.requeue.after_plan(&plan, *acted),
         Err(failure) if failure.is_conflict() => cx.requeue.after_conflict(),
-        Err(_) => cx.requeue.after_failure(),
+        Err(_) => cx.requeue.after_failure(Some(&snapshot.ledger)),
     };
     let mut report = restart::report(&snapshot, &spec.checked.policy, &plan);
     if let Err(failure) = &outcome
         && cx.requeue.is_failing()
     {
         report = failing(report, failure, snapshot.now);
+    }
+    if let Some(error) = cx.pod_watch.old() {
+        report = pods_unlisted(report, error, snapshot.now);
     }
     let report = spec.report_refusal(report, snapshot.now);
     let report = cx.declared.report(report, &snapshot, &spec.checked.policy);
@@ -462,7 +468,7 @@ pub(super) async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
         return Next::failed(after, cx.cluster.looked_at().map(ledger_of));
     }
     let ledger = cx.cluster.looked_at().map(ledger_of);
-    let after = cx.requeue.after_failed_look(ledger.as_ref());
+    let after = cx.requeue.after_failure(ledger.as_ref());
     tracing::warn!("reconcile failed, retrying in {after:?}: {failure}");
     Next::failed(after, ledger)
 }

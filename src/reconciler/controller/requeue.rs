@@ -20,8 +20,8 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
 /// After a restart, how often the engine is observed while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
-/// The longest pause after looks that failed, while a restart is under way: a node may be missing until
-/// the next one succeeds. That is one request in two seconds; a look that succeeds sends more, each second.
+/// The longest pause after looks or actions that failed, while a restart is under way: a node may be missing
+/// until the next look, and one action that fails must not hold up the steps of other nodes. That is one request in two seconds; a look that succeeds sends more, each second.
 const RESTARTING_BACK_OFF: Duration = Duration::from_secs(2);
 /// After an observation that had no time to ask every manager.
 const UNASKED_MANAGERS_INTERVAL: Duration = Duration::from_secs(1);
@@ -77,21 +77,16 @@ pub(super) struct Requeue {
 type Outline = (Vec<Action>, Vec<(Option<String>, Code)>);
 
 impl Requeue {
-    /// After a look that failed.
-    pub(super) fn after_failed_look(&mut self, ledger: Option<&Ledger>) -> Duration {
-        let after = self.after_failure();
+    /// After a look that failed, or actions of which one failed.
+    pub(super) fn after_failure(&mut self, ledger: Option<&Ledger>) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        self.idle = self.idle.saturating_add(1);
+        self.acted_anew = false;
+        let after = backoff::pause(self.failures);
         match ledger.is_some_and(|ledger| ledger.restart.is_some()) {
             true => after.min(RESTARTING_BACK_OFF),
             false => after,
         }
-    }
-
-    /// After actions of which one failed.
-    pub(super) fn after_failure(&mut self) -> Duration {
-        self.failures = self.failures.saturating_add(1);
-        self.idle = self.idle.saturating_add(1);
-        self.acted_anew = false;
-        backoff::pause(self.failures)
     }
 
     /// After a write that another client has overtaken.
@@ -195,7 +190,7 @@ mod tests {
             requeue.after_plan(&plan, false);
             assert_eq!(pause(&requeue, false), Duration::ZERO);
         }
-        requeue.after_failure();
+        requeue.after_failure(None);
         assert_eq!(pause(&requeue, false), IDLE_INTERVAL);
         assert_eq!(pause(&requeue, true), Duration::ZERO);
         requeue.after_plan(&plan, true);
@@ -217,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn while_a_restart_is_under_way_looks_that_fail_are_never_far_apart() {
+    fn while_a_restart_is_under_way_failures_never_keep_the_next_look_waiting() {
         let (mut requeue, mut ledger) = (Requeue::default(), Ledger::default());
-        let mut failed = |ledger: &Ledger| requeue.after_failed_look(Some(ledger));
+        let mut failed = |ledger: &Ledger| requeue.after_failure(Some(ledger));
         for failures in 1..10 {
             assert_eq!(failed(&ledger), backoff::pause(failures));
         }
@@ -229,7 +224,7 @@ mod tests {
         ledger.restart = serde_json::from_value(restart).unwrap();
         assert_eq!(failed(&ledger), Duration::from_secs(2));
         let mut first = Requeue::default();
-        assert_eq!(first.after_failed_look(Some(&ledger)), backoff::pause(1));
+        assert_eq!(first.after_failure(Some(&ledger)), backoff::pause(1));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use kube::core::DeserializeGuard;
-use kube::runtime::events::{Event, EventType, Recorder};
+use kube::runtime::events::{Event, EventType};
+use tracing::Instrument;
 
 use super::apiserver::Apiserver;
 use super::clusters::Key;
-use super::event_recorder::reporter;
+use super::event_recorder::{publish, reporter};
 use super::metrics::Metrics;
 use crate::cluster::SearchCluster;
 
@@ -84,22 +85,18 @@ impl Undecodable {
             }
             let cluster = format!("{namespace}/{name}");
             tracing::error!(cluster, "{}", one.message);
-            let recorder = Recorder::new(api.client(), reporter(instance));
             let reference = one.reference.clone();
             // An event may have 1 KiB; the log has the whole message.
             let note: String = one.message.chars().take(250).collect();
-            tokio::spawn(async move {
-                let event = Event {
-                    type_: EventType::Warning,
-                    reason: "DecodeFailed".into(),
-                    note: Some(note),
-                    action: "Decode".into(),
-                    secondary: None,
-                };
-                if let Err(error) = recorder.publish(&event, &reference).await {
-                    tracing::warn!(cluster, "cannot send an event: {error}");
-                }
-            });
+            let event = Event {
+                type_: EventType::Warning,
+                reason: "DecodeFailed".into(),
+                note: Some(note),
+                action: "Decode".into(),
+                secondary: None,
+            };
+            let send = publish(api.clone(), reporter(instance), event, reference);
+            tokio::spawn(send.instrument(tracing::error_span!("cluster", cluster)));
         }
     }
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use futures_util::future::{Either, pending};
 use tokio::time::{Instant, sleep_until};
 
+use super::concurrency::MAX_POLLS;
 use super::context::Context;
 use super::observe::{Managers, wait_for_endpoints};
 use super::requeue::Next;
@@ -78,16 +79,17 @@ pub(super) async fn wait(
     }
 }
 
-/// The managers whose next change matters: those of the busy pods in the ledger.
+/// The managers whose next change matters: those of the busy pods in the ledger, the first of them if there
+/// are very many.
 fn managers_to_poll(
     ledger: Option<&Ledger>,
     managers: &Managers,
 ) -> Vec<(String, ManagerClient, Cursor)> {
     let Some(ledger) = ledger else { return Vec::new() };
-    let uids: BTreeSet<&str> = ledger.busy_pods().collect();
+    let mut before = BTreeSet::new();
     let poll = |uid: &str| {
         let (client, cursor) = managers.cursor(uid)?;
         Some((uid.to_owned(), client.clone(), cursor.clone()))
     };
-    uids.into_iter().filter_map(poll).collect()
+    ledger.busy_pods().filter(|uid| before.insert(*uid)).filter_map(poll).take(MAX_POLLS).collect()
 }

@@ -1,5 +1,6 @@
 //! Watches SearchClusters and runs a task for each.
 
+mod failed;
 mod known;
 
 use std::collections::BTreeMap;
@@ -15,11 +16,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::apiserver::watch_error;
+use super::apiserver::{watch_config, watch_error};
 use super::clusters::{ClusterView, Clusters, Key};
 use super::context::{Context, Shared};
 use super::snapshot_requests::SnapshotQueues;
 use super::worker;
+use failed::Failed;
 use known::{Known, Object};
 
 /// How long reconciles under way may take at the end of the process.
@@ -44,20 +46,29 @@ impl Controller {
         let mut tasks: JoinSet<Key> = JoinSet::new();
         let mut running: BTreeMap<Key, tokio::task::Id> = BTreeMap::new();
         let mut known = Known::new(&settings.namespaces);
+        let mut failed = Failed::default();
         loop {
+            let pause_is_over = failed.pause_is_over();
             tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => break,
                 Some(over) = tasks.join_next_with_id() => {
-                    let id = match over {
-                        Ok((id, _)) => id,
-                        Err(error) => {
-                            tracing::error!("the task of a SearchCluster has failed: {error}");
-                            error.id()
-                        }
+                    let id = match &over {
+                        Ok((id, _)) => *id,
+                        Err(error) => error.id(),
                     };
+                    let ended = running.iter().find(|(_, running)| **running == id);
+                    let ended = ended.map(|(key, _)| key.clone());
                     running.retain(|_, running| *running != id);
+                    if let (Err(error), Some(key)) = (over, ended) {
+                        let name = format!("{}/{}", key.0, key.1);
+                        tracing::error!(cluster = name, "the task has failed: {error}");
+                        health.end(&name);
+                        metrics.set_gauges(&name, None);
+                        failed.note(key);
+                    }
                 }
+                () = pause_is_over => {}
                 Some((namespace, event)) = events.next() => match event {
                     Ok(event) => {
                         if known.apply(namespace, event) {
@@ -77,7 +88,8 @@ impl Controller {
             }
             for key in known.clusters.keys() {
                 // Other SearchClusters that select the same pods must be known first.
-                if known.is_complete(&key.0) && !running.contains_key(key) {
+                let is_wanted = known.is_complete(&key.0) && !running.contains_key(key);
+                if is_wanted && failed.may_start(key) {
                     let task = self.task(key, clusters.clone(), ended.clone());
                     running.insert(key.clone(), tasks.spawn(task).id());
                 }
@@ -89,7 +101,11 @@ impl Controller {
             tracing::warn!(
                 "a reconcile has not ended within {SHUTDOWN_TIMEOUT:?}; the next leader continues"
             );
+            tasks.shutdown().await;
         }
+        // Another replica may lead now, and this one go on without the Lease.
+        metrics.clear();
+        health.clear();
     }
 
     /// The task of one SearchCluster; completes with its key.
@@ -118,7 +134,7 @@ impl Controller {
                 None => Api::all(self.shared.api.client()),
             };
             let namespace = namespace.cloned();
-            watcher::watcher(api, watcher::Config::default())
+            watcher::watcher(api, watch_config())
                 .default_backoff()
                 .map(move |event| (namespace.clone(), event))
                 .boxed()

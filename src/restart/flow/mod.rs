@@ -4,6 +4,7 @@
 //!
 //! From an annotation to a stop request, to be read in this order:
 //!
+//! 0. [`times`]: `correct_times` writes times anew that are not over yet by this process's clock.
 //! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once:
 //!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
 //!    request or puts it in the queue, `accept_cancel` ends what is under way, with `supersede` the
@@ -60,6 +61,7 @@ mod known_starts;
 mod observed;
 mod shown;
 mod target;
+mod times;
 mod turn;
 
 pub(super) use begin::slot::begin;
@@ -123,7 +125,8 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 14] = [
+const ACCEPT: [PlanStep; 15] = [
+    once("correct_times", times::correct_times),
     once("remember_configs", configs::remember_configs),
     once("remember_ignored_changes", configs::remember_ignored_changes),
     once("claim_phase", accept::claim_phase),
@@ -140,7 +143,8 @@ const ACCEPT: [PlanStep; 14] = [
     once("end_one_by_one", configs::end_one_by_one),
 ];
 
-const ACCEPT_NOTHING: [PlanStep; 2] = [
+const ACCEPT_NOTHING: [PlanStep; 3] = [
+    once("correct_times", times::correct_times),
     once("end_for_deletion", accept::end_for_deletion),
     once("report_unknown_names", policy_names::report_unknown_names),
 ];

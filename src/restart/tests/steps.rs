@@ -273,8 +273,9 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 17] = [
+const NEVER_REFUSED: [&str; 18] = [
     "accept_cancel",
+    "correct_times",
     "delete_late_records",
     "end_at_deadline",
     "end_for_deletion",

@@ -42,6 +42,14 @@ pub(in crate::controller) enum ApiError {
         #[source]
         source: kube::Error,
     },
+    /// It has no time for us, or cannot answer now; the call may have had its effect.
+    #[error("{call} of {object}: {}", message(.source))]
+    Overloaded {
+        call: &'static str,
+        object: String,
+        #[source]
+        source: kube::Error,
+    },
     /// No answer, or none that can be read; the call may have had its effect.
     #[error("cannot reach the apiserver for {call} of {object}: {source}")]
     Unreachable {
@@ -76,6 +84,7 @@ impl ApiError {
             }
             404 => Self::NotFound { call, object, source },
             403 if is_about_roles(status) => Self::Forbidden { call, object, source },
+            429 | 503 | 504 => Self::Overloaded { call, object, source },
             _ => Self::Refused { call, object, source },
         }
     }
@@ -84,9 +93,15 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the apiserver itself is lost; any refusal is an answer.
+    /// Whether the apiserver itself is lost, or has no time; any other refusal is an answer.
     pub(in crate::controller) const fn is_no_answer(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. } | Self::Overloaded { .. })
+    }
+
+    /// Whether it has failed itself: that says nothing about the object.
+    pub(in crate::controller) fn is_server_error(&self) -> bool {
+        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
+        status.code >= 500
     }
 
     pub(in crate::controller) const fn is_forbidden(&self) -> bool {

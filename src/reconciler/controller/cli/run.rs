@@ -10,7 +10,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tracing::level_filters::LevelFilter;
 
+use super::descriptors::raise_limit;
 use super::error::{AddressError, CliError};
+use crate::controller::apiserver::bounded;
 use crate::controller::{Account, Election, Settings, run as run_controller};
 use stayput_net::telemetry::{self, LogFormat};
 
@@ -81,6 +83,7 @@ fn local(text: &str) -> Result<SocketAddr, AddressError> {
 /// Runs until TERM or INT.
 pub(super) fn run(options: Options) -> Result<(), CliError> {
     telemetry::init(options.log_format, options.log_level);
+    raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -88,7 +91,7 @@ pub(super) fn run(options: Options) -> Result<(), CliError> {
         .map_err(CliError::Runtime)?;
     let result = runtime.block_on(async {
         let stop = ended().map_err(CliError::Signals)?;
-        let config = config(&options).await?;
+        let config = bounded(config(&options).await?);
         let client = kube::Client::try_from(config).map_err(CliError::Client)?;
         run_controller(client, settings(options), stop).await?;
         Ok(())

@@ -19,14 +19,29 @@ pub(super) const REFUSED_INTERVAL: Duration = Duration::from_secs(5);
 /// The least time between two reads of a Secret because a certificate is not trusted.
 pub(super) const UNTRUSTED_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long a Secret still counts that cannot be read again because the apiserver gives no answer: also
+/// then engines that we have stopped must be started.
+const MAX_UNREAD: Duration = Duration::from_secs(600);
+/// The least time between two attempts to read it then.
+const UNREAD_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A Secret as it was read last.
+#[derive(Debug)]
+struct Kept {
+    secret: Arc<Secret>,
+    read: Instant,
+    /// When it is to be read again.
+    due: Instant,
+}
+
 /// Of one SearchCluster.
 #[derive(Debug)]
 pub(super) struct Secrets {
     api: Apiserver,
     namespace: String,
     cluster: String,
-    kept: BTreeMap<String, (Instant, Arc<Secret>)>,
-    /// When each was last dropped by [`Self::reread`].
+    kept: BTreeMap<String, Kept>,
+    /// When each was last to be read again by [`Self::reread`].
     dropped: BTreeMap<String, Instant>,
 }
 
@@ -43,18 +58,34 @@ impl Secrets {
 
     /// A Secret that is not confidential, such as one with a CA.
     pub(super) async fn get(&mut self, name: &str) -> Result<Arc<Secret>, CredentialsError> {
-        if let Some((read, secret)) = self.kept.get(name)
-            && read.elapsed() < MAX_AGE
+        let began = Instant::now();
+        if let Some(kept) = self.kept.get(name)
+            && began < kept.due
         {
-            return Ok(Arc::clone(secret));
+            return Ok(Arc::clone(&kept.secret));
         }
-        let read = self.api.get::<Secret>(&self.namespace, name).await;
-        let secret = Arc::new(read.map_err(|error| match error.is_not_found() {
+        let error = match self.api.get::<Secret>(&self.namespace, name).await {
+            Ok(secret) => {
+                let secret = Arc::new(secret);
+                let kept = Kept { secret: Arc::clone(&secret), read: began, due: began + MAX_AGE };
+                self.kept.insert(name.to_owned(), kept);
+                return Ok(secret);
+            }
+            Err(error) => error,
+        };
+        let is_known = |kept: &&mut Kept| kept.read.elapsed() < MAX_UNREAD;
+        if (error.is_no_answer() || error.is_server_error())
+            && let Some(kept) = self.kept.get_mut(name).filter(is_known)
+        {
+            tracing::warn!("Secret {name} is used as it was read last: {error}");
+            kept.due = Instant::now() + UNREAD_INTERVAL;
+            return Ok(Arc::clone(&kept.secret));
+        }
+        self.kept.remove(name);
+        Err(match error.is_not_found() {
             true => CredentialsError::SecretAbsent(name.to_owned()),
             false => error.into(),
-        })?);
-        self.kept.insert(name.to_owned(), (Instant::now(), Arc::clone(&secret)));
-        Ok(secret)
+        })
     }
 
     /// A Secret with credentials: it must allow its use by this SearchCluster.
@@ -73,12 +104,14 @@ impl Secrets {
         Ok(secret)
     }
 
-    /// Drops a Secret, so that the next use reads it again; at most once in `interval`, because the
-    /// Secret may not be the cause.
+    /// Lets the next use read a Secret again; at most once in `interval`, because the Secret may not be
+    /// the cause.
     pub(super) fn reread(&mut self, name: &str, interval: Duration) {
         if self.dropped.get(name).is_none_or(|at| at.elapsed() >= interval) {
             self.dropped.insert(name.to_owned(), Instant::now());
-            self.kept.remove(name);
+            if let Some(kept) = self.kept.get_mut(name) {
+                kept.due = Instant::now();
+            }
         }
     }
 
@@ -106,4 +139,68 @@ pub(super) fn bytes<'a>(
 
 pub(super) fn pem(secret: &Secret, name: &str, key: &str) -> Result<Pem, CredentialsError> {
     Ok(Pem::new(format!("{key} of Secret {name}"), bytes(secret, name, key)?.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Api;
+    use kube::api::{DeleteParams, PostParams};
+    use serde_json::json;
+    use stayput_standin::apiserver::{ApiServer, Fault, How};
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::controller::metrics::Metrics;
+
+    async fn secrets() -> (ApiServer, Secrets) {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        let secret = json!({"metadata": {"name": "ca"}, "stringData": {"ca.crt": "a"}});
+        let secret = serde_json::from_value(secret).expect("a Secret");
+        let api: Api<Secret> = Api::namespaced(server.client(), "default");
+        api.create(&PostParams::default(), &secret).await.expect("it is created");
+        let config = crate::controller::apiserver::bounded(server.config());
+        let client = kube::Client::try_from(config).expect("a client");
+        let api = Apiserver::new(client, Arc::new(Metrics::new()));
+        let mut secrets = Secrets::new(api, "default", "logs");
+        assert!(secrets.get("ca").await.is_ok());
+        (server, secrets)
+    }
+
+    fn reads(server: &ApiServer) -> u64 {
+        server.counts().matching(|asked| asked.verb == "get" && asked.resource == "secrets")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_an_answer_a_secret_counts_as_it_was_read_last_for_ten_minutes() {
+        for how in [How::Refuse(500), How::Refuse(503), How::LoseRequest, How::Hang] {
+            let (server, mut secrets) = secrets().await;
+            server.inject(Fault::new(how).resource("secrets").times(u32::MAX));
+            secrets.reread("ca", UNTRUSTED_INTERVAL);
+            assert!(secrets.get("ca").await.is_ok(), "{how:?}");
+            let before = reads(&server);
+            assert!(secrets.get("ca").await.is_ok(), "{how:?}");
+            assert_eq!(reads(&server), before, "not at each use");
+            advance(MAX_AGE * 2).await;
+            assert!(secrets.get("ca").await.is_ok(), "{how:?}");
+            advance(MAX_UNREAD).await;
+            assert!(secrets.get("ca").await.is_err(), "{how:?}");
+            server.clear_faults();
+            assert!(secrets.get("ca").await.is_ok(), "{how:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_is_gone_or_forbidden_is_not_used_any_more() {
+        let (server, mut secrets) = secrets().await;
+        server.inject(Fault::new(How::Refuse(403)).resource("secrets"));
+        advance(MAX_AGE).await;
+        assert!(matches!(secrets.get("ca").await, Err(CredentialsError::Apiserver(_))));
+        assert!(secrets.get("ca").await.is_ok());
+        let api: Api<Secret> = Api::namespaced(server.client(), "default");
+        api.delete("ca", &DeleteParams::default()).await.expect("it is deleted");
+        advance(MAX_AGE).await;
+        assert!(matches!(secrets.get("ca").await, Err(CredentialsError::SecretAbsent(_))));
+        server.inject(Fault::new(How::Refuse(500)).resource("secrets"));
+        assert!(matches!(secrets.get("ca").await, Err(CredentialsError::Apiserver(_))));
+    }
 }

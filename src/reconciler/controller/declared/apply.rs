@@ -9,6 +9,8 @@ use super::Verdict;
 use super::read::is_owned;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
+use crate::controller::failure::Failure;
+use crate::controller::lease::Lease;
 use stayput_declare::{self as declare, Kind, Object};
 
 /// Kind and name.
@@ -24,7 +26,7 @@ impl Applied {
     /// changed by it.
     pub(super) async fn make(
         &mut self,
-        api: &Apiserver,
+        (api, lease): (&Apiserver, &Lease),
         cluster: &declare::Cluster,
         objects: &[Object],
     ) -> Result<bool, Verdict> {
@@ -44,21 +46,19 @@ impl Applied {
         let mut is_changed = false;
         for object in objects {
             let there = there.remove(&key(object));
-            is_changed |= self
-                .apply(api, cluster, object, there)
-                .await
-                .map_err(|error| Verdict::Failed(error.into()))?;
+            is_changed |=
+                self.apply((api, lease), cluster, object, there).await.map_err(Verdict::Failed)?;
         }
         Ok(is_changed)
     }
 
     async fn apply(
         &mut self,
-        api: &Apiserver,
+        (api, lease): (&Apiserver, &Lease),
         cluster: &declare::Cluster,
         object: &Object,
         there: Option<DynamicObject>,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<bool, Failure> {
         let key = key(object);
         let is_same = |there: &DynamicObject| {
             let last = self.0.get(&key);
@@ -70,10 +70,15 @@ impl Applied {
             return Ok(false);
         }
         let mut body = object.body.clone();
-        // The apiserver refuses it if the object is another one by now. And if somebody has made one
-        // since it was not there, their fields are not taken over.
-        if let Some(uid) = there.as_ref().and_then(|there| there.metadata.uid.as_ref()) {
-            body["metadata"]["uid"] = json!(uid);
+        // The apiserver refuses it if the object is another one by now, or was written since: this process
+        // may have been suspended, and another replica have made something newer. And if somebody has
+        // made one since it was not there, their fields are not taken over.
+        if let Some(there) = &there {
+            body["metadata"]["uid"] = json!(there.metadata.uid);
+            body["metadata"]["resourceVersion"] = json!(there.metadata.resource_version);
+        }
+        if !lease.is_held() {
+            return Err(Failure::LeaseLost);
         }
         let force = there.is_some();
         let (kind, name) = (object.kind, object.name.as_str());

@@ -81,6 +81,11 @@ pub(super) async fn step(
         return Ok(Taken { turn, due_in: waits_for_window.then_some(WINDOW_INTERVAL) });
     };
 
+    // What was read may be old if this process was suspended: another replica may lead by now.
+    if !cx.lease.is_held() {
+        return Err(Failure::LeaseLost);
+    }
+
     // Apiserver or engine: do it.
     tracing::info!("nodes that leave: {action:?}");
     match action {

@@ -202,14 +202,20 @@ async fn make(
     }
 
     // Apiserver: make it.
-    let made = cx.declared.applied.make(&cx.api, declaration, &plan.objects).await;
+    let made = cx.declared.applied.make((&cx.api, &cx.lease), declaration, &plan.objects).await;
     if !matches!(made, Ok(false)) {
         // What was made before a failure counts, too.
         cx.observer.reread_what_is_made();
         cx.declared.pending = not_observed();
     }
-    if let Err(verdict) = made {
-        return Ok(verdict);
+    match made {
+        Ok(_) => {}
+        // Everything is read again.
+        Err(Verdict::Failed(failure)) if failure.is_conflict() => return Err(failure),
+        Err(verdict) => return Ok(verdict),
+    }
+    if !cx.lease.is_held() {
+        return Err(Failure::LeaseLost);
     }
 
     // Apiserver: delete what nobody needs any more.

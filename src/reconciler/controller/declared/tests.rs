@@ -2,18 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
+use super::Verdict;
+use super::apply::Applied;
 use super::collect::collect;
 use crate::cluster::SearchCluster;
 use crate::controller::apiserver::Apiserver;
+use crate::controller::failure::Failure;
+use crate::controller::lease::Lease;
 use crate::controller::metrics::Metrics;
-use stayput_declare::{Cluster, Observed};
-use stayput_standin::apiserver::ApiServer;
+use stayput_declare::{Cluster, Kind, Object, Observed};
+use stayput_standin::apiserver::{ApiServer, Fault, How};
 
 const MINUTE: u64 = 60_000;
 
@@ -122,4 +127,53 @@ async fn a_secret_that_was_made_anew_is_another_one() {
     let since = fixture.collect(&since, 20).await;
     assert!(!since.contains_key(&first), "{since:?}");
     assert_eq!(fixture.left().await, names(&["old"]));
+}
+
+/// Our config Secret of the set `all`, with this in it.
+fn config(text: &str) -> Object {
+    let body = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "logs-all-config", "namespace": "default",
+            "ownerReferences": [{
+                "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster", "name": "logs",
+                "uid": "ours", "controller": true,
+            }],
+        },
+        "stringData": {"opensearch.yml": text},
+    });
+    Object { kind: Kind::Secret, name: "logs-all-config".into(), body }
+}
+
+#[tokio::test]
+async fn what_another_replica_has_written_since_is_not_written_over() {
+    let fixture = Fixture::new().await;
+    let make = async |text: &str, lease: &Lease| {
+        let objects = [config(text)];
+        Applied::default().make((&fixture.api, lease), &fixture.cluster, &objects).await
+    };
+    let held = Lease::not_needed();
+    assert!(matches!(make("a: 1", &held).await, Ok(true)));
+
+    // Ours is under way while the other one is written.
+    fixture.server.inject(Fault::new(How::Delay(Duration::from_millis(200))).verb("patch"));
+    let other = async {
+        let written = || fixture.server.is_faultless();
+        while !written() {
+            tokio::task::yield_now().await;
+        }
+        let mut secret = fixture.secrets().get("logs-all-config").await.expect("it is there");
+        secret.metadata.labels = Some(BTreeMap::from([("newer".into(), "yes".into())]));
+        let name = "logs-all-config";
+        let written = fixture.secrets().replace(name, &PostParams::default(), &secret).await;
+        written.expect("it is taken");
+    };
+    let (made, ()) = tokio::join!(make("a: 2", &held), other);
+    let Err(Verdict::Failed(failure)) = made else { panic!("{made:?}") };
+    assert!(failure.is_conflict(), "{failure}");
+    assert!(matches!(make("a: 2", &held).await, Ok(true)));
+
+    let lost = make("a: 3", &Lease::lost_for_test()).await;
+    assert!(matches!(lost, Err(Verdict::Failed(Failure::LeaseLost))), "{lost:?}");
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::WatchParams;
 
-use crate::controller::apiserver::Apiserver;
+use crate::controller::apiserver::{Apiserver, WATCH_SECONDS};
 
 /// Completes once an EndpointSlice differs from what was listed at this version; never if that is
 /// not awaited, or cannot be watched: then the next reconcile lists them again.
@@ -19,7 +19,8 @@ pub(in crate::controller) async fn wait_for_endpoints(
 ) {
     let Some(version) = since else { return pending().await };
     let slices: Api<EndpointSlice> = Api::namespaced(api.client(), &namespace);
-    let Ok(changes) = slices.watch(&WatchParams::default(), &version).await else {
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let Ok(changes) = slices.watch(&params, &version).await else {
         return pending().await;
     };
     match pin!(changes).next().await {

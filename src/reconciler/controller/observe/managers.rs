@@ -110,29 +110,33 @@ impl Managers {
             {
                 continue;
             }
+            let (mut client, before) = (client, self.known.remove(&facts.uid));
             let (manager, configs, cursor) = match result {
                 Ok(told) => {
                     let configs = Generations::of(&told.status);
                     let manager = compare(&told, &configs, sources, checked, &facts);
-                    let before = self.known.get(&facts.uid).map(|last| last.manager.as_ref());
-                    let manager = manager.seen_after(before.and_then(Result::ok), now());
+                    let before = before.and_then(|last| last.manager.ok());
+                    let manager = manager.seen_after(before.as_ref(), now());
                     (Ok(manager), configs, Some(told.status.cursor))
                 }
                 Err(NoAnswer::NotAsked) => {
                     self.has_unasked = true;
-                    if self
-                        .asked(&facts.uid)
-                        .is_some_and(|asked| asked.elapsed() >= MAX_UNASKED_AGE)
-                    {
-                        self.known.remove(&facts.uid);
+                    if let Some(before) = before.filter(|one| one.at.elapsed() < MAX_UNASKED_AGE) {
+                        self.known.insert(facts.uid.clone(), before);
                     }
                     continue;
                 }
-                Err(error) => {
-                    if let NoAnswer::Failed { error, .. } = &error {
-                        doubts.extend(doubt(error, &facts.uid));
-                    }
-                    (Err(unknown(error.to_string())), Generations::default(), None)
+                // Nothing was sent: a start may still be, as before.
+                Err(error @ NoAnswer::Credentials(_)) => {
+                    let (known, cursor) =
+                        before.map_or((None, None), |last| (last.client, last.cursor));
+                    client = client.or(known);
+                    (Err(unknown(error.to_string())), Generations::default(), cursor)
+                }
+                Err(NoAnswer::Failed { error, clock_ahead }) => {
+                    doubts.extend(doubt(&error, &facts.uid));
+                    let error = NoAnswer::Failed { error, clock_ahead }.to_string();
+                    (Err(unknown(error)), Generations::default(), None)
                 }
             };
             let uid = facts.uid.clone();
@@ -143,7 +147,7 @@ impl Managers {
     }
 
     /// The last status of this pod's manager.
-    pub(super) fn of(&self, uid: &str) -> Known<Manager> {
+    pub(in super::super) fn of(&self, uid: &str) -> Known<Manager> {
         match self.known.get(uid) {
             Some(last) => last.manager.clone(),
             None => Err(unknown("its manager has not answered yet")),
@@ -255,11 +259,25 @@ mod tests {
     use crate::controller::pods::Reading;
     use stayput_api::Problem;
     use stayput_net::https::{self, Target, UntrustedCertificate};
-    use stayput_net::manager_client::{NotReachable, Refused, Unanswered, Untrusted};
+    use stayput_net::manager_client::{Address, NotReachable, Refused, Unanswered, Untrusted};
 
     fn refused(code: Code) -> ClientError {
         let problem = Box::new(Problem::new(code, "no"));
         ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new(), date: None })
+    }
+
+    fn status() -> Status {
+        let status = serde_json::json!({
+            "manager": {
+                "version": "0.1.0", "boot_id": "b", "pid": 1, "since": "2026-11-21T09:00:00Z",
+                "durable": true, "pod": { "namespace": "n", "name": "a", "uid": "u" },
+                "log_lines_lost": 0, "errors": [],
+            },
+            "cursor": "b/1", "desired": "stopped", "state": "stopped", "ready": null,
+            "since": "2026-11-21T09:00:00Z", "sequence": 1, "run": null, "starts": 1,
+            "last_exit": null, "last_request": null, "config": null, "reason": null,
+        });
+        serde_json::from_value(status).unwrap()
     }
 
     #[test]
@@ -282,15 +300,24 @@ mod tests {
         let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
         let (checked, sources) = (cluster.check().unwrap(), SourceReader::default());
         let mut managers = Managers::default();
-        let mut remember = |error| {
+        let remember = |managers: &mut Managers, error| {
             let (facts, asked_at) = (Arc::clone(&pods[0]), Instant::now());
             let answer = Answer { facts, client: None, asked_at, result: Err(error) };
             managers.remember(vec![answer], &sources, &checked, &pods);
             managers.has_unasked()
         };
-        assert!(remember(NoAnswer::NotAsked));
-        let no_token = Arc::new(CredentialsError::NoServiceAccount);
-        assert!(!remember(NoAnswer::Credentials(no_token)));
+        assert!(remember(&mut managers, NoAnswer::NotAsked));
+        let no_token = || NoAnswer::Credentials(Arc::new(CredentialsError::NoServiceAccount));
+        assert!(!remember(&mut managers, no_token()));
+        assert!(managers.client("u").is_none());
+
+        // Without credentials nothing is asked; what is in the ledger can still be sent.
+        let client = ManagerClient::new(Address::Socket("manager".into())).unwrap();
+        managers.told_for_test("u", client, status());
+        assert!(!remember(&mut managers, no_token()));
+        assert!(managers.of("u").is_err() && managers.client("u").is_some());
+        assert!(remember(&mut managers, NoAnswer::NotAsked));
+        assert!(managers.client("u").is_some());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use super::claims::Uids;
 use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
-use crate::controller::concurrency::join_limited;
+use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::fit::{Coming, is_on_one_node, why_no_room, why_not};
 use crate::controller::pods::Facts;
 
@@ -35,7 +35,8 @@ pub(super) struct Rooms {
 
 #[derive(Debug)]
 struct Found {
-    at: Instant,
+    /// None: there was no time to find it out.
+    at: Option<Instant>,
     /// The revision of the pod that would come.
     revision: String,
     /// Why it cannot be deleted.
@@ -50,6 +51,7 @@ type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
 
 impl Rooms {
     /// Finds out what is due of pods that the policy allows to be replaced or resized, and forgets all others.
+    /// Of pods that are not under way only until `end`; the next observation goes on with the others.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -57,6 +59,7 @@ impl Rooms {
         pods: &[(&Arc<Facts>, &restart::Pod)],
         owners: &Owners,
         ages: &Ages<'_>,
+        end: Instant,
     ) {
         let asked = pods.iter().filter_map(|(facts, pod)| {
             let update = pod.update.as_ref().ok()?.as_ref()?;
@@ -67,65 +70,54 @@ impl Rooms {
         self.known.retain(|uid, _| asked.iter().any(|(facts, _)| facts.uid == *uid));
         let is_due = |(facts, update): &&(&Arc<Facts>, &PodUpdate)| {
             self.known.get(&facts.uid).is_none_or(|found| {
-                let is_old = found.at.elapsed() >= MAX_AGE || ages.is_under_way(&facts.uid);
-                found.revision != update.to || is_old
+                let is_old = found.at.is_none_or(|at| at.elapsed() >= MAX_AGE);
+                found.revision != update.to || is_old || ages.is_under_way(&facts.uid)
             })
         };
-        let (due, resized): (Vec<_>, Vec<_>) =
-            asked.iter().filter(is_due).partition(|(_, update)| update.step == UpdateStep::Replace);
-        let tried = due.iter().map(|(facts, _)| undeletable(api, facts)).collect();
-        let mut undeletable: BTreeMap<String, String> =
-            join_limited(tried).await.into_iter().flatten().collect();
-        let deletable = due.iter().filter(|(facts, _)| !undeletable.contains_key(&facts.uid));
-        let deletable: Vec<_> = deletable.collect();
-        let nodes = match deletable.is_empty() {
-            true => None,
+        let mut due: Vec<(&Arc<Facts>, &PodUpdate)> =
+            asked.iter().filter(is_due).copied().collect();
+        let last = |facts: &Facts| self.known.get(&facts.uid).and_then(|found| found.at);
+        due.sort_by_key(|(facts, _)| (!ages.is_under_way(&facts.uid), last(facts)));
+        let end_of = |facts: &Facts| (!ages.is_under_way(&facts.uid)).then_some(end);
+
+        let replaced = due.iter().filter(|(_, update)| update.step == UpdateStep::Replace);
+        let nodes = match replaced.map(|(facts, _)| end_of(facts)).min() {
+            None => None,
             // Without them the names of labels say it.
-            false => api.nodes().await.ok().map(|nodes| nodes.items),
+            Some(end) => done_by(end, api.nodes()).await.and_then(Result::ok),
         };
-        let nodes = nodes.as_deref();
-        let bound = deletable.into_iter().map(|(facts, _)| is_bound(api, facts, nodes)).collect();
-        let mut bound: BTreeMap<String, Result<Bound, ApiError>> =
-            join_limited(bound).await.into_iter().collect();
-        let is_bound = |facts: &Facts| {
-            let bound = bound.get(&facts.uid).and_then(|bound| bound.as_ref().ok());
-            bound.is_some_and(|bound| bound.is_on_one_node)
-        };
-        let names = due.iter().filter(|(facts, _)| is_bound(facts)).chain(&resized);
-        let names: BTreeSet<&str> = names.filter_map(|(facts, _)| node_of(facts)).collect();
-        let places = names.into_iter().map(|name| place(api, name)).collect();
-        let places: BTreeMap<&str, Place> = join_limited(places).await.into_iter().collect();
-        for (facts, update) in resized {
-            let found = Found {
-                at: Instant::now(),
-                revision: update.to.clone(),
-                undeletable: None,
-                why_not: Ok(why_not_larger(facts, update, &places)),
-                uids: None,
+        let nodes = nodes.as_ref().map(|nodes| nodes.items.as_slice());
+        let ask = async |(facts, update): (&Arc<Facts>, &PodUpdate)| {
+            let answers = match update.step {
+                UpdateStep::Replace => done_by(end_of(facts), answers(api, facts, nodes)).await,
+                _ => Some(Answers::Resized),
             };
-            self.known.insert(facts.uid.clone(), found);
+            (Arc::clone(facts), update.clone(), answers)
+        };
+        let answers = join_limited(due.into_iter().map(ask).collect()).await;
+
+        // Kubernetes nodes, and until when to ask about each.
+        let mut names: BTreeMap<&str, Option<Instant>> = BTreeMap::new();
+        for (facts, _, answers) in &answers {
+            if answers.as_ref().is_some_and(Answers::depends_on_node)
+                && let Some(name) = node_of(facts)
+            {
+                let last = names.entry(name).or_insert(Some(end));
+                *last = last.and(end_of(facts));
+            }
         }
-        for (facts, update) in due {
-            let revision = update.to.as_str();
-            let (why_not, uids) = match bound.remove(&facts.uid) {
-                Some(Err(error)) => (Err(unread(facts, &error)), Uids::new()),
-                Some(Ok(Bound { leaving: Some(claim), uids, .. })) => {
-                    (Ok(Some(would_be_lost(facts, &claim))), uids)
-                }
-                Some(Ok(Bound { is_on_one_node: true, uids, .. })) => {
-                    (judge(facts, revision, owners, &places), uids)
-                }
-                Some(Ok(Bound { is_on_one_node: false, uids, .. })) => (Ok(None), uids),
-                None => (Ok(None), Uids::new()),
-            };
-            let found = Found {
-                at: Instant::now(),
-                revision: revision.to_owned(),
-                undeletable: undeletable.remove(&facts.uid),
-                why_not,
-                uids: Some(uids),
-            };
-            self.known.insert(facts.uid.clone(), found);
+        let place = async |(name, end)| done_by(end, place(api, name)).await;
+        let places = join_limited(names.into_iter().map(place).collect()).await;
+        let places: BTreeMap<&str, Place> = places.into_iter().flatten().collect();
+        for (facts, update, answers) in &answers {
+            let found = answers
+                .as_ref()
+                .and_then(|answers| Found::of(facts, update, answers, owners, &places));
+            let known = self.known.get(&facts.uid);
+            if found.is_some() || known.is_none_or(|known| known.revision != update.to) {
+                let found = found.unwrap_or_else(|| Found::not_asked(facts, update));
+                self.known.insert(facts.uid.clone(), found);
+            }
         }
     }
 
@@ -149,14 +141,89 @@ impl Rooms {
     }
 }
 
-/// Uid of a pod that the apiserver would not delete, and why. What it does not answer counts, too:
-/// after a stop the answer would come too late.
-async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<(String, String)> {
+impl Found {
+    /// None if there was no time to read the Kubernetes node.
+    fn of(
+        pod: &Facts,
+        update: &PodUpdate,
+        answers: &Answers,
+        owners: &Owners,
+        places: &BTreeMap<&str, Place>,
+    ) -> Option<Self> {
+        let place = match node_of(pod).filter(|_| answers.depends_on_node()) {
+            Some(name) => Some((name, places.get(name)?)),
+            None => None,
+        };
+        let (undeletable, why_not, uids) = match answers {
+            Answers::Resized => {
+                let why = place.and_then(|(name, place)| why_not_larger(pod, update, name, place));
+                (None, Ok(why), None)
+            }
+            Answers::Undeletable(why) => (Some(why.clone()), Ok(None), Some(Uids::new())),
+            Answers::Bound(Err(error)) => (None, Err(unread(pod, error)), Some(Uids::new())),
+            Answers::Bound(Ok(bound)) => {
+                let why_not = match (&bound.leaving, place) {
+                    (Some(claim), _) => Ok(Some(would_be_lost(pod, claim))),
+                    (None, Some((name, place))) => judge(pod, &update.to, owners, name, place),
+                    (None, None) => Ok(None),
+                };
+                (None, why_not, Some(bound.uids.clone()))
+            }
+        };
+        let (at, revision) = (Some(Instant::now()), update.to.clone());
+        Some(Self { at, revision, undeletable, why_not, uids })
+    }
+
+    fn not_asked(pod: &Facts, update: &PodUpdate) -> Self {
+        let message = format!(
+            "whether there is room for {} as it is to be was not asked yet: the apiserver is slow to answer",
+            pod.name
+        );
+        Self {
+            at: None,
+            revision: update.to.clone(),
+            undeletable: None,
+            why_not: Err(unknown(message)),
+            uids: (update.step == UpdateStep::Replace).then(Uids::new),
+        }
+    }
+}
+
+/// What the apiserver says of a pod.
+enum Answers {
+    /// It is not asked: the pod stays, with another size.
+    Resized,
+    /// It would not delete it, and why.
+    Undeletable(String),
+    Bound(Result<Bound, ApiError>),
+}
+
+impl Answers {
+    /// Whether the Kubernetes node decides.
+    fn depends_on_node(&self) -> bool {
+        match self {
+            Self::Resized => true,
+            Self::Bound(Ok(bound)) => bound.is_on_one_node && bound.leaving.is_none(),
+            Self::Undeletable(_) | Self::Bound(Err(_)) => false,
+        }
+    }
+}
+
+async fn answers(api: &Apiserver, pod: &Facts, nodes: Option<&[Node]>) -> Answers {
+    match undeletable(api, pod).await {
+        Some(why) => Answers::Undeletable(why),
+        None => Answers::Bound(bound(api, pod, nodes).await),
+    }
+}
+
+/// Why the apiserver would not delete a pod. What it does not answer counts, too: after a stop the
+/// answer would come too late.
+async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
     match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
         Ok(()) => None,
         // Another one has its name by now, or none.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
-        Err(error) => Some((pod.uid.clone(), error.to_string())),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -173,27 +240,19 @@ struct Bound {
     leaving: Option<String>,
 }
 
-/// Uid of the pod, and this of it.
-async fn is_bound(
-    api: &Apiserver,
-    pod: &Facts,
-    nodes: Option<&[Node]>,
-) -> (String, Result<Bound, ApiError>) {
-    let read = async {
-        let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
-        for name in pod.live.iter().flat_map(|live| live.claims()) {
-            let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
-            bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
-            if claim.metadata.deletion_timestamp.is_some() {
-                bound.leaving.get_or_insert(name.to_owned());
-            }
-            if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
-                bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?, nodes);
-            }
+async fn bound(api: &Apiserver, pod: &Facts, nodes: Option<&[Node]>) -> Result<Bound, ApiError> {
+    let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
+    for name in pod.live.iter().flat_map(|live| live.claims()) {
+        let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
+        bound.uids.extend(claim.metadata.uid.map(|uid| (name.to_owned(), uid)));
+        if claim.metadata.deletion_timestamp.is_some() {
+            bound.leaving.get_or_insert(name.to_owned());
         }
-        Ok(bound)
-    };
-    (pod.uid.clone(), read.await)
+        if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
+            bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?, nodes);
+        }
+    }
+    Ok(bound)
 }
 
 async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
@@ -212,13 +271,12 @@ fn judge(
     pod: &Facts,
     revision: &str,
     owners: &Owners,
-    places: &BTreeMap<&str, Place>,
+    name: &str,
+    place: &Place,
 ) -> Known<Option<String>> {
-    let Some(name) = node_of(pod) else { return Ok(None) };
-    let (node, there) = match places.get(name) {
-        Some(Ok((node, there))) => (node, there),
-        Some(Err(error)) => return Err(unread(pod, error)),
-        None => return Ok(None),
+    let (node, there) = match place {
+        Ok((node, there)) => (node, there),
+        Err(error) => return Err(unread(pod, error)),
     };
     let Some(coming) = coming(pod, revision, owners, there) else {
         let message = format!("{}: what its new template requests was not read", pod.name);
@@ -254,13 +312,8 @@ fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option
 
 /// Why the Kubernetes node of a pod has no room for its new size. Without the right to read that it is tried, and
 /// the kubelet says it.
-fn why_not_larger(
-    pod: &Facts,
-    update: &PodUpdate,
-    places: &BTreeMap<&str, Place>,
-) -> Option<String> {
-    let name = node_of(pod)?;
-    let Some(Ok((Some(node), there))) = places.get(name) else { return None };
+fn why_not_larger(pod: &Facts, update: &PodUpdate, name: &str, place: &Place) -> Option<String> {
+    let Ok((Some(node), there)) = place else { return None };
     let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid))?;
     let mut wanted = itself.spec.clone()?;
     let init = wanted.init_containers.iter_mut().flatten();

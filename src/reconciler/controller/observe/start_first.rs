@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use super::engine::ViewError;
 use super::managers::{Answer, Managers};
+use crate::controller::concurrency::MAX_POLLS;
 use stayput_api::State;
 use stayput_restart::{Ledger, Manager, awaited_starts, start_is_due};
 
@@ -74,12 +75,15 @@ fn is_due(ledger: &Ledger, before: &BTreeSet<String>, answers: &[Answer]) -> boo
     start_is_due(ledger, |uid| manager(uid).filter(|_| !before.contains(uid)))
 }
 
-/// The next answer of one of the managers whose stop is awaited, and its place.
+/// The next answer of one of the managers whose stop is awaited, and its place. With more than so many,
+/// those that come first in the ledger.
 async fn change(ledger: &Ledger, answers: &[Answer]) -> (usize, Answer) {
-    let awaited: BTreeSet<&str> = awaited_starts(ledger, manager_in(answers)).collect();
-    let awaited = answers.iter().enumerate().filter(|(_, answer)| awaited.contains(answer.uid()));
-    let mut changes: FuturesUnordered<_> =
-        awaited.map(|(place, answer)| async move { (place, answer.next().await) }).collect();
+    let places = answers.iter().enumerate().map(|(place, answer)| (answer.uid(), place));
+    let places: BTreeMap<&str, usize> = places.collect();
+    let awaited = awaited_starts(ledger, manager_in(answers)).take(MAX_POLLS);
+    let awaited = awaited.filter_map(|uid| places.get(uid).copied());
+    let next = async |place: usize| (place, answers[place].next().await);
+    let mut changes: FuturesUnordered<_> = awaited.map(next).collect();
     match changes.next().await {
         Some(change) => change,
         None => pending().await,

@@ -14,13 +14,15 @@ use tokio::time::Instant;
 use super::ages::Ages;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
-use crate::controller::concurrency::join_limited;
+use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
 
 /// An answer about a pod that is not under way may be this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
+
+const NOT_ASKED: &str = "the apiserver was not asked yet: it is slow to answer";
 
 /// What is asked once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +31,12 @@ enum Question {
     Of { owner: Option<String>, patch: PodPatch },
     /// Whether this pod can be: its turn has begun.
     OfPod(String),
+}
+
+impl Question {
+    fn is_of_all(&self) -> bool {
+        matches!(self, Self::Of { .. })
+    }
 }
 
 /// What was answered.
@@ -45,18 +53,21 @@ enum Answer {
 /// The answers.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    known: BTreeMap<Question, (Instant, Answer)>,
+    /// When, and what. No time: there was none to ask.
+    known: BTreeMap<Question, (Option<Instant>, Answer)>,
     asked: BTreeMap<String, Question>,
 }
 
 impl Trials {
-    /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others.
+    /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others. About
+    /// pods that are not under way only until `end`; the next observation goes on with the others.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
         policy: &Policy,
         pods: &[(&Arc<Facts>, &restart::Pod)],
         ages: &Ages<'_>,
+        end: Instant,
     ) {
         self.asked.clear();
         let mut due: BTreeMap<Question, (&Facts, &PodUpdate)> = BTreeMap::new();
@@ -74,7 +85,9 @@ impl Trials {
                     patch: update.patch.clone(),
                 },
             };
-            let is_known = |(at, _): &(Instant, Answer)| !is_under_way && at.elapsed() < MAX_AGE;
+            let is_known = |(at, _): &(Option<Instant>, Answer)| {
+                !is_under_way && at.is_some_and(|at| at.elapsed() < MAX_AGE)
+            };
             if !self.known.get(&question).is_some_and(is_known) {
                 due.entry(question.clone()).or_insert((facts, update));
             }
@@ -82,11 +95,26 @@ impl Trials {
         }
         let asked: BTreeSet<&Question> = self.asked.values().collect();
         self.known.retain(|question, _| asked.contains(question));
+        let mut due: Vec<_> = due.into_iter().collect();
+        let last = |question: &Question| self.known.get(question).and_then(|(at, _)| *at);
+        due.sort_by_key(|(question, _)| (question.is_of_all(), last(question)));
         let ask = async |(question, (facts, update)): (Question, (&Facts, &PodUpdate))| {
-            let answer = answer(api, facts, update, ages.is_under_way(&facts.uid)).await;
-            (question, (Instant::now(), answer))
+            let end = question.is_of_all().then_some(end);
+            let answer = answer(api, facts, update, ages.is_under_way(&facts.uid));
+            let answer = done_by(end, answer).await;
+            (question, answer)
         };
-        self.known.extend(join_limited(due.into_iter().map(ask).collect()).await);
+        for (question, answer) in join_limited(due.into_iter().map(ask).collect()).await {
+            match answer {
+                Some(answer) => {
+                    self.known.insert(question, (Some(Instant::now()), answer));
+                }
+                None => {
+                    let not_asked = || (None, Answer::No(NOT_ASKED.to_owned()));
+                    self.known.entry(question).or_insert_with(not_asked);
+                }
+            }
+        }
     }
 
     /// Writes into a pod why the apiserver would not change it, and the images that it would have then: what

@@ -11,22 +11,39 @@ pub(super) struct Order<'a> {
     /// Live reads must confirm them.
     pub(super) stops: Vec<&'a Action>,
     /// Flushes beside stops: one may take so long that a stop after it would be decided on an old
-    /// observation.
+    /// observation. After them the annotations of pods: each may take as long as the apiserver's
+    /// slowest webhook, and no node waits for them.
     pub(super) last: Vec<&'a Action>,
 }
 
-/// Where there is no stop, a flush waits for nothing.
+/// A node that is down comes first: only so many actions are carried out at the same time. Where there
+/// is no stop, a flush waits for nothing else.
 pub(super) fn in_order(actions: &[Action]) -> Order<'_> {
     let (stops, others): (Vec<&Action>, Vec<&Action>) =
         actions.iter().partition(|action| need_live_reads(action));
-    let is_last = |action: &&Action| !stops.is_empty() && matches!(action, Action::Flush { .. });
-    let (last, first) = others.into_iter().partition(is_last);
+    let is_last = |action: &&Action| match action {
+        Action::Flush { .. } => !stops.is_empty(),
+        Action::PatchPod { .. } => true,
+        _ => false,
+    };
+    let (mut last, mut first): (Vec<&Action>, Vec<&Action>) = others.into_iter().partition(is_last);
+    first.sort_by_key(|action| match action {
+        Action::Start { .. } | Action::EndDrain { .. } => 0,
+        Action::Flush { .. } => 2,
+        Action::PatchMetadata { .. } => 3,
+        _ => 1,
+    });
+    last.sort_by_key(|action| matches!(action, Action::PatchPod { .. }));
     Order { first, stops, last }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::collections::BTreeMap;
+
+    use stayput_api::ConfigChoice;
 
     fn flush() -> Action {
         Action::Flush { node: "logs-1".into() }
@@ -49,7 +66,22 @@ mod tests {
     fn without_a_stop_a_flush_is_among_the_first() {
         let actions = [flush(), Action::ClearVotingExclusions];
         let order = in_order(&actions);
-        assert_eq!(order.first, [&flush(), &Action::ClearVotingExclusions]);
+        assert_eq!(order.first, [&Action::ClearVotingExclusions, &flush()]);
         assert!(order.stops.is_empty() && order.last.is_empty());
+    }
+
+    #[test]
+    fn a_start_waits_for_no_flush_and_for_no_annotation_of_other_pods() {
+        let patch = Action::PatchPod { uid: "logs-3".into(), changes: BTreeMap::new() };
+        let start = Action::Start {
+            uid: "logs-2".into(),
+            sequence: 2,
+            checksum: None,
+            config: ConfigChoice::Mounted,
+        };
+        let actions = [flush(), patch.clone(), Action::ClearVotingExclusions, start.clone()];
+        let order = in_order(&actions);
+        assert_eq!(order.first, [&start, &Action::ClearVotingExclusions, &flush()]);
+        assert_eq!(order.last, [&patch]);
     }
 }

@@ -61,7 +61,7 @@ async fn report_only(
         }
         if executed.outcome.is_err() {
             cx.refresh_cluster().await;
-            return Next::after(cx.requeue.after_failure());
+            return Next::after(cx.requeue.after_failure(Some(ledger)));
         }
         return Next::after(interval);
     }
@@ -76,7 +76,7 @@ async fn report_only(
         Ok(Reported::DueIn(due)) => Next::after(due),
         Ok(Reported::Unchanged) => Next::after(interval),
         Err(failure) => {
-            let after = cx.requeue.after_failure();
+            let after = cx.requeue.after_failure(Some(ledger));
             tracing::warn!("cannot write the status, retrying in {after:?}: {failure}");
             cx.refresh_cluster().await;
             Next::after(after)

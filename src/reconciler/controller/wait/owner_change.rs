@@ -9,7 +9,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
 
-use crate::controller::apiserver::Apiserver;
+use crate::controller::apiserver::{Apiserver, WATCH_SECONDS};
 
 /// Completes with the name of a StatefulSet that differs from the version that was read; never if
 /// none is known, or if they cannot be watched: then they are read when they are due.
@@ -22,14 +22,25 @@ pub(super) async fn wait_for_owner(
         return pending().await;
     }
     let sets: Api<StatefulSet> = Api::namespaced(api.client(), &namespace);
+    // One watch lasts only so long; its end is no error.
+    while let Ok(changed) = changed_in_one_watch(&sets, &known).await {
+        if let Some(name) = changed {
+            return name;
+        }
+    }
+    pending().await
+}
+
+async fn changed_in_one_watch(
+    sets: &Api<StatefulSet>,
+    known: &BTreeMap<String, String>,
+) -> kube::Result<Option<String>> {
     // From version 0: first all that there are, as the apiserver has them in memory.
-    let Ok(changes) = sets.watch_metadata(&WatchParams::default(), "0").await else {
-        return pending().await;
-    };
-    let mut changes = pin!(changes);
-    while let Some(Ok(change)) = changes.next().await {
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let mut changes = pin!(sets.watch_metadata(&params, "0").await?);
+    while let Some(change) = changes.next().await {
         let (WatchEvent::Added(set) | WatchEvent::Modified(set) | WatchEvent::Deleted(set)) =
-            change
+            change?
         else {
             continue;
         };
@@ -37,10 +48,10 @@ pub(super) async fn wait_for_owner(
         let read = name.as_ref().and_then(|name| known.get(name));
         let (Some(name), Some(read), Some(version)) = (&name, read, version) else { continue };
         if is_later(&version, read) {
-            return name.clone();
+            return Ok(Some(name.clone()));
         }
     }
-    pending().await
+    Ok(None)
 }
 
 /// Versions of one kind of object grow; the memory of an apiserver may be behind what was read.

@@ -168,3 +168,27 @@ async fn a_manager_that_gives_no_answer_is_reported_once_until_it_is_observed_ag
     polls.set(later);
     assert!(timeout(QUIET, polls.changed()).await.is_ok());
 }
+
+#[test]
+fn not_more_managers_are_waited_for_than_there_are_descriptors_for() {
+    let client = ManagerClient::new(Address::Socket("manager".into())).expect("a client");
+    let told: Status = serde_json::from_value(status("c1")).expect("a status");
+    let mut managers = Managers::default();
+    let members = (0..MAX_POLLS + 44).map(|number| {
+        let uid = format!("uid-{number}");
+        managers.told_for_test(&uid, client.clone(), told.clone());
+        json!({
+            "podUid": uid, "pod": uid, "node": uid, "step": "restarting",
+            "since": "2026-11-21T09:00:00Z", "stopSequence": 1, "startSequence": 2,
+        })
+    });
+    let restart = json!({
+        "request": { "id": "r1" }, "started": "2026-11-21T09:00:00Z",
+        "members": members.collect::<Vec<_>>(),
+    });
+    let restart = serde_json::from_value(restart).expect("a restart");
+    let ledger = Ledger { restart, ..Ledger::default() };
+    let polled = managers_to_poll(Some(&ledger), &managers);
+    let first: Vec<&str> = ledger.busy_pods().take(MAX_POLLS).collect();
+    assert_eq!(polled.iter().map(|(uid, _, _)| uid.as_str()).collect::<Vec<_>>(), first);
+}

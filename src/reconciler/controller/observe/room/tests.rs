@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -10,6 +11,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use stayput_restart::{self as restart, Known, Policy, UpdateStep};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
+use tokio::time::Instant;
 
 use super::Rooms;
 use crate::cluster::SearchCluster;
@@ -27,6 +29,8 @@ struct Fixture {
     client: Client,
     api: Apiserver,
     owner: String,
+    /// How long the apiserver is asked.
+    window: Duration,
 }
 
 async fn create<K>(api: Api<K>, object: Value) -> K
@@ -83,7 +87,8 @@ impl Fixture {
             "replicas": 3, "observedGeneration": set.metadata.generation, "updateRevision": "logs-2",
         }});
         sets.patch_status("logs", &params, &Patch::Merge(status)).await.expect("it is taken");
-        Self { server, client, api, owner: set.metadata.uid.expect("a uid") }
+        let window = Duration::from_secs(60);
+        Self { server, client, api, owner: set.metadata.uid.expect("a uid"), window }
     }
 
     /// A pod of the set on the node; its volume is there, or anywhere in a zone.
@@ -166,7 +171,8 @@ impl Fixture {
         let policy = Policy { update: steps, ..Policy::default() };
         let both: Vec<_> = pods.iter().zip(&all).collect();
         let mut rooms = Rooms::default();
-        rooms.read(&self.api, &policy, &both, &owners, &ages).await;
+        let end = Instant::now() + self.window;
+        rooms.read(&self.api, &policy, &both, &owners, &ages, end).await;
         (rooms, all)
     }
 
@@ -337,4 +343,18 @@ async fn another_size_needs_room_on_the_node_that_the_pod_is_on() {
     // Without the role of deploy/replace it is tried.
     fixture.server.inject(Fault::new(How::Refuse(403)).verb("get").resource("nodes"));
     assert_eq!(found("7Gi").await, Ok(None));
+}
+
+#[tokio::test]
+async fn what_there_was_no_time_to_ask_is_unknown_and_no_pod_waits_for_it() {
+    let mut fixture = Fixture::new().await;
+    let pods = [fixture.pod("logs-0", "kubernetes.io/hostname").await];
+    fixture.window = Duration::ZERO;
+    let unknown = fixture.rooms(&pods).await.remove(0).expect_err("nothing is known");
+    assert!(unknown.message.contains("was not asked yet"), "{unknown:?}");
+    fixture.server.inject(Fault::new(How::Hang).verb("delete").resource("pods"));
+    fixture.window = Duration::from_millis(100);
+    assert!(fixture.rooms(&pods).await.remove(0).is_err());
+    fixture.window = Duration::from_secs(60);
+    assert_eq!(fixture.rooms(&pods).await, [Ok(None)]);
 }

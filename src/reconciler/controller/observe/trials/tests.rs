@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -9,6 +10,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
+use tokio::time::Instant;
 
 use super::Trials;
 use crate::cluster::SearchCluster;
@@ -24,6 +26,8 @@ struct Fixture {
     server: ApiServer,
     api: Apiserver,
     pods: Vec<Arc<Facts>>,
+    /// How long the apiserver is asked.
+    window: Duration,
 }
 
 impl Fixture {
@@ -42,7 +46,7 @@ impl Fixture {
             all.push(Arc::new(Facts::of(&made, &reading).expect("its facts")));
         }
         let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
-        Self { server, api, pods: all }
+        Self { server, api, pods: all, window: Duration::from_secs(60) }
     }
 
     /// What is written into each pod; those of `turns` are under way.
@@ -83,7 +87,8 @@ impl Fixture {
         let ages = Ages::of(&snapshot, &turns, true, all.len());
         let policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
         let both: Vec<_> = self.pods.iter().zip(&all).collect();
-        trials.read(&self.api, &policy, &both, &ages).await;
+        let end = Instant::now() + self.window;
+        trials.read(&self.api, &policy, &both, &ages, end).await;
         all.iter_mut().for_each(|pod| trials.write_into(pod));
         all
     }
@@ -173,4 +178,22 @@ async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
     let all = fixture.ask(&mut Trials::default(), UpdateStep::Container, &[1]).await;
     assert!(all[0].unchangeable.is_some() && all[0].update.is_ok());
     assert!(all[1].unchangeable.is_none() && all[1].update.is_err());
+}
+
+#[tokio::test]
+async fn without_time_only_a_pod_that_is_under_way_is_asked_for() {
+    let mut fixture = Fixture::new().await;
+    fixture.window = Duration::ZERO;
+    let (mut trials, step) = (Trials::default(), UpdateStep::Container);
+    let all = fixture.why_not(&mut trials, step, &[1]).await;
+    assert!(all[0].as_ref().is_some_and(|why| why.contains("was not asked yet")), "{all:?}");
+    assert_eq!((&all[1], fixture.patches()), (&None, 1));
+    fixture.window = Duration::from_secs(60);
+    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None, None]);
+    fixture.window = Duration::ZERO;
+    assert_eq!(
+        fixture.why_not(&mut trials, step, &[]).await,
+        [None, None],
+        "it was answered before"
+    );
 }

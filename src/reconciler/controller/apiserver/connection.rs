@@ -1,0 +1,81 @@
+//! The connection to the apiserver: no wait on it is without end, and no call is repeated in secret.
+
+use std::time::Duration;
+
+use kube::runtime::watcher;
+
+/// How long a connection may bring nothing while an answer is awaited: longer than a watch lasts, and
+/// shorter than a lost apiserver should stay unnoticed.
+const READ_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long one watch lasts, in seconds; then the next one follows.
+pub(in crate::controller) const WATCH_SECONDS: u32 = 60;
+
+/// The same, with bounds. Without them a list, or a watch that is being set up, waits for ever; and a
+/// refusal by an overloaded apiserver is repeated 15 times before anything is told of it.
+pub(in crate::controller) fn bounded(mut config: kube::Config) -> kube::Config {
+    config.read_timeout = Some(READ_TIMEOUT);
+    // The time in which a connection was not used does not count.
+    config.reset_reader_on_write = true;
+    // What failed is tried again by the next reconcile, or by the watch.
+    config.default_retry = false;
+    config
+}
+
+/// How everything is watched.
+pub(in crate::controller) fn watch_config() -> watcher::Config {
+    watcher::Config::default().timeout(WATCH_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+
+    use futures_util::StreamExt;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::runtime::WatchStreamExt;
+    use kube::{Api, Client};
+    use stayput_standin::apiserver::{ApiServer, Asked, Fault, How};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::controller::apiserver::{ApiError, Apiserver};
+    use crate::controller::metrics::Metrics;
+
+    async fn server_with(fault: Fault) -> (ApiServer, Client) {
+        let server = ApiServer::start().await.expect("a stand-in apiserver");
+        server.inject(fault);
+        let client = Client::try_from(bounded(server.config())).expect("a client");
+        (server, client)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_or_a_watch_that_is_never_answered_is_told_and_tried_again() {
+        for verb in ["list", "watch"] {
+            let (server, client) = server_with(Fault::new(How::Hang).verb(verb)).await;
+            let pods: Api<Pod> = Api::namespaced(client, "default");
+            let mut events = pin!(watcher::watcher(pods, watch_config()).default_backoff());
+            let failed = async { while let Some(Ok(_)) = events.next().await {} };
+            timeout(2 * READ_TIMEOUT, failed).await.expect(verb);
+            let asked = async {
+                let is_watched = |asked: &Asked| asked.verb == "watch" && asked.code == 200;
+                let is_again = || server.counts().matching(is_watched) > 0;
+                while !is_again() {
+                    let _ = timeout(Duration::from_secs(1), events.next()).await;
+                }
+            };
+            timeout(2 * READ_TIMEOUT, asked).await.expect("it is watched again");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_overloaded_apiserver_is_asked_once_and_that_is_no_refusal() {
+        for code in [429, 503, 504] {
+            let (server, client) = server_with(Fault::new(How::Refuse(code)).times(2)).await;
+            let api = Apiserver::new(client, Arc::new(Metrics::new()));
+            let error = api.get::<Pod>("default", "logs-0").await.expect_err("a refusal");
+            assert!(matches!(error, ApiError::Overloaded { .. }), "{error:?}");
+            assert!(error.is_no_answer() && !server.is_faultless(), "{code}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! How many descriptors this process may have.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Raises the limit as far as it may be raised. Each manager that is asked takes a descriptor, and the
+/// usual limit of 1024 is a convention for programs that use `select`.
+pub(super) fn raise_limit() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match soft < hard {
+        true => setrlimit(Resource::RLIMIT_NOFILE, hard, hard),
+        false => Ok(()),
+    });
+    if let Err(error) = raised {
+        tracing::warn!("the limit of open files stays as it is: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_as_high_as_it_may_be() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+        setrlimit(Resource::RLIMIT_NOFILE, hard - 1, hard).expect("a lower limit");
+        raise_limit();
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).expect("a limit"), (hard, hard));
+    }
+}
