@@ -306,10 +306,10 @@ fn a_container_that_is_not_made_anew_needs_another_pod_unless_its_image_changes(
         assert_eq!(update(&wanted, &actual).step, step, "{policy}");
         wanted["spec"]["containers"][0]["image"] = json!("other");
         assert_eq!(update(&wanted, &actual).step, UpdateStep::Resize, "{policy}");
-        // What another one needs is nothing.
+        // What another one needs is no new container of the engine.
         let mut wanted = actual.clone();
         wanted["spec"]["containers"][1]["image"] = json!("other");
-        assert_eq!(update(&wanted, &actual).step, UpdateStep::Relabel, "{policy}");
+        assert_eq!(update(&wanted, &actual).step, UpdateStep::Restart, "{policy}");
     }
 }
 
