@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder for `scenarios/NAME` in the document.
 const SCENARIO_PAGES: &str = "src/restart/tests/scenarios";
-const SCENARIO_TESTS: &str = "src/restart/tests/scenario/mod.rs";
+const SCENARIO_TESTS: &str = "src/restart/tests/scenario.rs";
 
 /// The tests of one file, and whether `cargo test` leaves them out (`#[ignore]`).
 type Tests = BTreeMap<String, bool>;

@@ -103,7 +103,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     let acted = Box::pin(starts.beside(look_and_act(cx, cluster, &spec))).await;
     let result = match acted {
         // Apiserver: report. No outside system: when to reconcile again.
-        Ok(Some(acted)) => report_and_requeue(cx, acted, &spec).await,
+        Ok(Some(acted)) => Box::pin(report_and_requeue(cx, acted, &spec)).await,
         // From the beginning, with the new spec.
         Ok(None) => Ok(Next::default()),
         Err(failure) => Err(failure),
@@ -243,7 +243,7 @@ async fn plan_and_write(
                 continue;
             }
         }
-        (snapshot, *cluster) = write_ledger(cx, snapshot, cluster, ledger, spec).await?;
+        (snapshot, *cluster) = Box::pin(write_ledger(cx, snapshot, cluster, ledger, spec)).await?;
         cx.events.record(&plan, cluster, &cx.observer.pods);
         wrote_ledger = true;
         if !engine_was_asked && needs_engine(&snapshot) {
@@ -435,7 +435,7 @@ async fn report_and_requeue(
     let starts = Starts::of(cx, &cluster, spec);
     // Apiserver: the report, if it is due.
     let reported = cx.status.report(&cluster, report, &snapshot.ledger);
-    let due = match starts.beside(reported).await? {
+    let due = match Box::pin(starts.beside(reported)).await? {
         Reported::Written(written) => {
             cx.cluster.remember(*written);
             None

@@ -9,7 +9,7 @@ use crate::leave;
 /// Every case of `table.txt`: the action, and what each node waits for.
 #[test]
 fn each_decision_of_the_table() {
-    let cases = table::cases(include_str!("table.txt"));
+    let cases = table::cases(include_str!("leaving/table.txt"));
     assert!(cases.len() > 20, "{} cases were read", cases.len());
     for case in cases {
         let world = &case.world;

@@ -12,7 +12,7 @@ pub(crate) mod namespace;
 pub(crate) mod namespace_processes;
 pub(crate) mod pids;
 pub(crate) mod programs;
-#[path = "../../it/release/small.rs"]
+#[path = "../it/release/small.rs"]
 pub(crate) mod release;
 pub(crate) mod shell;
 pub(crate) mod wait;

@@ -95,7 +95,7 @@ macro_rules! scenarios {
             #[test]
             fn $name() {
                 let name = stringify!($name);
-                compare(name, include_str!(concat!("../scenarios/", stringify!($name), ".txt")));
+                compare(name, include_str!(concat!("scenarios/", stringify!($name), ".txt")));
             }
         )*
     };
