@@ -29,10 +29,12 @@ fn rust_files(below: &Path) -> Vec<PathBuf> {
 #[test]
 fn unsafe_code_lives_in_process_alone() {
     let process = root().join("src/manager/process");
+    let itself = process.with_extension("rs");
     for file in rust_files(&root().join("src")) {
         let text = fs::read_to_string(&file).unwrap();
         let uses = text.contains("allow(unsafe_code") || text.contains("expect(unsafe_code");
-        assert!(!uses || file.starts_with(&process), "{} allows unsafe code", file.display());
+        let is_of_it = file.starts_with(&process) || file == itself;
+        assert!(!uses || is_of_it, "{} allows unsafe code", file.display());
     }
 }
 

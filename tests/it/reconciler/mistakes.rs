@@ -189,7 +189,7 @@ async fn pods_that_must_not_be_listed_are_told_with_what_is_missing() {
 
 #[tokio::test]
 async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
-    let fixture = Fixture::new("").await;
+    let fixture = Fixture::new("standin.start_delay_ms: 8000").await;
     let reconciler = Reconciler::start(fixture.server.client());
     fixture.until_seen().await;
     let broken = Fault::new(How::Refuse(500)).verb("patch").resource("pods").times(10_000);

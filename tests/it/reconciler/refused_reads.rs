@@ -8,7 +8,7 @@ use stayput_standin::apiserver::{Fault, How};
 
 #[tokio::test]
 async fn an_engine_that_was_stopped_is_started_although_the_apiserver_refuses() {
-    let fixture = Fixture::new("").await;
+    let fixture = Fixture::new("standin.stop_delay_ms: 3000").await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;

@@ -1,6 +1,6 @@
 //! Takes our annotations off pods and Secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
@@ -45,13 +45,10 @@ pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
 /// Takes the permission of this SearchCluster off the Secrets that it names. Who may not do that is
 /// told how it is done.
 pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> String {
-    let spec = cluster.completed_spec();
-    let auth = &spec.manager.auth;
-    let named =
-        [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
     let asked = Asked::of(session);
     let mut said = String::new();
-    for name in named.into_iter().flatten() {
+    for name in named(session, cluster).await {
+        let name = name.as_str();
         let taken = async {
             let Some(secret) = asked.find::<Secret>("secrets", name).await? else { return Ok(()) };
             let Some(patch) = without(secret.annotations(), &cluster.name_any()) else {
@@ -69,6 +66,25 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> Strin
         }
     }
     said
+}
+
+/// The Secrets that the spec names and that may allow their use. Those of pods that cannot be listed are left
+/// out.
+async fn named(session: &Session, cluster: &SearchCluster) -> BTreeSet<String> {
+    let spec = cluster.completed_spec();
+    let auth = &spec.manager.auth;
+    let named =
+        [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
+    let mut all: BTreeSet<String> = named.into_iter().flatten().cloned().collect();
+    let pods = apiserver::pods(&session.client, cluster).await.unwrap_or_default();
+    let sources = spec.config.sources.iter().filter_map(|source| source.secret.as_ref());
+    for template in sources {
+        match template.contains("{pod}") {
+            true => all.extend(pods.iter().map(|pod| template.replace("{pod}", &pod.name_any()))),
+            false => all.extend([template.clone()]),
+        }
+    }
+    all
 }
 
 /// The patch that takes this SearchCluster out of those that may use a Secret; none if it is not among
