@@ -238,13 +238,20 @@ fn it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin: &Kubectl) {
     let all = json!([revision, set(&label("tier"), json!("hot")), annotation]);
     patch(all, &[]).expect("labels and annotations of a revision");
     let size = json!([set("/spec/containers/0/resources/requests/memory", json!("40Mi"))]);
-    patch(size, &["--subresource=resize"]).expect("another size");
+    // kubectl reads what it patches; the reconciler does not, and has no right to.
+    let role = ["create", "role", "reader", "--verb=get", "--resource=pods/resize"];
+    admin.run(&[&role[..], &["--namespace", "stayput"]].concat());
+    let to = ["--role=reader", "--serviceaccount=stayput:stayput-reconciler"];
+    let binding = ["create", "rolebinding", "reader", "--namespace", "stayput"];
+    admin.run(&[&binding[..], &to].concat());
+    eventually("another size", || patch(size.clone(), &["--subresource=resize"]).ok());
     // Through the same door nothing else goes: the apiserver takes only the size from it.
     let beside = json!([set(&label("tier"), json!("warm"))]);
     drop(patch(beside, &["--subresource=resize"]));
     let read = admin.json(&["get", "pod", "owned", "--namespace", "stayput"]);
     assert_eq!(read["metadata"]["labels"]["tier"], "hot", "{read:#}");
     assert_eq!(read["spec"]["containers"][0]["resources"]["requests"]["memory"], "40Mi");
+    admin.run(&["delete", "role,rolebinding", "reader", "--namespace", "stayput"]);
 }
 
 /// `deploy/replace` is not a part of `deploy/`.

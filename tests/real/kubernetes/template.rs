@@ -51,10 +51,11 @@ fn every_field_is_known_and_goes_the_way_that_the_apiserver_leaves() {
         }
         let answer = server.admin().attempt(&patch, "");
         let possible = match update.step {
-            UpdateStep::Relabel | UpdateStep::Container | UpdateStep::Resize => true,
-            UpdateStep::None | UpdateStep::Restart | UpdateStep::Replace | UpdateStep::Move => {
-                false
-            }
+            UpdateStep::Relabel
+            | UpdateStep::Restart
+            | UpdateStep::Container
+            | UpdateStep::Resize => true,
+            UpdateStep::None | UpdateStep::Replace | UpdateStep::Move => false,
         };
         assert_eq!(answer.is_ok(), possible, "{change}: {update:?}\n{answer:?}");
         assert_eq!(update.step == UpdateStep::Resize, resized && possible, "{change}: {update:?}");
