@@ -34,11 +34,12 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     }
 }
 
-/// While paused, either a node was stopped, or may have been, or all wait.
+/// While paused, either a node was stopped, or may have been, or all wait. Once the checksums are frozen one was: its
+/// pod may have been replaced since.
 fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
     let mut slots =
         restart.members.iter().filter(|one| one.step == MemberStep::Restarting).peekable();
-    let is_open = restart.direction == Direction::Open;
+    let is_open = restart.direction == Direction::Open && restart.frozen.is_none();
     if facts.snapshot.cluster.paused
         && is_open
         && slots.peek().is_some()
