@@ -171,8 +171,8 @@ fn hung_at_the_end() {
             let began = Instant::now();
             manager.signal(Signal::SIGTERM);
             assert_eq!(manager.wait(), 143);
-            // It waits for no disk: the time is the engine's, and the test's own.
-            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+            // The journal is waited for five seconds, and the socket not at all.
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
             drop(disk);
             visitor.wait().expect("the visitor is ours");
         }
