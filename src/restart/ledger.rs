@@ -136,15 +136,19 @@ impl Ledger {
 
     /// Uids of the pods whose nodes hold a slot, must be started (a debt), or are kept stopped.
     pub fn busy_pods(&self) -> impl Iterator<Item = &str> {
+        let kept = self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str());
+        self.unreleased_pods().chain(kept)
+    }
+
+    /// Uids of the pods whose nodes hold a slot, or must be started (a debt).
+    pub fn unreleased_pods(&self) -> impl Iterator<Item = &str> {
         let members = self.under_way().map(|member| member.pod_uid.as_str());
-        let owed = self.debts.start.iter().map(|debt| debt.pod_uid.as_str());
-        members.chain(owed).chain(self.kept_stopped.iter().map(|kept| kept.pod_uid.as_str()))
+        members.chain(self.debts.start.iter().map(|debt| debt.pod_uid.as_str()))
     }
 
     /// Whether the pod is neither under way nor has a debt that still needs what was held for it.
     pub(super) fn is_released(&self, uid: &str) -> bool {
-        self.under_way().all(|member| member.pod_uid != uid)
-            && self.debts.start.iter().all(|debt| debt.pod_uid != uid)
+        self.unreleased_pods().all(|other| other != uid)
     }
 
     /// Whether a request with this id was accepted before.

@@ -6,7 +6,7 @@
 //! An apiserver that hangs holds up each call for ten seconds, and a look makes several. So starts are also
 //! sent beside a look that takes long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,16 +37,10 @@ pub(super) struct Starts {
 
 impl Starts {
     pub(super) fn of(cx: &Context, cluster: &Arc<SearchCluster>, spec: &EffectiveSpec) -> Self {
-        let ledger = cluster.status.iter().map(|status| &status.ledger);
-        let uids: BTreeSet<&str> = ledger
-            .flat_map(|ledger| {
-                let owed = ledger.debts.start.iter().map(|debt| debt.pod_uid.as_str());
-                ledger.under_way().map(|member| member.pod_uid.as_str()).chain(owed)
-            })
-            .collect();
+        let uids = cluster.status.iter().flat_map(|status| status.ledger.unreleased_pods());
         let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
         Self {
-            clients: uids.into_iter().filter_map(client).collect(),
+            clients: uids.filter_map(client).collect(),
             cluster: Arc::clone(cluster),
             rollback: spec.checked.policy.rollback,
             metrics: Arc::clone(&cx.metrics),

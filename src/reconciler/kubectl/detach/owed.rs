@@ -13,9 +13,7 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     let (ledger, debts) = (&status.ledger, &status.ledger.debts);
     let managers: BTreeMap<&str, &str> =
         view.pods.iter().map(|pod| (pod.uid.as_str(), pod.exec_manager.as_str())).collect();
-    let owed = debts.start.iter().map(|debt| debt.pod_uid.as_str());
-    let mut down: Vec<&str> =
-        owed.chain(ledger.under_way().map(|one| one.pod_uid.as_str())).collect();
+    let mut down: Vec<&str> = ledger.unreleased_pods().collect();
     down.sort_unstable();
     down.dedup();
     let starts = down
