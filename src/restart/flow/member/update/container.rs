@@ -157,14 +157,15 @@ fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
 
 /// What the new container waits for.
 pub(super) fn describe(pod: &Pod, live: &LivePod) -> String {
-    let name = &pod.name;
-    match &live.waiting {
-        Some(ContainerWaiting { reason, message }) if message.is_empty() => {
-            format!("the kubelet makes the container of {name} anew: {reason}")
-        }
-        Some(ContainerWaiting { reason, message }) => {
-            format!("the kubelet makes the container of {name} anew: {reason}: {message}")
-        }
-        None => format!("the kubelet makes the container of {name} anew"),
+    let why = why_it_waits(live.waiting.as_ref());
+    format!("the kubelet makes the container of {} anew{why}", pod.name)
+}
+
+/// The kubelet's words, to end a sentence with; empty if it says nothing.
+pub(super) fn why_it_waits(waiting: Option<&ContainerWaiting>) -> String {
+    match waiting {
+        Some(ContainerWaiting { reason, message }) if message.is_empty() => format!(": {reason}"),
+        Some(ContainerWaiting { reason, message }) => format!(": {reason}: {message}"),
+        None => String::new(),
     }
 }

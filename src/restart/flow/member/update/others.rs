@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::container::why_it_waits;
 use super::fixed::due_images;
-use crate::{Change, ContainerWaiting, LivePod, Member, MemberUpdate, OtherContainer, Pod};
+use crate::{Change, LivePod, Member, MemberUpdate, OtherContainer, Pod};
 
 /// The last containers, by name, of those whose images change.
 pub(super) fn last_ids(
@@ -36,7 +37,7 @@ pub(super) fn awaited<'a>(
 /// What the first of them waits for.
 pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> String {
     let Some((name, other)) = awaited(fixed, live).next() else { return String::new() };
-    let why = other.and_then(|other| other.waiting.as_ref()).map(said).unwrap_or_default();
+    let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
     format!("the kubelet makes the container {name} of {} anew{why}", pod.name)
 }
 
@@ -48,15 +49,8 @@ pub(in crate::flow::member) fn why_others_are_not_ready(
     let (fixed, live) = member.update.as_ref().zip(pod.live.as_ref())?;
     fixed.others.keys().find_map(|name| {
         let other = live.others.get(name);
-        let why = other.and_then(|other| other.waiting.as_ref()).map(said).unwrap_or_default();
+        let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
         let is_ready = other.is_some_and(|other| other.ready);
         (!is_ready).then(|| format!("its container {name} has another image and is not ready{why}"))
     })
-}
-
-fn said(ContainerWaiting { reason, message }: &ContainerWaiting) -> String {
-    match message.is_empty() {
-        true => format!(": {reason}"),
-        false => format!(": {reason}: {message}"),
-    }
 }
