@@ -29,6 +29,12 @@ pub(crate) fn is_stateful_set(owner: &OwnerReference) -> bool {
     owner.api_version == "apps/v1" && owner.kind == "StatefulSet"
 }
 
+/// Whether all containers of a pod have ended for good.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
 /// The number at the end of the name of a StatefulSet's pod.
 pub(crate) fn ordinal(pod_name: &str) -> Option<i64> {
     pod_name.rsplit_once('-')?.1.parse().ok()

@@ -8,11 +8,17 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
 
 use admits::{is_met, refusals};
 pub(super) use coming::Coming;
 use requests::{Amounts, shown};
+
+use crate::workload::has_ended;
+
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 /// Why the pod that comes does not fit on the node beside the pods there, and what helps, for people; none
 /// if it fits.
@@ -48,7 +54,8 @@ pub(super) fn why_no_room(
     lacking(node, there, uid, wanted, None)
 }
 
-fn is_it(pod: &Pod, uid: &str) -> bool {
+/// Whether it is the pod with this uid.
+pub(super) fn is_it(pod: &Pod, uid: &str) -> bool {
     pod.metadata.uid.as_deref() == Some(uid)
 }
 
@@ -63,7 +70,7 @@ fn lacking(
     let status = node.status.as_ref();
     let allocatable = status.and_then(|status| status.allocatable.as_ref());
     let mut left = Amounts::of(allocatable);
-    let others = there.iter().filter(|pod| !is_it(pod, uid) && !is_over(pod));
+    let others = there.iter().filter(|pod| !is_it(pod, uid) && !has_ended(pod));
     for spec in others.filter_map(|pod| pod.spec.as_ref()) {
         let is_evicted = evicts_below.is_some_and(|own| spec.priority.unwrap_or_default() < own);
         if !is_evicted {
@@ -97,9 +104,9 @@ pub(super) fn is_on_one_node(volume: &PersistentVolume, nodes: Option<&[Node]>) 
     };
     let terms = &required.node_selector_terms;
     let is_selected = |node: &&Node| {
-        let (name, labels) = (node.metadata.name.as_deref(), node.metadata.labels.clone());
-        let (name, labels) = (name.unwrap_or_default(), labels.unwrap_or_default());
-        terms.iter().any(|term| is_met(term, name, &labels))
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        let labels = node.metadata.labels.as_ref().unwrap_or(&NO_LABELS);
+        terms.iter().any(|term| is_met(term, name, labels))
     };
     match nodes.map(|nodes| nodes.iter().filter(is_selected).count()) {
         None | Some(0) => {}
@@ -111,9 +118,4 @@ pub(super) fn is_on_one_node(volume: &PersistentVolume, nodes: Option<&[Node]>) 
     });
     let is_area = |key: &str| matches!(key.rsplit('/').next(), Some("zone" | "region"));
     keys.any(|key| !is_area(key))
-}
-
-fn is_over(pod: &Pod) -> bool {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
 }

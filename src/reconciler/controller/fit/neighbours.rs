@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Selector, SelectorExt};
 
 use super::coming::Coming;
-use super::is_over;
+use super::{NO_LABELS, is_it};
+use crate::workload::has_ended;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Every namespace has it, with its own name.
@@ -26,7 +27,7 @@ pub(super) struct Found {
 /// What of the rules between it and the pods there, and pods elsewhere, keeps it off the node.
 pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
     let mut found = Found::default();
-    let is_other = |pod: &&Pod| pod.metadata.uid.as_deref() != Some(&coming.uid) && !is_over(pod);
+    let is_other = |pod: &&Pod| !is_it(pod, &coming.uid) && !has_ended(pod);
     let others: Vec<&Pod> = there.iter().filter(is_other).collect();
     ports(&others, &coming.spec, &mut found);
     let has_label = |term: &PodAffinityTerm| {
@@ -104,8 +105,6 @@ struct Party<'a> {
     namespace: &'a str,
     labels: &'a BTreeMap<String, String>,
 }
-
-static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> Party<'a> {
     fn of(pod: &'a Pod) -> Self {

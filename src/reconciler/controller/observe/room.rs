@@ -21,7 +21,7 @@ use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::{done_by, join_limited};
-use crate::controller::fit::{Coming, is_on_one_node, why_no_room, why_not};
+use crate::controller::fit::{Coming, is_it, is_on_one_node, why_no_room, why_not};
 use crate::controller::pods::Facts;
 
 /// What was read of a pod that is not under way may be this old.
@@ -297,7 +297,7 @@ fn judge(
 
 /// The pod that would come in the place of this one; none if its template was not read.
 fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
-    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid));
+    let itself = there.iter().find(|one| is_it(one, &pod.uid));
     let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
     if is_same_template {
         return itself.map(Coming::again);
@@ -314,7 +314,7 @@ fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option
 /// the kubelet says it.
 fn why_not_larger(pod: &Facts, update: &PodUpdate, name: &str, place: &Place) -> Option<String> {
     let Ok((Some(node), there)) = place else { return None };
-    let itself = there.iter().find(|one| one.metadata.uid.as_deref() == Some(&pod.uid))?;
+    let itself = there.iter().find(|one| is_it(one, &pod.uid))?;
     let mut wanted = itself.spec.clone()?;
     let init = wanted.init_containers.iter_mut().flatten();
     for container in wanted.containers.iter_mut().chain(init) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::live::LiveFacts;
 use super::start::StartFacts;
@@ -10,7 +10,8 @@ use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
-    deadly_probe, engine_container, is_stateful_set, mounted_secrets, probe_targets, program_of,
+    deadly_probe, engine_container, has_ended, is_stateful_set, mounted_secrets, probe_targets,
+    program_of,
 };
 use stayput_restart::{Time, annotation};
 use stayput_reuse::ConfigNotFound;
@@ -123,8 +124,8 @@ impl Facts {
             node: label.and_then(|label| labels.get(label)).unwrap_or(&name).clone(),
             name,
             version: metadata.resource_version.as_ref()?.parse().ok()?,
-            address: (status.filter(|status| !has_ended(status)))
-                .and_then(|status| status.pod_ip.clone()),
+            // That of a pod that has ended may be another pod's by now.
+            address: (status.filter(|_| !has_ended(pod))).and_then(|status| status.pod_ip.clone()),
             labels,
             annotations,
             phase_applied_by: phase_applied_by(metadata),
@@ -172,11 +173,6 @@ impl Facts {
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
         deadly_probe(&self.probes, &self.name, port)
     }
-}
-
-/// All of its containers have ended for good: its address may be another pod's by now.
-fn has_ended(status: &PodStatus) -> bool {
-    matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"))
 }
 
 #[cfg(test)]
