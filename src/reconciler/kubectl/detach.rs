@@ -83,7 +83,9 @@ async fn carry_out(
     }
     finalizer::add(session, &cluster.name_any()).await?;
     delete(session, cluster).await?;
-    let said = clean::pods(session, cluster).await? + &clean::secrets(session, cluster).await;
+    let pods = apiserver::pods(&session.client, cluster).await?;
+    let said = clean::pods(session, cluster, &pods).await?
+        + &clean::secrets(session, cluster, &pods).await;
     finalizer::remove(session, &cluster.name_any()).await?;
     until_gone(session, cluster).await?;
     Ok(said)

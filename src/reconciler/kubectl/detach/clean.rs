@@ -13,12 +13,16 @@ use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
 /// Takes ours off the pods; those that another SearchCluster selects keep them.
-pub(super) async fn pods(session: &Session, cluster: &SearchCluster) -> Result<String, ApiError> {
+pub(super) async fn pods(
+    session: &Session,
+    cluster: &SearchCluster,
+    pods: &[Pod],
+) -> Result<String, ApiError> {
     let clusters = apiserver::clusters(session).await?;
     let others = clusters.iter().filter(|other| other.name_any() != cluster.name_any());
     let others: Vec<_> = others.filter_map(|other| Some(other.check().ok()?.pods)).collect();
     let mut said = String::new();
-    for pod in apiserver::pods(&session.client, cluster).await? {
+    for pod in pods {
         if others.iter().any(|selector| selector.matches(pod.labels())) {
             said += &format!(
                 "{} keeps its annotations: another SearchCluster selects it\n",
@@ -44,11 +48,10 @@ pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
 
 /// Takes the permission of this SearchCluster off the Secrets that it names. Who may not do that is
 /// told how it is done.
-pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> String {
+pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
     let asked = Asked::of(session);
     let mut said = String::new();
-    for name in named(session, cluster).await {
-        let name = name.as_str();
+    for name in &named(cluster, pods) {
         let taken = async {
             let Some(secret) = asked.find::<Secret>("secrets", name).await? else { return Ok(()) };
             let Some(patch) = without(secret.annotations(), &cluster.name_any()) else {
@@ -68,15 +71,13 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster) -> Strin
     said
 }
 
-/// The Secrets that the spec names and that may allow their use. Those of pods that cannot be listed are left
-/// out.
-async fn named(session: &Session, cluster: &SearchCluster) -> BTreeSet<String> {
+/// The Secrets that the spec names and that may allow their use.
+fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
     let spec = cluster.completed_spec();
     let auth = &spec.manager.auth;
     let named =
         [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
     let mut all: BTreeSet<String> = named.into_iter().flatten().cloned().collect();
-    let pods = apiserver::pods(&session.client, cluster).await.unwrap_or_default();
     let sources = spec.config.sources.iter().filter_map(|source| source.secret.as_ref());
     for template in sources {
         match template.contains("{pod}") {
