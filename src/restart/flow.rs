@@ -22,9 +22,9 @@
 //!    earlier steps, `delete_late_records` removes what a late request of ours has left.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
 //!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`]; or
-//!    [`member::abort`], then [`member::bring_back`]; then `choose_next` ([`begin`]) gives slots to those whose turn it is. In a
-//!    [`coordinated`] restart one of `begin_all`, `stop_all` and `start_all`, or `advance_member`
-//!    while all members are turned back.
+//!    [`member::abort`], then [`member::bring_back`]. Then `choose_next` ([`begin`]) gives slots to
+//!    those whose turn it is. In a [`coordinated`] restart one of `begin_all`, `stop_all` and
+//!    `start_all`, or `advance_member` while all members are turned back.
 //! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
 //!    and start those that are not any more.
 //! 5. [`finish`]: `finish_restart` ends the restart once no member is left, `report_progress` and

@@ -21,7 +21,8 @@ const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
 /// After a restart, how often the engine is observed while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
 /// The longest pause after looks or actions that failed, while a restart is under way: a node may be missing
-/// until the next look, and one action that fails must not hold up the steps of other nodes. That is one request in two seconds; a look that succeeds sends more, each second.
+/// until the next look, and one action that fails must not hold up the steps of other nodes. That is one
+/// request in two seconds; a look that succeeds sends more, each second.
 const RESTARTING_BACK_OFF: Duration = Duration::from_secs(2);
 /// After an observation that had no time to ask every manager.
 const UNASKED_MANAGERS_INTERVAL: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(90);
 /// How long one watch lasts, in seconds; then the next one follows.
 pub(in crate::controller) const WATCH_SECONDS: u32 = 60;
 
-/// The same, with bounds. Without them a list, or a watch that is being set up, waits for ever; and a
+/// How to reach the apiserver, with bounds. Without them a list, or a watch that is being set up, waits for ever; and a
 /// refusal by an overloaded apiserver is repeated 15 times before anything is told of it.
 pub(in crate::controller) fn bounded(mut config: kube::Config) -> kube::Config {
     config.read_timeout = Some(READ_TIMEOUT);

@@ -116,7 +116,10 @@ impl SourceReader {
             let read = Object::read(api, namespace, &object).await;
             let content = read.map_err(Unread::from).and_then(|read| {
                 let Some(read) = read else { return Ok(None) };
-                may_read(&object, &read, pods, name)?;
+                // What is found in pods is what they mount.
+                if !checked.sources.is_empty() {
+                    may_read(&object, &read, pods, name)?;
+                }
                 Ok(Some(Content::of(&read, &settings)))
             });
             (object, (Instant::now(), content.map_err(Arc::new)))
@@ -260,9 +263,7 @@ fn may_read(
     pods: &[Arc<Facts>],
     cluster: &str,
 ) -> Result<(), NotAllowed> {
-    let is_mounted = |pod: &Arc<Facts>| {
-        matches!(pod.sources, Some(Ok(_))) || pod.mounted_secrets.contains(&source.name)
-    };
+    let is_mounted = |pod: &Arc<Facts>| pod.mounted_secrets.contains(&source.name);
     if source.kind == SourceKind::ConfigMap || pods.iter().any(is_mounted) {
         return Ok(());
     }
