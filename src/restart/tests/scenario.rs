@@ -286,6 +286,7 @@ scenarios! {
     update_relabel
     update_sidecar
     update_sidecar_bad_image
+    update_sidecar_given_up_late
     update_sidecar_not_ready
     update_deletes_data
     update_deletes_failed_data

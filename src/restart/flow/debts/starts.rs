@@ -4,7 +4,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
 use crate::flow::member::stop::resume_on;
-use crate::flow::member::update::back::{SetBack, is_due, until_set_back};
+use crate::flow::member::update::back::{SetBack, needs_a_stop, until_set_back};
 use crate::flow::observed::{is_deleted_with_its_pods, is_to_be_stopped};
 use crate::ledger::LedgerChange;
 use crate::{Action, Code, Ledger, Manager, Pod, Reason, StartDebt};
@@ -68,8 +68,8 @@ fn bring_back(
     if manager.sequence > debt.sequence {
         return start_paid(debt, "another client has sent it a request since");
     }
-    let is_due = debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
-    if is_due && matches!(manager.state, State::Failed | State::Backoff) {
+    let needs_a_stop = debt.update.as_ref().is_some_and(|fixed| needs_a_stop(fixed, pod));
+    if needs_a_stop && matches!(manager.state, State::Failed | State::Backoff) {
         return stop_failed(debt, manager);
     }
     // Whatever the kubelet does, its manager starts it by itself after a time.
@@ -94,7 +94,7 @@ fn bring_back(
         };
         return replace(debt, again);
     }
-    if is_due && manager.state == State::Starting {
+    if needs_a_stop && manager.state == State::Starting {
         // It may fail there again.
         changes.wait(uid, Code::Debts, "its engine starts in a pod that is not as it was");
         return changes;
@@ -133,7 +133,7 @@ fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
 
 /// A node that is kept stopped needs no start. Its pod is set back once its engine is stopped.
 fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> Changes {
-    let is_undone = !debt.update.as_ref().is_some_and(|fixed| is_due(fixed, pod));
+    let is_undone = !debt.update.as_ref().is_some_and(|fixed| needs_a_stop(fixed, pod));
     let is_overtaken = manager.is_some_and(|manager| manager.sequence > debt.sequence);
     if is_undone || is_overtaken {
         return start_paid(debt, "it is kept stopped now");

@@ -10,11 +10,12 @@ use crate::{Compensation, Ending, Member, MemberStep, Reason};
 /// Aborts the restart of a member. The entry is written before anything is sent.
 pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let manager = context.index.manager(&member.pod_uid).ok();
-    let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
-    let compensation = compensation_for(member, manager, context.policy.rollback, is_due);
+    let pod = context.index.pod(&member.pod_uid);
+    let needs_a_stop = way_back::needs_a_stop_of(member, pod);
+    let compensation = compensation_for(member, manager, context.policy.rollback, needs_a_stop);
     let outcome = outcome_of(context, member, compensation.config);
     let mut changes = Changes::default();
-    let how = if is_due { ", as its pod was before" } else { "" };
+    let how = if way_back::is_due_of(member, pod) { ", as its pod was before" } else { "" };
     let message = format!("{} is started again{how}: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));

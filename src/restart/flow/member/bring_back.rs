@@ -3,7 +3,7 @@
 
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
 use super::stop::resume_on;
-use super::update::back as way_back;
+use super::update::back::{self as way_back, until_member_set_back as set_back};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -38,8 +38,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         }
         Err(blocker) => {
             // The container that runs no engine can be changed all the same.
-            let undone =
-                pod.map_or(Ok(()), |pod| way_back::until_member_set_back(member, pod, None));
+            let undone = pod.map_or(Ok(()), |pod| set_back(member, pod, None));
             return undone.err().unwrap_or(Turn::Wait(blocker));
         }
     };
@@ -71,6 +70,14 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             Code::NotDurable,
             "its start was accepted, but its manager has not saved that yet",
         );
+    }
+    // Its start may have been sent while the apiserver was away.
+    let is_due = way_back::is_due_of(member, pod) && !way_back::needs_a_stop_of(member, pod);
+    if is_due && is_late {
+        return owe_start(ending.reason.clone());
+    }
+    if is_due && let Some(Err(turn)) = pod.map(|pod| set_back(member, pod, Some(manager))) {
+        return turn;
     }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
     if !gives_up && !is_late {
@@ -129,8 +136,9 @@ fn better(
     member: &Member,
     manager: &Manager,
 ) -> Compensation {
-    let is_due = way_back::is_due_of(member, context.index.pod(&member.pod_uid));
-    compensation_for(member, Some(manager), rolls_back(context.policy.rollback, ledger), is_due)
+    let needs_a_stop = way_back::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
+    let rollback = rolls_back(context.policy.rollback, ledger);
+    compensation_for(member, Some(manager), rollback, needs_a_stop)
 }
 
 /// Whether the engine must be stopped because its pod is to be changed back, which was not known
@@ -143,7 +151,7 @@ fn needs_stop(
 ) -> bool {
     better.stop_sequence.is_some()
         && back.stop_sequence.is_none()
-        && way_back::is_due_of(member, context.index.pod(&member.pod_uid))
+        && way_back::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
 }
 
 /// The start of a compensation, once the engine is no longer being stopped and its pod is as it was.
@@ -158,9 +166,7 @@ fn start_back(
         return wait(Code::Aborting, message);
     }
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(Err(turn)) =
-        pod.map(|pod| way_back::until_member_set_back(member, pod, Some(manager)))
-    {
+    if let Some(Err(turn)) = pod.map(|pod| set_back(member, pod, Some(manager))) {
         return turn;
     }
     Turn::act(start_of_compensation(member, back))

@@ -8,13 +8,13 @@ use crate::{Action, Compensation, Ledger, Manager, Member, Outcome, Strategy, Up
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// How to bring a member back. With `rollback` on the last good config, unless that is mounted or
-/// the engine still runs on its old config; otherwise on the mounted config. `is_undone`: its pod is
-/// changed back before, so an engine that runs is stopped first.
+/// the engine still runs on its old config; otherwise on the mounted config. `needs_a_stop`: its pod is
+/// changed back before in a way for which an engine that runs is stopped first.
 pub(in crate::flow) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,
     rollback: bool,
-    is_undone: bool,
+    needs_a_stop: bool,
 ) -> Compensation {
     let above = manager.map_or(0, |manager| manager.sequence).max(member.start_sequence) + 1;
     let start = |config| Compensation { stop_sequence: None, start_sequence: above, config };
@@ -25,7 +25,7 @@ pub(in crate::flow) fn compensation_for(
     };
     let last_good = manager.last_good.as_ref().filter(|_| rollback);
     let is_stopped = manager.state == State::Stopped && manager.desired == Desired::Stopped;
-    if is_undone && !is_stopped && manager.sequence >= member.stop_sequence {
+    if needs_a_stop && !is_stopped && manager.sequence >= member.stop_sequence {
         let returns = last_good.is_some() && manager.mounted.as_ref() != last_good;
         let config = if returns { ConfigChoice::LastGood } else { ConfigChoice::Mounted };
         return Compensation { stop_sequence: Some(above), start_sequence: above + 1, config };

@@ -60,6 +60,9 @@ pub(super) fn patch(
     let member = facts.member(uid).filter(|member| member.is_under_way());
     let fixed = member.and_then(|member| member.update.as_ref());
     let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
+    // The images of other containers are set back whatever the engine does.
+    let is_beside = field == Field::Images
+        && pod.container.as_ref().is_some_and(|engine| !changes.contains_key(engine));
     match (member, fixed) {
         (Some(member), Some(fixed)) if member.step == MemberStep::Restarting => {
             if !is_stopped_by(facts, uid, member.stop_sequence) {
@@ -73,7 +76,9 @@ pub(super) fn patch(
             }
         }
         (Some(member), Some(fixed)) if member.step == MemberStep::Aborting => {
-            is_down(facts, pod, live, wrong);
+            if !is_beside {
+                is_down(facts, pod, live, wrong);
+            }
             if !goes_to(&back, field.of(&fixed.update.patch)) {
                 wrong.push(format!("S12: {name} is not set back to what it was"));
             }
@@ -82,7 +87,9 @@ pub(super) fn patch(
             wrong.push(format!("S12: {name} is {:?} and is changed", member.step));
         }
         (None, _) if owed.is_some_and(|one| goes_to(&back, field.of(&one.update.patch))) => {
-            is_down(facts, pod, live, wrong);
+            if !is_beside {
+                is_down(facts, pod, live, wrong);
+            }
         }
         (None, _) => wrong.push(format!("S12: {name} is changed, and its engine may run")),
     }

@@ -1,8 +1,8 @@
 //! `run until …`: what a script waits for. The script fails if it does not happen.
 
 use super::command::span_of;
-use crate::annotation;
 use crate::tests::driver::Driver;
+use crate::{MemberStep, annotation};
 
 /// The longest a script waits.
 const LONGEST: u64 = 4 * 60 * 60 * 1000;
@@ -45,6 +45,11 @@ pub(super) fn until(driver: &mut Driver, words: &[&str]) {
         [pod, "drains"] => driver.run(LONGEST, |driver| {
             let found = driver.world.pods.iter().find(|other| other.name == *pod);
             found.is_some_and(|pod| pod.machine.is_draining())
+        }),
+        [node, "comes", "back"] => driver.run(LONGEST, |driver| {
+            let ledger = driver.world.ledger();
+            let mut aborting = ledger.members().filter(|one| one.step == MemberStep::Aborting);
+            aborting.any(|member| member.node == *node)
         }),
         [pod, "is", state] => driver.run(LONGEST, |driver| {
             let found = driver.world.pods.iter().find(|other| other.name == *pod);

@@ -1,5 +1,6 @@
-//! The way back: a pod gets the images and sizes again that it had. It is changed only while its engine
-//! is stopped by us, or while the manager's container does not run.
+//! The way back: a pod gets the images and sizes again that it had. The image of its manager's container and
+//! its size are changed only while its engine is stopped by us, or while that container does not run. The
+//! images of other containers need no stop: they are given up, so nothing is lost with them.
 
 use std::collections::BTreeMap;
 
@@ -40,14 +41,20 @@ pub(in crate::flow) fn has_undo(member: &Member) -> bool {
     member.update.as_ref().is_some_and(|fixed| !undo_of(fixed).is_empty())
 }
 
-/// Whether the pod has anything of an update that must be undone.
-pub(in crate::flow) fn is_due(fixed: &MemberUpdate, pod: &Pod) -> bool {
-    pod.live.as_ref().is_some_and(|live| next(fixed, &undo_of(fixed), pod, live).is_some())
+/// Whether the pod of a member has anything of its update that must be undone.
+pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
+    let undo = member.update.as_ref().zip(pod).and_then(|(fixed, pod)| left(fixed, pod));
+    undo.is_some_and(|(beside, stopped)| beside.or(stopped).is_some())
 }
 
-/// Whether the pod of a member has anything that must be undone.
-pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
-    member.update.as_ref().zip(pod).is_some_and(|(fixed, pod)| is_due(fixed, pod))
+/// Whether the pod has anything of an update that is undone only while its engine is stopped.
+pub(in crate::flow) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
+    left(fixed, pod).is_some_and(|(_, stopped)| stopped.is_some())
+}
+
+/// The same, of the pod of a member.
+pub(in crate::flow) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
+    member.update.as_ref().zip(pod).is_some_and(|(fixed, pod)| needs_a_stop(fixed, pod))
 }
 
 /// Whether images and sizes of a pod may be changed now.
@@ -58,15 +65,22 @@ fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
     }
 }
 
-/// The next patch that undoes something; none if the pod is as it was.
-fn next(fixed: &MemberUpdate, undo: &PodPatch, pod: &Pod, live: &LivePod) -> Option<Action> {
-    let uid = pod.uid.clone();
-    let images = given_up_images(fixed, undo, live);
-    if !images.is_empty() {
-        return Some(Action::PatchImages { uid, images });
-    }
-    let resources = given_up_sizes(undo, live);
-    (!resources.is_empty()).then_some(Action::Resize { uid, resources })
+/// The next patches that undo something: one that may be made beside the engine, and one that needs it stopped.
+fn left(fixed: &MemberUpdate, pod: &Pod) -> Option<(Option<Action>, Option<Action>)> {
+    let live = pod.live.as_ref()?;
+    let undo = undo_of(fixed);
+    let uid = || pod.uid.clone();
+    let images = given_up_images(fixed, &undo, live).into_iter();
+    let (managers, others) =
+        images.partition::<BTreeMap<_, _>, _>(|(container, _)| is_managers(pod, container));
+    let patch = |images: BTreeMap<_, _>| {
+        (!images.is_empty()).then(|| Action::PatchImages { uid: uid(), images })
+    };
+    let resize = || {
+        let resources = given_up_sizes(&undo, live);
+        (!resources.is_empty()).then(|| Action::Resize { uid: uid(), resources })
+    };
+    Some((patch(others), patch(managers).or_else(resize)))
 }
 
 /// The images that are not the old ones: admission may have made another one of the new one. What it has made
@@ -123,7 +137,8 @@ pub(in crate::flow) fn until_set_back(
     if undo.is_empty() {
         return Ok(());
     }
-    if let Some(action) = next(fixed, &undo, pod, live).filter(|_| may_change(live, manager)) {
+    let (beside, stopped) = left(fixed, pod).unwrap_or_default();
+    if let Some(action) = beside.or(stopped.filter(|_| may_change(live, manager))) {
         let noted = noted(fixed, pod, live, &action);
         if noted != *fixed {
             return Err(SetBack::Note(Box::new(noted)));
