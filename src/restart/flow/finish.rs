@@ -44,25 +44,19 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     {
         return changes;
     }
-    let index = &context.index;
-    let shows = |uid: &str| index.place(uid).is_some_and(|pod| index.marks_at(pod).shown.is_some());
-    let is_unreported = |member: &&Member| {
-        let is_done = member.step == MemberStep::Finished && member.stop_sequence > 0;
-        is_done && shows(&member.pod_uid)
-    };
-    let unreported: Vec<&Member> = restart.members.iter().filter(is_unreported).collect();
+    let unreported = unreported(context, restart);
     let mut given_up = None;
     // The history has only the result of the whole restart. Beside it there is room for that of one
     // node, mostly the last; those of more nodes are first shown on their pods.
-    match unreported[..] {
-        [] => {}
-        [member] => {
+    match (&unreported.shown[..], &unreported.unlisted[..]) {
+        ([member], []) | ([], [member, ..]) => {
             let id = &restart.request.id;
             let last = result_of(id, member, context.snapshot.now);
             let result = last.map(|last| NodeResult { pod_uid: member.pod_uid.clone(), last });
             changes.ledger.extend(result.map(LedgerChange::SetLastResult));
         }
-        _ => match unshown::of(context, restart, &unreported) {
+        ([], []) => {}
+        (shown, _) => match unshown::of(context, restart, shown) {
             Unshown::Waits => return changes,
             Unshown::Late => {
                 changes.change(RestartChange::SetStuck(Some(context.snapshot.now)));
@@ -76,6 +70,29 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     changes.merge(record_end(context, restart, ending, finished(restart), given_up));
     changes.change(LedgerChange::CloseRestart);
     changes
+}
+
+/// Members that have ended and whose pods may not show how.
+struct Unreported<'a> {
+    /// Their pods still show a phase.
+    shown: Vec<&'a Member>,
+    /// Their pods are not listed now, and may show a phase once they are again.
+    unlisted: Vec<&'a Member>,
+}
+
+fn unreported<'a>(context: &Context<'_>, restart: &'a Restart) -> Unreported<'a> {
+    let index = &context.index;
+    let ended = restart.members.iter();
+    let ended = ended.filter(|one| one.step == MemberStep::Finished && one.stop_sequence > 0);
+    let mut unreported = Unreported { shown: Vec::new(), unlisted: Vec::new() };
+    for member in ended {
+        match index.place(&member.pod_uid) {
+            Some(pod) if index.marks_at(pod).shown.is_some() => unreported.shown.push(member),
+            None if index.successor(member).is_none() => unreported.unlisted.push(member),
+            Some(_) | None => {}
+        }
+    }
+    unreported
 }
 
 /// How many members are done.

@@ -136,6 +136,7 @@ scenarios! {
     deleted_with_its_pods
     deadline_after_absence
     coordinated_writes_refused
+    done_and_not_listed
     drain
     drain_ahead
     drift

@@ -78,7 +78,10 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod, marks: &Marks<'
     let is_reported = pod.annotations.get(annotation::LAST_RESTART).is_some_and(|text| {
         serde_json::from_str::<LastRestart>(text).is_ok_and(|last| last.id == id)
     });
-    let is_its = |entry: &&HistoryEntry| had_its_turn && !is_reported && entry.id == id;
+    // Of a restart that was not done, some nodes may have been: then nobody knows which this one was.
+    let is_certain = |entry: &HistoryEntry| entry.outcome == Outcome::Done || entry.nodes == 0;
+    let is_its =
+        |entry: &&HistoryEntry| had_its_turn && !is_reported && entry.id == id && is_certain(entry);
     let last = ledger.history.iter().rev().find(is_its).map(|entry| LastRestart {
         id: entry.id.clone(),
         outcome: entry.outcome,
