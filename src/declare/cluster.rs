@@ -24,8 +24,10 @@ pub struct Cluster {
 /// How the managers are installed in the pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manager {
-    /// Image with the program, for an init container.
-    pub image: String,
+    /// Image with the program, for an init container; none if any will do.
+    pub image: Option<String>,
+    /// Image of this version, for sets that are not there yet.
+    pub image_of_new_sets: String,
     /// Port of its API.
     pub port: u16,
     /// The service account that may stop and start engines: `namespace:name`.

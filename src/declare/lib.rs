@@ -45,6 +45,7 @@ pub use names::{MAX_STATEFUL_SET, bootstrap};
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};
 pub use plan::{Plan, plan};
+pub use pod::MANAGER;
 pub use refusal::Refusal;
 pub use stateful_set::DECLARED;
 

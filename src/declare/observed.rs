@@ -25,6 +25,8 @@ pub struct ObservedSet {
     pub replicas: u32,
     /// How many of them are ready.
     pub ready: u32,
+    /// Image of the manager in its pod template.
+    pub manager_image: Option<String>,
     /// What was declared when it was applied last.
     pub declared: Value,
 }

@@ -52,7 +52,10 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
         objects.push(config_map(cluster, &initial));
     }
     objects.push(service(cluster));
-    let stateful = |set: &&NodeSet| stateful_set(cluster, set, counts[set.name.as_str()].now);
+    let stateful = |set: &&NodeSet| {
+        let count = counts[set.name.as_str()].now;
+        stateful_set(cluster, set, count, observed.sets.get(&set.name))
+    };
     objects.extend(sets.iter().map(stateful));
     Ok(Plan { objects, waiting: waiting(&counts), forming })
 }

@@ -10,16 +10,19 @@ use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
 /// The volume with the engine's data; a claim of this name, or a volume of the template.
 pub(crate) const DATA: &str = "data";
 
-/// The template of a set: ours, and what is written in the declaration over it.
-pub(crate) fn template(cluster: &Cluster, set: &NodeSet) -> Value {
-    let mut template = merge(base(cluster, set), &set.pod_template);
+/// Name of the init container with the manager.
+pub const MANAGER: &str = "stayput";
+
+/// The template of a set: ours, and what is written in the declaration over it. `manager`: image of the manager.
+pub(crate) fn template(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
+    let mut template = merge(base(cluster, set, manager), &set.pod_template);
     for (name, value) in labels(cluster, Some(&set.name)) {
         template["metadata"]["labels"][name] = value;
     }
     template
 }
 
-fn base(cluster: &Cluster, set: &NodeSet) -> Value {
+fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
     let name = cluster.engine.distribution.name();
     let secret = names::config_secret(&cluster.name, &set.name);
     json!({
@@ -44,8 +47,8 @@ fn base(cluster: &Cluster, set: &NodeSet) -> Value {
                 }],
             } },
             "initContainers": [{
-                "name": "stayput",
-                "image": cluster.manager.image,
+                "name": MANAGER,
+                "image": manager,
                 "args": ["install", "/shared"],
                 "securityContext": locked(),
                 "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],

@@ -4,13 +4,19 @@ use serde_json::{Value, json};
 
 use crate::labels::{labels, metadata};
 use crate::pod::template;
-use crate::{Cluster, Kind, NodeSet, Object, config, names};
+use crate::{Cluster, Kind, NodeSet, Object, ObservedSet, config, names};
 
 /// Annotation with what a later declaration is compared with. Kubernetes adds to what it is given,
 /// so that the object itself would not be equal.
 pub const DECLARED: &str = "stayput.dev/declared";
 
-pub(crate) fn stateful_set(cluster: &Cluster, set: &NodeSet, replicas: u32) -> Object {
+/// `there`: the set as it is now.
+pub(crate) fn stateful_set(
+    cluster: &Cluster,
+    set: &NodeSet,
+    replicas: u32,
+    there: Option<&ObservedSet>,
+) -> Object {
     let name = names::stateful_set(&cluster.name, &set.name);
     let mut metadata = metadata(cluster, &name, Some(&set.name));
     metadata["annotations"] = json!({ DECLARED: declared(cluster, set).to_string() });
@@ -24,7 +30,7 @@ pub(crate) fn stateful_set(cluster: &Cluster, set: &NodeSet, replicas: u32) -> O
             "podManagementPolicy": "Parallel",
             "updateStrategy": { "type": "OnDelete" },
             "selector": { "matchLabels": labels(cluster, Some(&set.name)) },
-            "template": template(cluster, set),
+            "template": template(cluster, set, manager_image(cluster, there)),
         },
     });
     if !set.volume_claim_templates.is_empty() {
@@ -34,6 +40,13 @@ pub(crate) fn stateful_set(cluster: &Cluster, set: &NodeSet, replicas: u32) -> O
         body["spec"]["persistentVolumeClaimRetentionPolicy"] = retention.clone();
     }
     Object { kind: Kind::StatefulSet, name, body }
+}
+
+/// A set keeps the image of its manager unless another one is named: another one takes another pod for each node, and
+/// a newer reconciler is no reason for that.
+fn manager_image<'a>(cluster: &'a Cluster, there: Option<&'a ObservedSet>) -> &'a str {
+    let kept = there.and_then(|set| set.manager_image.as_ref());
+    cluster.manager.image.as_ref().or(kept).unwrap_or(&cluster.manager.image_of_new_sets)
 }
 
 fn declared(cluster: &Cluster, set: &NodeSet) -> Value {

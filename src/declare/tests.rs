@@ -7,6 +7,7 @@ mod merging;
 mod objects;
 mod order;
 mod refusals;
+mod templates;
 mod unneeded;
 mod upgrade;
 
@@ -50,7 +51,8 @@ fn cluster(node_sets: Vec<NodeSet>) -> Cluster {
             tls: false,
         },
         manager: Manager {
-            image: "stayput/manager:0.1.0".to_owned(),
+            image: None,
+            image_of_new_sets: "stayput/manager:0.1.0".to_owned(),
             port: 9199,
             account: "stayput:stayput-reconciler".to_owned(),
         },
@@ -77,7 +79,9 @@ fn applied(mut observed: Observed, objects: &[Object]) -> Observed {
                 let declared = object.body["metadata"]["annotations"][DECLARED].as_str().unwrap();
                 let declared = serde_json::from_str(declared).unwrap();
                 let name = &object.body["metadata"]["labels"][crate::NODE_SET];
-                let there = ObservedSet { replicas, ready: replicas, declared };
+                let init = &object.body["spec"]["template"]["spec"]["initContainers"][0];
+                let manager_image = init["image"].as_str().map(str::to_owned);
+                let there = ObservedSet { replicas, ready: replicas, manager_image, declared };
                 observed.sets.insert(name.as_str().unwrap().to_owned(), there);
             }
             Kind::Secret | Kind::Service => {}

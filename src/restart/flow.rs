@@ -2,35 +2,18 @@
 //! steps before have changed it; what it returns is merged by [`Draft`], which alone changes a
 //! ledger.
 //!
-//! From an annotation to a stop request, to be read in this order:
+//! From an annotation to a stop request; the order of the steps themselves is in the tables below:
 //!
-//! 0. [`times`]: `correct_times` writes times anew that are not over yet by this process's clock.
-//! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once:
-//!    `claim_phase` replaces a phase on the SearchCluster by a request, `accept_request` begins a
-//!    request or puts it in the queue, `accept_cancel` ends what is under way, with `supersede` the
-//!    queued request supersedes a restart that cannot end, `report_queued` says that a request
-//!    waits, `request_for_update` patches pods or asks for a restart of pods whose owner has another
-//!    template for them, `request_for_drift` asks for a restart of nodes whose config has changed,
-//!    `open_queued` begins the queued request, `report_unknown_names` reports names in the policy
-//!    that are unknown, `apply_people_changes` reads phases that people wrote on pods, and
-//!    `end_at_deadline` ends a restart whose deadline has passed. `remember_configs` writes down what
-//!    a change of config is compared with, `remember_ignored_changes` that a node needs no restart
-//!    for one, and `end_one_by_one` ends a rolling restart that it
-//!    rules out. A SearchCluster that is being
-//!    deleted accepts nothing (`end_for_deletion`).
-//! 2. [`debts`]: `pay_starts`, `pay_allocation`, `pay_records` and `pay_exclusion` pay debts of
-//!    earlier steps, `delete_late_records` removes what a late request of ours has left.
+//! 1. [`requests`]: what people and the spec ask for is accepted into the ledger, once. A SearchCluster that
+//!    is being deleted accepts nothing.
+//! 2. [`debts`] of earlier steps are paid.
 //! 3. Members of a rolling or immediate restart: `advance_member` lets each that holds a slot take
 //!    its next step: [`member::stop`], then [`member::start`], then [`member::finish`]; or
 //!    [`member::abort`], then [`member::bring_back`]. Then `choose_next` ([`begin`]) gives slots to
 //!    those whose turn it is. In a [`coordinated`] restart one of `begin_all`, `stop_all` and
 //!    `start_all`, or `advance_member` while all members are turned back.
-//! 4. [`keep_stopped`]: `forget_replaced` and `keep_stopped` stop nodes that are to be kept stopped,
-//!    and start those that are not any more.
-//! 5. [`finish`]: `finish_restart` ends the restart once no member is left, `report_progress` and
-//!    `show_phases` show how far it is, `report_leaving` shows how far nodes are that leave,
-//!    `release_finalizer` removes the finalizer of a deleted SearchCluster, `expect_late_requests`
-//!    plans again soon after an end.
+//! 4. [`keep_stopped`]: nodes that are to be kept stopped.
+//! 5. [`finish`]: ends the restart once no member is left, and shows how far it is.
 //!
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent. While
 //! there are [`awaited_starts`], the engine is not waited for.

@@ -86,8 +86,8 @@ pub enum Scheme {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
-    /// With `nodeSets`: image with the manager, for an init container of every pod. Without it the
-    /// one of the reconciler's version.
+    /// With `nodeSets`: image with the manager, for an init container of every pod. Without it new
+    /// sets get that of the reconciler's version, and sets that are there keep theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,

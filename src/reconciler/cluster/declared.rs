@@ -86,9 +86,9 @@ impl SearchCluster {
 }
 
 fn manager(manager: &Manager, account: &str) -> declare::Manager {
-    let of_this_version = || format!("stayput/manager:{}", env!("CARGO_PKG_VERSION"));
     declare::Manager {
-        image: manager.image.clone().unwrap_or_else(of_this_version),
+        image: manager.image.clone(),
+        image_of_new_sets: format!("stayput/manager:{}", env!("CARGO_PKG_VERSION")),
         port: manager.port,
         account: account.to_owned(),
     }

@@ -132,6 +132,39 @@ async fn objects_are_made_in_order_and_a_second_reconciler_changes_nothing() {
     reconciler.end().await;
 }
 
+/// Another image of an init container takes another pod for each node.
+#[tokio::test]
+async fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
+    const OLD: &str = "stayput/manager:0.0.9";
+    let (server, client) = empty().await;
+    declare(&client).await;
+    let reconciler = Reconciler::start(server.client());
+    all(&client).await;
+    reconciler.end().await;
+    let sets = api(&client, "apps", "StatefulSet");
+    let at = "/spec/template/spec/initContainers/0/image";
+    let older = json!([{"op": "replace", "path": at, "value": OLD}]);
+    let older = Patch::Json::<()>(serde_json::from_value(older).expect("a patch"));
+    for name in ["logs-masters", "logs-data"] {
+        sets.patch(name, &PatchParams::default(), &older).await.expect("it is taken");
+    }
+
+    let before = server.counts();
+    let reconciler = Reconciler::start(server.client());
+    eventually("everything is applied again", async || {
+        let applied = server.counts().since(&before).matching(|one| {
+            one.verb == "patch" && one.resource == "statefulsets" && one.code == 200
+        });
+        (applied >= 2).then_some(())
+    })
+    .await;
+    for name in ["logs-masters", "logs-data"] {
+        let set = sets.get(name).await.expect("it is there");
+        assert_eq!(set.data.pointer(at), Some(&json!(OLD)), "{name}");
+    }
+    reconciler.end().await;
+}
+
 /// The write is made and its answer lost, or it is lost itself; then the reconciler is killed.
 #[tokio::test]
 async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {

@@ -63,7 +63,8 @@ fn a_declaration_is_read_into_plain_data() {
     let declaration = read(object).declaration("a:b").unwrap();
     assert_eq!(declaration.engine.image(), "opensearchproject/opensearch:2.19.3");
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(declaration.manager.image, format!("stayput/manager:{version}"));
+    assert_eq!(declaration.manager.image, None);
+    assert_eq!(declaration.manager.image_of_new_sets, format!("stayput/manager:{version}"));
     let retention = json!({"whenDeleted": "Retain", "whenScaled": "Delete"});
     assert_eq!(declaration.node_sets[0].claim_retention, Some(retention));
 }

@@ -76,7 +76,11 @@ fn observed_set(set: &StatefulSet) -> ObservedSet {
     let count = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
     let annotations = set.metadata.annotations.as_ref();
     let declared = annotations.and_then(|all| all.get(declare::DECLARED));
+    let template = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let init = template.and_then(|pod| pod.init_containers.as_ref());
+    let manager = init.and_then(|all| all.iter().find(|one| one.name == declare::MANAGER));
     ObservedSet {
+        manager_image: manager.and_then(|container| container.image.clone()),
         replicas: count(set.spec.as_ref().and_then(|spec| spec.replicas)).unwrap_or(1),
         ready: count(set.status.as_ref().and_then(|status| status.ready_replicas)).unwrap_or(0),
         declared: declared.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null),

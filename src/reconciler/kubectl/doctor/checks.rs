@@ -45,7 +45,7 @@ const GROUPS: [fn(&Facts) -> Vec<Finding>; 16] = [
 /// than it had.
 const REINSTALL: &str = "apply again what you installed it with: kubectl apply -k deploy/ (all \
                          namespaces), kubectl apply -k deploy/namespaced (one), or helm upgrade \
-                         --namespace stayput --reuse-values stayput deploy/helm/stayput-reconciler";
+                         --namespace stayput --reset-then-reuse-values stayput deploy/helm/stayput-reconciler";
 
 /// All findings, the worst first.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
