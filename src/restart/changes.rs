@@ -106,14 +106,15 @@ impl Changes {
 
     /// Changes annotations of a pod, if one differs from what is wanted. The patch contains those
     /// that stay, too: it is not carried out if one of them has changed by the time it arrives.
-    pub(super) fn annotate(&mut self, pod: &Pod, wanted: &[(&str, Option<String>)]) {
-        let changes: BTreeMap<String, Change> = wanted
-            .iter()
-            .map(|(key, wanted)| {
-                let seen = pod.annotations.get(*key).cloned();
-                ((*key).to_owned(), Change { seen, wanted: wanted.clone() })
-            })
-            .collect();
+    pub(super) fn annotate<'k>(
+        &mut self,
+        pod: &Pod,
+        wanted: impl IntoIterator<Item = (&'k str, Option<String>)>,
+    ) {
+        let change = |(key, wanted): (&str, Option<String>)| {
+            (key.to_owned(), Change { seen: pod.annotations.get(key).cloned(), wanted })
+        };
+        let changes: BTreeMap<String, Change> = wanted.into_iter().map(change).collect();
         if changes.values().any(|change| change.seen != change.wanted) {
             self.patches.push((pod.uid.clone(), changes));
         }

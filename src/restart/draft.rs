@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use super::changes::{Changes, Wait};
 use super::context::Context;
-use super::lookup::Names;
 use super::marks::Marks;
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
@@ -51,12 +50,12 @@ pub(super) struct Draft<'c, 'a> {
     shared: Vec<Action>,
     /// Actions on pods.
     requests: Vec<Action>,
-    /// By uid. Only one patch for a pod: the first of two would make the precondition of the second
-    /// false.
-    patches: BTreeMap<String, BTreeMap<String, Change>>,
+    /// Of each pod that is patched, by its place among all pods; empty until the first is. Only one patch for a
+    /// pod: the first of two would make the precondition of the second false.
+    patches: Vec<Option<BTreeMap<String, Change>>>,
     events: Vec<Event>,
     /// Of each pod that has a reason, by its place among all pods; empty until the first has one.
-    waiting: Vec<Option<Waiting>>,
+    waiting: Vec<Option<(Code, Cow<'static, str>)>>,
     waiting_all: Option<Waiting>,
     requeue_after: u64,
 }
@@ -69,7 +68,7 @@ impl<'c, 'a> Draft<'c, 'a> {
             ledger: Cow::Borrowed(&snapshot.ledger),
             shared: Vec::new(),
             requests: Vec::new(),
-            patches: BTreeMap::new(),
+            patches: Vec::new(),
             events: Vec::new(),
             waiting: Vec::new(),
             waiting_all: None,
@@ -137,7 +136,7 @@ impl<'c, 'a> Draft<'c, 'a> {
             }
         }
         for (uid, changes) in patches {
-            self.patches.entry(uid).or_default().extend(changes);
+            self.patch(&uid, changes);
         }
         self.events.extend(events);
         for wait in waits {
@@ -150,7 +149,7 @@ impl<'c, 'a> Draft<'c, 'a> {
 
     /// Removes the patches of pods.
     pub(super) fn without_patches(mut self) -> Self {
-        self.patches.clear();
+        self.patches = Vec::new();
         self
     }
 
@@ -168,10 +167,10 @@ impl<'c, 'a> Draft<'c, 'a> {
             actions.append(&mut self.shared);
             actions.append(&mut self.requests);
             // Last: they show something to people, and there may be hundreds.
-            let patches = std::mem::take(&mut self.patches);
-            actions.extend(
-                patches.into_iter().map(|(uid, changes)| Action::PatchPod { uid, changes }),
-            );
+            let patches = std::mem::take(&mut self.patches).into_iter();
+            actions.extend(self.context.index.pods().zip(patches).filter_map(|(pod, changes)| {
+                Some(Action::PatchPod { uid: pod.uid.clone(), changes: changes? })
+            }));
         }
         actions.extend(std::mem::take(&mut self.events).into_iter().map(Action::RecordEvent));
         let requeue_after = self.requeue_after;
@@ -180,6 +179,19 @@ impl<'c, 'a> Draft<'c, 'a> {
 
     fn requeue_within(&mut self, milliseconds: u64) {
         self.requeue_after = self.requeue_after.min(milliseconds);
+    }
+
+    /// Adds changes of a pod's annotations.
+    fn patch(&mut self, uid: &str, changes: BTreeMap<String, Change>) {
+        let index = &self.context.index;
+        let Some(place) = index.place(uid) else { return };
+        if self.patches.is_empty() {
+            self.patches.resize(index.pods().len(), None);
+        }
+        match &mut self.patches[place] {
+            Some(patch) => patch.extend(changes),
+            none => *none = Some(changes),
+        }
     }
 
     /// Adds a reason to wait, unless there is one already.
@@ -200,38 +212,43 @@ impl<'c, 'a> Draft<'c, 'a> {
         if self.waiting.is_empty() {
             self.waiting.resize(index.pods().len(), None);
         }
-        self.waiting[place].get_or_insert_with(|| {
-            let node = index.pod_at(place).node.clone();
-            Waiting { pod: Some(uid), node: Some(node), code, message }
-        });
+        self.waiting[place].get_or_insert((code, message));
     }
 
     /// The reason to wait of every pod for which the plan has no action.
     fn into_waiting(mut self, actions: &[Action]) -> Vec<Waiting> {
-        let acted: Names<'_> = actions.iter().filter_map(Action::pod).collect();
+        let index = &self.context.index;
+        let acted = self.places(actions.iter().filter_map(Action::pod));
         let writes_ledger = matches!(actions.first(), Some(Action::WriteLedger(_)));
         let under_way = self.context.snapshot.ledger.under_way();
-        let under_way: Names<'_> = under_way.map(|member| member.pod_uid.as_str()).collect();
+        let under_way = self.places(under_way.map(|member| member.pod_uid.as_str()));
         let mut waiting: Vec<Waiting> = self.waiting_all.into_iter().collect();
-        waiting.reserve(self.context.snapshot.pods.len());
-        for (place, pod) in self.context.index.pods().enumerate() {
-            if acted.contains(pod.uid.as_str()) {
-                continue;
-            }
+        waiting.reserve(index.pods().len());
+        for (place, pod) in index.pods().enumerate().filter(|(place, _)| !acted[*place]) {
             let known = self.waiting.get_mut(place).and_then(Option::take);
-            waiting.push(known.unwrap_or_else(|| {
-                let (code, message) = if writes_ledger {
+            let (code, message) = known.unwrap_or_else(|| {
+                if writes_ledger {
                     (Code::Recording, "the next step is written down first".into())
-                } else if under_way.contains(pod.uid.as_str()) {
+                } else if under_way[place] {
                     (Code::Barrier, "waits for what concerns all nodes".into())
                 } else {
                     at_rest(pod)
-                };
-                let (pod, node) = (Some(pod.uid.clone()), Some(pod.node.clone()));
-                Waiting { pod, node, code, message }
-            }));
+                }
+            });
+            let (pod, node) = (Some(pod.uid.clone()), Some(pod.node.clone()));
+            waiting.push(Waiting { pod, node, code, message });
         }
         waiting
+    }
+
+    /// For each pod, by its place, whether it is one of these.
+    fn places<'u>(&self, uids: impl Iterator<Item = &'u str>) -> Vec<bool> {
+        let index = &self.context.index;
+        let mut places = vec![false; index.pods().len()];
+        for place in uids.filter_map(|uid| index.place(uid)) {
+            places[place] = true;
+        }
+        places
     }
 }
 

@@ -30,7 +30,7 @@ pub use manager::{LastExit, LastRequest, Manager, Run};
 pub use pod::{Endpoint, Pod, Sources, exec_manager};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
-pub(crate) use shard_copies::NumberedCopy;
+pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};
 pub use update::{
     ContainerWaiting, DataPlace, LivePod, OtherContainer, PodPatch, PodUpdate, ResizeState,

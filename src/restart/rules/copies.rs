@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::lookup::{Lookup, OwnNames, with_room};
-use crate::snapshot::NumberedCopy;
+use crate::snapshot::{NumberedCopy, Others};
 use crate::{Engine, ShardCopies, Unknown};
 
 /// The shard copies of every node, and which of the nodes stay.
@@ -72,10 +72,16 @@ impl<'a> Copies<'a> {
     pub(crate) fn lost(&self, candidate: &str) -> Result<Lost<'a>, &'a Unknown> {
         let mut lost = Lost::default();
         let Some((table, number)) = self.find(candidate)? else { return Ok(lost) };
-        for shard in table.copies.replicated_on(number) {
-            let copies = table.copies.of_shard(*shard);
-            if !table.others(copies, number).any(|other| table.stays[other]) {
-                lost.first.get_or_insert_with(|| table.name(&copies[0]));
+        for replica in table.copies.replicated_on(number) {
+            // All copies are looked at only where the answer needs it: they are far apart in memory.
+            let copies = || table.copies.of_shard(replica.shard);
+            let has_another = match replica.others() {
+                Others::None => false,
+                Others::One(other) => table.stays[other],
+                Others::Several => table.others(copies(), number).any(|other| table.stays[other]),
+            };
+            if !has_another {
+                lost.first.get_or_insert_with(|| table.name(&copies()[0]));
                 lost.number += 1;
             }
         }
@@ -110,7 +116,7 @@ impl<'a> Copies<'a> {
         let Some((table, number)) = self.find(candidate)? else { return Ok(None) };
         let number_of = |other: &String| self.nodes.get(other.as_str())?.number;
         let others: BTreeSet<usize> = others.iter().filter_map(number_of).collect();
-        let shards = table.copies.replicated_on(number).iter();
+        let shards = table.copies.replicated_on(number).iter().map(|replica| &replica.shard);
         let shards = shards.chain(table.copies.searched_on(number));
         Ok(shards.map(|shard| table.copies.of_shard(*shard)).find_map(|copies| {
             let mut found = table.others(copies, number);

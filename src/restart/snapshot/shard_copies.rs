@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::lookup::Hashed;
 use places::Places;
+pub(crate) use places::{Others, Replica};
 
 /// One copy of a shard, with its names as texts.
 #[derive(
@@ -100,7 +101,7 @@ impl ShardCopies {
 
     /// The shards with a started copy on this node, and with other copies. Search replicas are none,
     /// unless the index has no other copies at all.
-    pub(crate) fn replicated_on(&self, node: usize) -> &[u32] {
+    pub(crate) fn replicated_on(&self, node: usize) -> &[Replica] {
         self.0.places.replicated_on(node)
     }
 

@@ -51,7 +51,7 @@ fn show(
             ];
             // A queued request may begin before the last node of the restart before it has shown this.
             wanted.extend(last_result(ledger, pod, marks).and_then(annotation_of));
-            changes.annotate(pod, &wanted);
+            changes.annotate(pod, wanted);
         }
         None if marks.shown.is_some() => {
             remove(changes, pod, marks, result_of(id, member, now));
@@ -99,7 +99,7 @@ fn remove(changes: &mut Changes, pod: &Pod, marks: &Marks<'_>, last: Option<Last
         wanted.push((annotation::PHASE, None));
     }
     wanted.extend(last.and_then(annotation_of));
-    changes.annotate(pod, &wanted);
+    changes.annotate(pod, wanted);
 }
 
 fn annotation_of(last: LastRestart) -> Option<(&'static str, Option<String>)> {

@@ -64,7 +64,7 @@ pub(in crate::flow) fn nudge_and_wait(
     let now = context.snapshot.now;
     let mut changes = Changes::default();
     if nudged.is_none_or(|at| now.since(at) >= NUDGE_AGAIN) {
-        changes.annotate(pod, &[(annotation::NUDGE, Some(format!("{short} {now}")))]);
+        changes.annotate(pod, [(annotation::NUDGE, Some(format!("{short} {now}")))]);
     }
     Turn::Act(Box::new(changes), Some(Blocker { code: Code::ConfigNotMounted, message }))
 }

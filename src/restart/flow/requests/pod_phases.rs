@@ -116,7 +116,7 @@ fn phase_written(
     let Some(strategy) = phase.asks_for() else {
         let message = format!("{} on {} asks for nothing and is removed", phase.as_str(), pod.node);
         changes.event(Some(&pod.uid), Reason::InputIgnored, message);
-        changes.annotate(pod, &[(annotation::PHASE, None), (annotation::SHOWN, None)]);
+        changes.annotate(pod, [(annotation::PHASE, None), (annotation::SHOWN, None)]);
         return Written::Settled(changes);
     };
     if let Some(ignored) = kept_phase::of_pod(pod) {

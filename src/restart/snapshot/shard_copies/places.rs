@@ -10,13 +10,13 @@ pub(super) struct Places {
     /// For each shard the place of its first copy; at the end the number of copies.
     first_copy: Vec<u32>,
     /// Shards with a started copy on a node, and with other copies.
-    replicated: ByNode,
+    replicated: ByNode<Replica>,
     /// Shards with a started copy on a node, and no other copy at all.
-    single: ByNode,
+    single: ByNode<u32>,
     /// Shards with a started search replica on a node, with other ones, and with copies that are
     /// written to. An index that can only be searched has no such copies: its search replicas are in
     /// `replicated` and `single`.
-    searched: ByNode,
+    searched: ByNode<u32>,
     /// Places of primaries that are on no node.
     unassigned_primaries: Vec<u32>,
 }
@@ -48,11 +48,17 @@ impl Places {
                 started_nodes(shard).map(move |node| (node, number))
             })
         };
+        let replicas = by_shard(copies).zip(0..).zip(&kinds);
+        let replicas = replicas.filter(|(_, kind)| **kind == Kind::Replicated);
+        let replicas = replicas.flat_map(|((copies, shard), _)| {
+            let nodes = started_nodes(copies);
+            nodes.map(move |node| (node, Replica::of(shard, copies, node)))
+        });
         let primaries = copies.iter().zip(0..).filter(|(copy, _)| !copy.replica);
         let unassigned = primaries.filter(|(copy, _)| copy.node.is_none());
         Self {
             first_copy,
-            replicated: ByNode::of(started(Kind::Replicated), nodes),
+            replicated: ByNode::of(replicas, nodes),
             single: ByNode::of(started(Kind::Single), nodes),
             searched: ByNode::of(started(Kind::Searched), nodes),
             unassigned_primaries: unassigned.map(|(_, place)| place).collect(),
@@ -65,7 +71,7 @@ impl Places {
     }
 
     /// The shards with a started copy on this node, and with other copies.
-    pub(super) fn replicated_on(&self, node: usize) -> &[u32] {
+    pub(super) fn replicated_on(&self, node: usize) -> &[Replica] {
         self.replicated.on(node)
     }
 
@@ -85,18 +91,60 @@ impl Places {
     }
 }
 
+/// A shard with a started copy on a node, and where its other started copies are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Replica {
+    pub(crate) shard: u32,
+    /// Number of the node with the only other one; or one of the two below.
+    other: u32,
+}
+
+/// There is no other started copy.
+const NONE: u32 = u32::MAX;
+/// There are several.
+const SEVERAL: u32 = u32::MAX - 1;
+
+/// Where the other started copies of a shard are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    None,
+    /// On the node with this number.
+    One(usize),
+    Several,
+}
+
+impl Replica {
+    fn of(shard: u32, copies: &[NumberedCopy], node: usize) -> Self {
+        let mut others = started_nodes(copies).filter(|other| *other != node);
+        let other = match (others.next(), others.next()) {
+            (None, _) => NONE,
+            (Some(other), None) => u32::try_from(other).unwrap_or(SEVERAL),
+            (Some(_), Some(_)) => SEVERAL,
+        };
+        Self { shard, other }
+    }
+
+    pub(crate) fn others(self) -> Others {
+        match self.other {
+            NONE => Others::None,
+            SEVERAL => Others::Several,
+            other => Others::One(other as usize),
+        }
+    }
+}
+
 /// Shards of each node, in one piece.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct ByNode {
-    /// Numbers of shards, node after node.
-    shards: Vec<u32>,
+struct ByNode<Shard> {
+    /// Node after node.
+    shards: Vec<Shard>,
     /// For each node the place of its first shard; at the end their number.
     first: Vec<u32>,
 }
 
-impl ByNode {
+impl<Shard: Clone + Default> ByNode<Shard> {
     /// Of pairs of a node and a shard.
-    fn of(pairs: impl Iterator<Item = (usize, u32)> + Clone, nodes: usize) -> Self {
+    fn of(pairs: impl Iterator<Item = (usize, Shard)> + Clone, nodes: usize) -> Self {
         // Counted first, so that each shard is written to its place.
         let mut first = vec![0; nodes + 1];
         for (node, _) in pairs.clone() {
@@ -106,7 +154,7 @@ impl ByNode {
             first[node + 1] += first[node];
         }
         let mut next = first.clone();
-        let mut shards = vec![0; end(&first) as usize];
+        let mut shards = vec![Shard::default(); end(&first) as usize];
         for (node, shard) in pairs {
             shards[next[node] as usize] = shard;
             next[node] += 1;
@@ -114,7 +162,7 @@ impl ByNode {
         Self { shards, first }
     }
 
-    fn on(&self, node: usize) -> &[u32] {
+    fn on(&self, node: usize) -> &[Shard] {
         &self.shards[range(&self.first, node)]
     }
 }
