@@ -26,7 +26,7 @@ pub(in crate::controller) use joined::all_are_back;
 use joined::have_just_joined;
 pub(super) use listed::Ours;
 use one_moment::Moment;
-use stayput_restart::{Engine, Ledger, ShardCopies};
+use stayput_restart::{Engine, Known, Ledger, ShardCopies};
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -148,8 +148,8 @@ impl EngineView {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
     }
 
-    /// Reads everything at the same time, with the client of the last observation. With a ledger, the
-    /// health is not waited for where allocation is restored next.
+    /// Reads everything at the same time, with the client of the last observation. With a ledger, neither
+    /// shard copies nor health are waited for where allocation is restored next.
     pub(super) async fn read(
         &mut self,
         zone: &str,
@@ -208,16 +208,51 @@ impl EngineView {
         {
             self.identity = None;
         }
-        let before = self.topology.as_ref().map(|before| &before.shards);
-        let has_same_copies = before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards));
-        if !has_same_copies {
-            self.searchable_snapshots = None;
-        }
         // What an older master answers is an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
-        let copies = match has_same_copies {
+        let (shards, searchable_snapshots, health) = match health {
+            None => {
+                let not_read = unknown("not read: allocation is restored first");
+                (Err(not_read.clone()), Err(not_read.clone()), Err(not_read))
+            }
+            Some(health) => {
+                let (shards, searchable_snapshots) =
+                    self.copies_of(&topology, &client, metrics).await;
+                (Ok(shards), searchable_snapshots, known(health).map(|one| convert::health(&one)))
+            }
+        };
+        let topology = self.topology.insert(topology);
+        Ok(Engine {
+            version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
+            cluster_uuid,
+            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
+            elected_master: topology.elected_master.clone(),
+            health,
+            voting: Ok(convert::voting(&topology.voting)),
+            shards,
+            searchable_snapshots,
+            immovable: topology.immovable.clone(),
+            allocation: known(allocation).map(convert::allocation),
+            records: known(records).map(|records| {
+                records.map(|records| records.into_iter().map(convert::record).collect())
+            }),
+        })
+    }
+
+    /// The shard copies as decisions need them, and the searchable snapshots among their indices.
+    async fn copies_of(
+        &mut self,
+        topology: &Topology,
+        client: &EngineClient,
+        metrics: &Metrics,
+    ) -> (ShardCopies, Known<BTreeSet<String>>) {
+        let before = self.topology.as_ref().map(|before| &before.shards);
+        let copies = match before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards)) {
             true => self.copies.clone(),
-            false => convert::shards(&topology.shards),
+            false => {
+                self.searchable_snapshots = None;
+                convert::shards(&topology.shards)
+            }
         };
         let searchable_snapshots = match &self.searchable_snapshots {
             Some(found) => Ok(found.clone()),
@@ -236,25 +271,7 @@ impl EngineView {
             }
         };
         self.copies = copies.clone();
-        let topology = self.topology.insert(topology);
-        Ok(Engine {
-            version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
-            cluster_uuid,
-            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
-            elected_master: topology.elected_master.clone(),
-            health: match health {
-                Some(health) => known(health).map(|health| convert::health(&health)),
-                None => Err(unknown("not waited for: allocation is restored first")),
-            },
-            voting: Ok(convert::voting(&topology.voting)),
-            shards: Ok(copies),
-            searchable_snapshots,
-            immovable: topology.immovable.clone(),
-            allocation: known(allocation).map(convert::allocation),
-            records: known(records).map(|records| {
-                records.map(|records| records.into_iter().map(convert::record).collect())
-            }),
-        })
+        (copies, searchable_snapshots)
     }
 
     /// Whether the node that answers is in a cluster that has formed.

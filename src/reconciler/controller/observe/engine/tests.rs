@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine_client::{Access, ShardState};
+use serde_json::json;
 use stayput_restart::Color;
 
 /// A node with these roles, or one that has not reported its details.
@@ -121,4 +122,35 @@ async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
     assert!(!engine.is_old());
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
     assert!(engine.is_old() && EngineView::default().is_old());
+}
+
+/// Nothing is stopped by what was not read, and nothing of it stays unknown.
+#[tokio::test]
+async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_state() {
+    let ledger = json!({
+        "restart": {
+            "request": { "id": "r1", "strategy": "rolling" },
+            "started": "2026-11-21T03:09:20Z",
+            "members": [{
+                "podUid": "u", "pod": "b", "node": "b", "step": "restarting",
+                "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+            }],
+        },
+        "debts": { "allocation": { "restart": "r1", "before": {}, "holders": ["u"] } },
+    });
+    let ledger: Ledger = serde_json::from_value(ledger).unwrap();
+    let (endpoint, _) = one_moment::tests::engine("green", true).await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    let mut look = async || {
+        let at = vec![endpoint.clone()];
+        view.observe(Ok(reach("1")), at, "zone", Some(&ledger), &metrics).await.expect("an engine")
+    };
+    let first = look().await;
+    assert!(first.allocation.is_ok_and(|allocation| allocation.marker.is_some()));
+    assert!(first.health.is_err() && first.shards.is_err() && first.searchable_snapshots.is_err());
+    assert!(first.nodes.iter().all(|node| node.roles_unknown));
+    let second = look().await;
+    assert!(second.health.is_ok());
+    assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
+    assert!(second.nodes.iter().all(|node| !node.roles_unknown));
 }
