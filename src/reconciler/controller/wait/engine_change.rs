@@ -92,8 +92,9 @@ pub(super) async fn wait_for_change(
             Awaited::Join(known) => {
                 let joined = client.health_once_nodes(known.len() + 1).await;
                 metrics.count_request(Side::Engine, "health", joined.is_ok());
+                let is_longer = joined.as_ref().is_ok_and(|joined| !joined.timed_out);
                 // Also if no more nodes are there: one may have joined and another one left.
-                let has_changed = list_differs(&client, known, &metrics).await;
+                let has_changed = is_longer || list_differs(&client, known, &metrics).await;
                 (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
             }
             Awaited::Health(Some(known)) if awaited.is_waited_for_by_the_engine() => {
@@ -138,7 +139,12 @@ async fn list_differs(
 mod tests {
     use super::*;
 
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use serde_json::{Value, from_value, json};
+
+    use crate::engine_client::Access;
+    use crate::engine_client::tests::served;
 
     /// Name and ephemeral id of each.
     fn nodes(listed: &[(&str, &str)]) -> Vec<Node> {
@@ -159,6 +165,42 @@ mod tests {
         assert!(is_absent(&[("logs-1", "old-1")]));
         assert!(Awaited::Join(BTreeSet::new()).is_waited_for_by_the_engine());
         assert!(!Awaited::Nodes(BTreeSet::new()).is_waited_for_by_the_engine());
+    }
+
+    /// Waits for a change of an engine that says this of its health; also how often its nodes were read,
+    /// which are others than the awaited ones.
+    async fn waited(awaited: Awaited, changes: &Value) -> u32 {
+        let mut health = json!({
+            "cluster_name": "logs", "status": "green", "timed_out": false,
+            "number_of_nodes": 2, "number_of_data_nodes": 2, "initializing_shards": 0,
+            "relocating_shards": 0, "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+            "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+        });
+        for (key, value) in changes.as_object().expect("an object") {
+            health[key] = value.clone();
+        }
+        let reads = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&reads);
+        let endpoint = served(move |target| {
+            if target.starts_with("/_cluster/health") {
+                return Some(health.clone());
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            let node = json!({ "name": "logs-1", "ephemeral_id": "new" });
+            Some(json!({ "cluster_uuid": "uuid", "master_node": "a", "nodes": { "a": node } }))
+        })
+        .await;
+        let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+        let client = Arc::new(client.expect("a client"));
+        wait_for_change(client, awaited, Arc::new(Metrics::new())).await;
+        reads.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn a_list_that_got_longer_is_not_read_to_see_that_it_differs() {
+        let known = || Awaited::Join([("logs-0".to_owned(), "old".to_owned())].into());
+        assert_eq!(waited(known(), &json!({})).await, 0);
+        assert_eq!(waited(known(), &json!({ "timed_out": true })).await, 1);
     }
 
     #[test]
