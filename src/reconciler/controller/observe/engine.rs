@@ -19,7 +19,7 @@ use super::snapshot::unknown;
 use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
+use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Health, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
 pub(in crate::controller) use joined::all_are_back;
@@ -32,6 +32,8 @@ use stayput_restart::{Engine, Known, Ledger, ShardCopies};
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What was read longer ago than this is read again before a stop.
 const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
+/// A health that the engine has told while it was waited for is as good as one that is read now.
+const MAX_AGE_OF_TOLD: Duration = Duration::from_millis(100);
 /// So many nodes are tried before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
@@ -46,6 +48,8 @@ pub(in super::super) struct EngineView {
     read_at: Option<Instant>,
     /// How long reading nodes, votes and shard copies took then.
     reading: Duration,
+    /// A green health that was waited for, and when it was told: for the next look.
+    told: Option<(Instant, Health)>,
     /// What was read last: what has not changed since is not read again.
     topology: Option<Topology>,
     /// Its shard copies, as decisions need them.
@@ -143,6 +147,11 @@ impl EngineView {
         self.reading
     }
 
+    /// The engine has told its health just now, if anything.
+    pub(in super::super) fn tell(&mut self, health: Option<Health>) {
+        self.told = health.map(|health| (Instant::now(), health));
+    }
+
     /// Whether what is known of the engine is too old for a stop.
     pub(super) fn is_old(&self) -> bool {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
@@ -157,6 +166,9 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
+        let told = self.told.take().filter(|(at, _)| at.elapsed() < MAX_AGE_OF_TOLD);
+        let told = told.map(|(_, health)| health);
+        let is_told = told.is_some();
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
@@ -178,12 +190,12 @@ impl EngineView {
             let nodes = before.map(|before| &*before.nodes);
             ledger.is_some_and(|ledger| have_just_joined(ledger, nodes, &now.nodes))
         };
-        let moment = one_moment::read(&client, &identity, before, have_joined, is_limited);
+        let moment = one_moment::read(&client, &identity, before, told, have_joined, is_limited);
         let (Moment { topology, health, reading }, allocation, records) =
             tokio::join!(moment, allocation, records);
         self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
-        if let Some(health) = &health {
+        if let Some(health) = health.as_ref().filter(|_| !is_told) {
             metrics.count_request(Side::Engine, "health", health.is_ok());
         }
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());

@@ -24,13 +24,14 @@ pub(super) struct Moment {
 /// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
 /// later would go before it; and as the health is green already, it would not tell when to look again.
 ///
-/// `before` is the last topology. Once the list of nodes shows that nodes `have_joined`, and while
+/// `before` is the last topology. A health that was `told` just now is not asked for. Once the list of nodes shows that nodes `have_joined`, and while
 /// allocation `is_limited`, nothing else is waited for: a process that has joined just now is slow to
 /// report its details, and the health may take a second.
 pub(super) async fn read(
     client: &EngineClient,
     identity: &Engine,
     before: Option<&Topology>,
+    told: Option<Health>,
     have_joined: impl Fn(&Topology) -> bool,
     is_limited: oneshot::Receiver<bool>,
 ) -> Moment {
@@ -50,6 +51,9 @@ pub(super) async fn read(
     };
     let topology = async { (topology.await, began.elapsed()) };
     let health = async {
+        if let Some(told) = told {
+            return Some(Ok(told));
+        }
         tokio::select! {
             biased;
             health = client.health() => Some(health),

@@ -154,3 +154,23 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
     assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
     assert!(second.nodes.iter().all(|node| !node.roles_unknown));
 }
+
+#[tokio::test]
+async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
+    let (endpoint, _) = one_moment::tests::engine("green", true).await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    // That which is asked for is green.
+    let told = || Some(one_moment::tests::health_of("yellow"));
+    let mut colors = vec![];
+    for age in [None, Some(Duration::ZERO), None, Some(MAX_AGE_OF_TOLD)] {
+        view.tell(age.and(told()));
+        if let (Some(age), Some((at, _))) = (age, &mut view.told) {
+            *at -= age;
+        }
+        let at = vec![endpoint.clone()];
+        let engine = view.observe(Ok(reach("1")), at, "zone", None, &metrics).await;
+        colors.push(engine.expect("an engine").health.expect("a health").color);
+        assert!(view.told.is_none(), "it counts once");
+    }
+    assert_eq!(colors, [Color::Green, Color::Yellow, Color::Green, Color::Green]);
+}

@@ -11,16 +11,26 @@ use crate::engine_client::{Access, Endpoint, ShardState};
 
 /// Only nodes and settings are answered.
 const NEVER: &str = "never";
+/// The health is not answered.
+const UNTOLD: &str = "untold";
+
+fn health_body(color: &str) -> Value {
+    json!({
+        "cluster_name": "logs", "status": color, "timed_out": false,
+        "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
+        "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
+        "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+        "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+    })
+}
+
+pub(in super::super) fn health_of(color: &str) -> Health {
+    serde_json::from_value(health_body(color)).expect("a health")
+}
 
 fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
     if target.starts_with("/_cluster/health") {
-        return json!({
-            "cluster_name": "logs", "status": color, "timed_out": false,
-            "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
-            "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": 0, "delayed_unassigned_shards": 0,
-            "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
-        });
+        return health_body(color);
     }
     if target.starts_with("/_cluster/state/routing_table") {
         let replica = match reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
@@ -62,7 +72,7 @@ fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
 
 /// Reads such an engine; returns the states of the copies, and how often they were read.
 async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) {
-    let (moment, reads) = moment_of(color, starts, false).await;
+    let (moment, reads) = moment_of(color, starts, None, false).await;
     moment.health.expect("it is waited for").expect("a health");
     let topology = moment.topology.expect("a topology");
     (topology.shards.iter().map(|shard| shard.state).collect(), reads)
@@ -78,7 +88,12 @@ pub(in super::super) async fn engine(
     let shared = Arc::clone(&reads);
     let endpoint = served(move |target| {
         let slow = ["/_cluster/health", "/_cluster/state/routing_table", "/_nodes/_all"];
-        let is_slow = color == NEVER && slow.iter().any(|one| target.starts_with(one));
+        let slow = match color {
+            NEVER => &slow[..],
+            UNTOLD => &slow[..1],
+            _ => &[],
+        };
+        let is_slow = slow.iter().any(|one| target.starts_with(one));
         (!is_slow).then(|| answer(target, color, starts, &shared))
     })
     .await;
@@ -86,23 +101,39 @@ pub(in super::super) async fn engine(
 }
 
 /// Reads such an engine, and how often the copies were read.
-async fn moment_of(color: &'static str, starts: bool, is_enough: bool) -> (Moment, u64) {
+async fn moment_of(
+    color: &'static str,
+    starts: bool,
+    told: Option<Health>,
+    is_enough: bool,
+) -> (Moment, u64) {
     let (endpoint, reads) = engine(color, starts).await;
     let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
     let client = client.expect("a client");
     let identity = client.identify().await.expect("an engine");
     let (tell, is_limited) = oneshot::channel();
     tell.send(true).expect("it listens");
-    let moment = read(&client, &identity, None, |_| is_enough, is_limited).await;
+    let moment = read(&client, &identity, None, told, |_| is_enough, is_limited).await;
     (moment, reads.load(Ordering::SeqCst))
 }
 
 /// The new process may take long to report its details, and so may the health.
 #[tokio::test]
 async fn where_allocation_is_restored_next_only_the_nodes_are_waited_for() {
-    let (moment, reads) = moment_of(NEVER, true, true).await;
+    let (moment, reads) = moment_of(NEVER, true, None, true).await;
     assert!(moment.health.is_none());
     assert_eq!((moment.topology.expect("a topology").nodes.len(), reads), (2, 0));
+}
+
+/// The copies are compared with it as with one that was read.
+#[tokio::test]
+async fn a_health_that_was_told_is_not_asked_for() {
+    let told = health_of("green");
+    let (moment, reads) = moment_of(UNTOLD, true, Some(told.clone()), false).await;
+    assert_eq!(moment.health.expect("it was told").expect("a health"), told);
+    let states = moment.topology.expect("a topology").shards;
+    assert!(states.iter().all(|shard| shard.state == ShardState::Started));
+    assert_eq!(reads, 2);
 }
 
 #[tokio::test]
