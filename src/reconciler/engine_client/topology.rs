@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::details::Details;
@@ -92,7 +93,7 @@ impl EngineClient {
         before: Option<&Topology>,
     ) -> Result<Topology, EngineError> {
         let listed = self.listed(engine, before).await?;
-        self.completed(listed, before).await
+        Ok(self.completed(listed, before).await?.0)
     }
 
     /// Reads nodes and votes: one small cluster state. Without shard copies, and without details of
@@ -127,7 +128,8 @@ impl EngineClient {
 
     /// Adds what is not known from `before`: the shard copies if the state is another one, and details of
     /// processes that have not reported theirs yet. The copies are never older than the nodes. A node that
-    /// does not report its details in time is listed without them.
+    /// does not report its details in time is listed without them. Also when the copies were there: for
+    /// the details each node is asked.
     ///
     /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
     ///
@@ -137,15 +139,16 @@ impl EngineClient {
         &self,
         mut listed: Topology,
         before: Option<&Topology>,
-    ) -> Result<Topology, EngineError> {
+    ) -> Result<(Topology, Instant), EngineError> {
         let known = before.filter(|before| listed.is_state_of(before));
         let shards = async {
             if let Some(before) = known {
                 let (shards, immovable) = (Arc::clone(&before.shards), before.immovable.clone());
-                return Ok(Routing { shards, immovable });
+                return Ok((Routing { shards, immovable }, Instant::now()));
             }
             let call = shards::routing_call(&self.transport.master_timeout());
-            shards::parse(&self.transport.send(&call).await?, &listed.nodes)
+            let routing = shards::parse(&self.transport.send(&call).await?, &listed.nodes)?;
+            Ok((routing, Instant::now()))
         };
         let details = async {
             match listed.nodes.iter().all(|node| node.roles.is_some()) {
@@ -153,12 +156,12 @@ impl EngineClient {
                 false => self.details().await,
             }
         };
-        let (routing, details) = tokio::try_join!(shards, details)?;
+        let ((routing, read_at), details) = tokio::try_join!(shards, details)?;
         listed.shards = routing.shards;
         listed.immovable = routing.immovable;
         listed.add_details(details);
         listed.raise_minimum();
-        Ok(listed)
+        Ok((listed, read_at))
     }
 }
 

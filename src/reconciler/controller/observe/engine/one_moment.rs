@@ -15,7 +15,8 @@ pub(super) struct Moment {
     pub(super) topology: Result<Topology, EngineError>,
     /// None if it was not waited for: then the topology has nodes and votes alone.
     pub(super) health: Option<Result<Health, EngineError>>,
-    /// How long the topology took.
+    /// How long nodes, votes and shard copies took. What each node says of itself is not counted: one that
+    /// boots or hangs takes long for that, and the others are not busy.
     pub(super) reading: Duration,
 }
 
@@ -40,16 +41,18 @@ pub(super) async fn read(
     let topology = async {
         let listed = match client.listed(identity, before).await {
             Ok(listed) => listed,
-            Err(error) => return (Err(error), false),
+            Err(error) => return (Err(error), began.elapsed(), false),
         };
         if have_joined(&listed) && is_limited.await == Ok(true) {
             // Nobody listens any more if the health was quicker.
             let _ = tell.send(());
-            return (Ok(listed.without_copies()), true);
+            return (Ok(listed.without_copies()), began.elapsed(), true);
         }
-        (client.completed(listed, before).await, false)
+        match client.completed(listed, before).await {
+            Ok((topology, read_at)) => (Ok(topology), read_at - began, false),
+            Err(error) => (Err(error), began.elapsed(), false),
+        }
     };
-    let topology = async { (topology.await, began.elapsed()) };
     let health = async {
         if let Some(told) = told {
             return Some(Ok(told));
@@ -60,7 +63,7 @@ pub(super) async fn read(
             Ok(()) = nodes_are_enough => None,
         }
     };
-    let (((topology, is_enough), reading), health) = tokio::join!(topology, health);
+    let ((topology, reading, is_enough), health) = tokio::join!(topology, health);
     if is_enough {
         return Moment { topology, health: None, reading };
     }

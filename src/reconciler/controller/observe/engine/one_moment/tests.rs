@@ -13,6 +13,8 @@ use crate::engine_client::{Access, Endpoint, ShardState};
 const NEVER: &str = "never";
 /// The health is not answered.
 const UNTOLD: &str = "untold";
+/// It is green, and what each node says of itself is not answered.
+const SILENT: &str = "green, and nodes are silent";
 
 fn health_body(color: &str) -> Value {
     json!({
@@ -91,6 +93,7 @@ pub(in super::super) async fn engine(
         let slow = match color {
             NEVER => &slow[..],
             UNTOLD => &slow[..1],
+            SILENT => &slow[2..],
             _ => &[],
         };
         let is_slow = slow.iter().any(|one| target.starts_with(one));
@@ -108,7 +111,8 @@ async fn moment_of(
     is_enough: bool,
 ) -> (Moment, u64) {
     let (endpoint, reads) = engine(color, starts).await;
-    let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+    let timeout = if color == SILENT { Duration::from_secs(1) } else { Duration::from_secs(10) };
+    let client = EngineClient::new(&[endpoint], &Access::Plain, timeout);
     let client = client.expect("a client");
     let identity = client.identify().await.expect("an engine");
     let (tell, is_limited) = oneshot::channel();
@@ -123,6 +127,15 @@ async fn where_allocation_is_restored_next_only_the_nodes_are_waited_for() {
     let (moment, reads) = moment_of(NEVER, true, None, true).await;
     assert!(moment.health.is_none());
     assert_eq!((moment.topology.expect("a topology").nodes.len(), reads), (2, 0));
+}
+
+/// Else the next look would wait as long as a node that boots.
+#[tokio::test]
+async fn how_long_a_node_takes_to_report_its_details_is_not_counted() {
+    let began = Instant::now();
+    let (moment, _) = moment_of(SILENT, true, Some(health_of("yellow")), false).await;
+    assert_eq!(moment.topology.expect("a topology").nodes.len(), 2);
+    assert!(moment.reading < began.elapsed() / 2, "{:?}", moment.reading);
 }
 
 /// The copies are compared with it as with one that was read.
