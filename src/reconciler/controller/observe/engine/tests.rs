@@ -141,15 +141,21 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
     let ledger: Ledger = serde_json::from_value(ledger).unwrap();
     let (endpoint, _) = one_moment::tests::engine("green", true).await;
     let (mut view, metrics) = (EngineView::default(), Metrics::new());
-    let mut look = async || {
+    let look = async |view: &mut EngineView| {
         let at = vec![endpoint.clone()];
         view.observe(Ok(reach("1")), at, "zone", Some(&ledger), &metrics).await.expect("an engine")
     };
-    let first = look().await;
+    look(&mut view).await;
+    let before = view.topology.as_mut().expect("it was read");
+    before.nodes.retain(|node| node.name != "b");
+    let first = look(&mut view).await;
     assert!(first.allocation.is_ok_and(|allocation| allocation.marker.is_some()));
     assert!(first.health.is_err() && first.shards.is_err() && first.searchable_snapshots.is_err());
-    assert!(first.nodes.iter().all(|node| node.roles_unknown));
-    let second = look().await;
+    assert_eq!(
+        first.nodes.iter().map(|node| node.roles_unknown).collect::<Vec<_>>(),
+        [false, true]
+    );
+    let second = look(&mut view).await;
     assert!(second.health.is_ok());
     assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
     assert!(second.nodes.iter().all(|node| !node.roles_unknown));
