@@ -86,7 +86,8 @@ fn green_is_waited_for_by_the_engine() {
         assert_eq!((health.status, health.timed_out), (Color::Yellow, true));
         assert_eq!(
             fake.seen()[0].line,
-            "GET /_cluster/health?wait_for_status=green&timeout=1s&master_timeout=22500ms"
+            "GET /_cluster/health?wait_for_status=green&wait_for_events=languid&timeout=1s\
+             &master_timeout=22500ms"
         );
     }
 }

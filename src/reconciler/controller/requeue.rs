@@ -18,6 +18,9 @@ const IDLE_BURST: u32 = 5;
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest pause because reading the engine takes long: it may also be a node that hangs.
 const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
+/// The same while a member is under way: the next look is at a change that the engine or a manager reports,
+/// and a node waits for it.
+const MAX_READING_PAUSE_UNDER_WAY: Duration = Duration::from_millis(100);
 /// After a restart, how often the engine is observed while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
 /// The longest pause after looks or actions that failed, while a restart is under way: a node may be missing
@@ -138,14 +141,19 @@ impl Requeue {
 
     /// The least time until the next reconcile, whatever changes before: as long as the engine took
     /// for its last answers, so that a large cluster is not busy with ours, and after reconciles that
-    /// led to nothing a second. None after a new action: these are few, and a node waits for the next.
+    /// led to nothing a second. Much less while a member is under way, and none after a new action: these
+    /// are few, and a node waits for the next.
     pub(super) fn least_pause(&self, is_under_way: bool, reading: Duration) -> Duration {
         let idle = match is_under_way || self.idle <= IDLE_BURST {
             true => Duration::ZERO,
             false => IDLE_INTERVAL,
         };
-        let reading = if self.acted_anew { Duration::ZERO } else { reading };
-        idle.max(reading.min(MAX_READING_PAUSE))
+        let longest = match (self.acted_anew, is_under_way) {
+            (true, _) => Duration::ZERO,
+            (false, true) => MAX_READING_PAUSE_UNDER_WAY,
+            (false, false) => MAX_READING_PAUSE,
+        };
+        idle.max(reading.min(longest))
     }
 }
 
@@ -202,14 +210,22 @@ mod tests {
     fn an_engine_that_needs_long_for_its_answers_is_asked_less_often() {
         let (mut requeue, plan) = (Requeue::default(), Plan::default());
         let reading = Duration::from_millis(700);
-        assert_eq!(requeue.least_pause(true, reading), reading);
+        assert_eq!(requeue.least_pause(false, reading), reading);
         let most = Duration::from_secs(2);
-        assert_eq!(requeue.least_pause(true, Duration::from_secs(60)), most);
+        assert_eq!(requeue.least_pause(false, Duration::from_secs(60)), most);
         // Except for the look at what was done, which is not repeated at once.
         requeue.after_plan(&plan, true);
-        assert_eq!(requeue.least_pause(true, reading), Duration::ZERO);
+        assert_eq!(requeue.least_pause(false, reading), Duration::ZERO);
         requeue.after_plan(&plan, true);
-        assert_eq!(requeue.least_pause(true, reading), reading);
+        assert_eq!(requeue.least_pause(false, reading), reading);
+    }
+
+    #[test]
+    fn while_a_node_is_under_way_a_slow_answer_holds_the_next_look_for_a_moment_only() {
+        let requeue = Requeue::default();
+        let pause = |millis| requeue.least_pause(true, Duration::from_millis(millis));
+        assert_eq!(pause(30), Duration::from_millis(30));
+        assert_eq!(pause(700), Duration::from_millis(100));
     }
 
     #[test]

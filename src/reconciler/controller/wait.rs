@@ -65,7 +65,10 @@ pub(super) async fn wait(
                 // A client that has gone needs no answer.
                 let _ = requester.send(answer);
             }
-            () = &mut engine => return,
+            told = &mut engine => {
+                cx.observer.engine.tell(told);
+                return;
+            }
             () = &mut endpoints => return,
             name = &mut owners => {
                 cx.observer.owners.forget(&name);

@@ -54,6 +54,14 @@ pub enum Color {
     Unknown,
 }
 
+impl Health {
+    /// Whether nothing more is learned by another request. Before 7.4, Elasticsearch does not wait for the
+    /// tasks that have come while it waited for green: by their number they are seen.
+    pub(crate) fn is_green_at_rest(&self) -> bool {
+        self.status == Color::Green && !self.timed_out && self.number_of_pending_tasks <= 1
+    }
+}
+
 impl EngineClient {
     /// The cluster's health once its master has no pending tasks, or after a second.
     ///
@@ -63,8 +71,8 @@ impl EngineClient {
         parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
     }
 
-    /// The cluster's health once it is green, or after a second. [`Health::timed_out`] says that it was
-    /// not.
+    /// The cluster's health once it is green and its master has no pending tasks, or after a second.
+    /// [`Health::timed_out`] says that it was not.
     ///
     /// # Errors
     /// As of [`Self::health`].
@@ -90,7 +98,10 @@ fn nodes_call(at_least: usize, timeout: &str) -> Call {
 }
 
 pub(super) fn green_call(timeout: &str) -> Call {
-    Call::get(format!("/_cluster/health?wait_for_status=green&timeout=1s&master_timeout={timeout}"))
+    Call::get(format!(
+        "/_cluster/health?wait_for_status=green&wait_for_events=languid&timeout=1s\
+         &master_timeout={timeout}"
+    ))
 }
 
 /// With a timeout of 0 s, engines sometimes answer 408 although they are idle.

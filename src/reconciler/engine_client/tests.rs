@@ -8,11 +8,13 @@ mod exclusions;
 mod explain;
 mod identify;
 mod running_snapshots;
+mod served;
 mod settings;
 mod shards;
 mod store_types;
 
 pub(crate) use cluster::topology_of;
+pub(crate) use served::served;
 
 use std::fs;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::details::Details;
@@ -82,16 +83,25 @@ pub enum Voting {
 }
 
 impl EngineClient {
-    /// Reads the cluster as a whole: one small cluster state with nodes and votes, then what is not
-    /// known from `before`, the last topology: the shard copies if the state is another one, and
-    /// details of processes that have not reported theirs yet. The copies are never older than the
-    /// nodes. A node that does not report its details in time is listed without them.
-    ///
-    /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
+    /// Reads the cluster as a whole: [`Self::listed`], then [`Self::completed`].
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn topology(
+        &self,
+        engine: &Engine,
+        before: Option<&Topology>,
+    ) -> Result<Topology, EngineError> {
+        let listed = self.listed(engine, before).await?;
+        Ok(self.completed(listed, before).await?.0)
+    }
+
+    /// Reads nodes and votes: one small cluster state. Without shard copies, and without details of
+    /// processes that have not reported theirs in `before`, the last topology.
+    ///
+    /// # Errors
+    /// As of [`Self::topology`].
+    pub async fn listed(
         &self,
         engine: &Engine,
         before: Option<&Topology>,
@@ -113,31 +123,56 @@ impl EngineClient {
         if let Some(before) = before {
             topology.take_details(before);
         }
-        let known = before.filter(|before| topology.is_state_of(before));
+        Ok(topology)
+    }
+
+    /// Adds what is not known from `before`: the shard copies if the state is another one, and details of
+    /// processes that have not reported theirs yet. The copies are never older than the nodes. A node that
+    /// does not report its details in time is listed without them. Also when the copies were there: for
+    /// the details each node is asked.
+    ///
+    /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
+    ///
+    /// # Errors
+    /// As of [`Self::topology`].
+    pub async fn completed(
+        &self,
+        mut listed: Topology,
+        before: Option<&Topology>,
+    ) -> Result<(Topology, Instant), EngineError> {
+        let known = before.filter(|before| listed.is_state_of(before));
         let shards = async {
             if let Some(before) = known {
                 let (shards, immovable) = (Arc::clone(&before.shards), before.immovable.clone());
-                return Ok(Routing { shards, immovable });
+                return Ok((Routing { shards, immovable }, Instant::now()));
             }
-            let answer = self.transport.send(&shards::routing_call(&timeout)).await?;
-            shards::parse(&answer, &topology.nodes)
+            let call = shards::routing_call(&self.transport.master_timeout());
+            let routing = shards::parse(&self.transport.send(&call).await?, &listed.nodes)?;
+            Ok((routing, Instant::now()))
         };
         let details = async {
-            match topology.nodes.iter().all(|node| node.roles.is_some()) {
+            match listed.nodes.iter().all(|node| node.roles.is_some()) {
                 true => Ok(Details::default()),
                 false => self.details().await,
             }
         };
-        let (routing, details) = tokio::try_join!(shards, details)?;
-        topology.shards = routing.shards;
-        topology.immovable = routing.immovable;
-        topology.add_details(details);
-        topology.raise_minimum();
-        Ok(topology)
+        let ((routing, read_at), details) = tokio::try_join!(shards, details)?;
+        listed.shards = routing.shards;
+        listed.immovable = routing.immovable;
+        listed.add_details(details);
+        listed.raise_minimum();
+        Ok((listed, read_at))
     }
 }
 
 impl Topology {
+    /// The nodes alone, which are not taken for those of a whole state: the next look reads the shard
+    /// copies, whatever has changed since.
+    pub(crate) fn without_copies(self) -> Self {
+        // No state has this version.
+        Self { version: 0, ..self }
+    }
+
     /// The version of the elected master; none while there is none, or it has not reported it.
     pub(super) fn master_version(&self) -> Option<Version> {
         let id = self.elected_master.as_ref()?;

@@ -113,8 +113,16 @@ async fn where_the_engine_keeps_shutdown_records_they_are_used_and_taken_away() 
     let fixture = Fixture::new("standin.distribution: elasticsearch").await;
     let reconciler = Reconciler::start(fixture.client.clone());
     fixture.until_seen().await;
+    let (counts, began) = (fixture.server.counts(), Instant::now());
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
+    until_clean(&fixture, "r1").await;
+    let counts = fixture.server.counts().since(&counts);
+    let patches = |asked: &Asked| asked.verb == "patch" && asked.resource == "pods";
+    // Two wait. Each node is started, and done; none is nudged, since nothing is mounted again. A stop is
+    // shown if it lasts five seconds.
+    let stops = began.elapsed().as_secs() / 5;
+    assert!(counts.matching(patches) <= 2 + 3 * 2 + stops, "{counts:?}");
     let records = fixture.engine_until("/_nodes/shutdown").await;
     assert_eq!(records["nodes"], json!([]));
     reconciler.end().await;

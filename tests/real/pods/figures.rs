@@ -90,6 +90,7 @@ impl OpenSearchSet {
             "pod_patches": asked("patch", "pods", &Value::Null),
             "status_writes": asked("patch", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
+            "events": asked("create", "events", &Value::Null) + asked("patch", "events", &Value::Null),
             "conflicts": events.iter().filter(is_conflict).count(),
             "all": fixture.asked_since(mark).to_string(),
         })

@@ -75,6 +75,7 @@ fn restart(fixture: &Fixture, waits: &Waits, id: &str) -> Value {
             "start": times.start,
             "spawned": times.spawned,
             "joined": joined,
+            "joined_all": others.until_all_list(&new),
             "restored": restored,
             "ready": times.ready,
             "green": Views::all(&views).until_green(restored),

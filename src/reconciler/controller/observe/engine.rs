@@ -19,19 +19,21 @@ use super::snapshot::unknown;
 use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
+use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Health, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
 pub(in crate::controller) use joined::all_are_back;
 use joined::have_just_joined;
 pub(super) use listed::Ours;
 use one_moment::Moment;
-use stayput_restart::{Engine, Ledger, ShardCopies};
+use stayput_restart::{Engine, Known, Ledger, ShardCopies};
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What was read longer ago than this is read again before a stop.
 const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
+/// A health that the engine has told while it was waited for is as good as one that is read now.
+const MAX_AGE_OF_TOLD: Duration = Duration::from_millis(100);
 /// So many nodes are tried before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
@@ -46,6 +48,8 @@ pub(in super::super) struct EngineView {
     read_at: Option<Instant>,
     /// How long reading nodes, votes and shard copies took then.
     reading: Duration,
+    /// A green health that was waited for, and when it was told: for the next look.
+    told: Option<(Instant, Health)>,
     /// What was read last: what has not changed since is not read again.
     topology: Option<Topology>,
     /// Its shard copies, as decisions need them.
@@ -143,13 +147,18 @@ impl EngineView {
         self.reading
     }
 
+    /// The engine has told its health just now, if anything.
+    pub(in super::super) fn tell(&mut self, health: Option<Health>) {
+        self.told = health.map(|health| (Instant::now(), health));
+    }
+
     /// Whether what is known of the engine is too old for a stop.
     pub(super) fn is_old(&self) -> bool {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
     }
 
-    /// Reads everything at the same time, with the client of the last observation. With a ledger, the
-    /// health is not waited for where allocation is restored next.
+    /// Reads everything at the same time, with the client of the last observation. With a ledger, neither
+    /// shard copies nor health are waited for where allocation is restored next.
     pub(super) async fn read(
         &mut self,
         zone: &str,
@@ -157,6 +166,9 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
+        let told = self.told.take().filter(|(at, _)| at.elapsed() < MAX_AGE_OF_TOLD);
+        let told = told.map(|(_, health)| health);
+        let is_told = told.is_some();
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
@@ -178,12 +190,12 @@ impl EngineView {
             let nodes = before.map(|before| &*before.nodes);
             ledger.is_some_and(|ledger| have_just_joined(ledger, nodes, &now.nodes))
         };
-        let moment = one_moment::read(&client, &identity, before, have_joined, is_limited);
+        let moment = one_moment::read(&client, &identity, before, told, have_joined, is_limited);
         let (Moment { topology, health, reading }, allocation, records) =
             tokio::join!(moment, allocation, records);
         self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
-        if let Some(health) = &health {
+        if let Some(health) = health.as_ref().filter(|_| !is_told) {
             metrics.count_request(Side::Engine, "health", health.is_ok());
         }
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
@@ -208,16 +220,51 @@ impl EngineView {
         {
             self.identity = None;
         }
-        let before = self.topology.as_ref().map(|before| &before.shards);
-        let has_same_copies = before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards));
-        if !has_same_copies {
-            self.searchable_snapshots = None;
-        }
         // What an older master answers is an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
-        let copies = match has_same_copies {
+        let (shards, searchable_snapshots, health) = match health {
+            None => {
+                let not_read = unknown("not read: allocation is restored first");
+                (Err(not_read.clone()), Err(not_read.clone()), Err(not_read))
+            }
+            Some(health) => {
+                let (shards, searchable_snapshots) =
+                    self.copies_of(&topology, &client, metrics).await;
+                (Ok(shards), searchable_snapshots, known(health).map(|one| convert::health(&one)))
+            }
+        };
+        let topology = self.topology.insert(topology);
+        Ok(Engine {
+            version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
+            cluster_uuid,
+            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
+            elected_master: topology.elected_master.clone(),
+            health,
+            voting: Ok(convert::voting(&topology.voting)),
+            shards,
+            searchable_snapshots,
+            immovable: topology.immovable.clone(),
+            allocation: known(allocation).map(convert::allocation),
+            records: known(records).map(|records| {
+                records.map(|records| records.into_iter().map(convert::record).collect())
+            }),
+        })
+    }
+
+    /// The shard copies as decisions need them, and the searchable snapshots among their indices.
+    async fn copies_of(
+        &mut self,
+        topology: &Topology,
+        client: &EngineClient,
+        metrics: &Metrics,
+    ) -> (ShardCopies, Known<BTreeSet<String>>) {
+        let before = self.topology.as_ref().map(|before| &before.shards);
+        let copies = match before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards)) {
             true => self.copies.clone(),
-            false => convert::shards(&topology.shards),
+            false => {
+                self.searchable_snapshots = None;
+                convert::shards(&topology.shards)
+            }
         };
         let searchable_snapshots = match &self.searchable_snapshots {
             Some(found) => Ok(found.clone()),
@@ -236,25 +283,7 @@ impl EngineView {
             }
         };
         self.copies = copies.clone();
-        let topology = self.topology.insert(topology);
-        Ok(Engine {
-            version: format!("{} {}", identity.distribution, identity.version).to_lowercase(),
-            cluster_uuid,
-            nodes: topology.nodes.iter().map(|node| convert::node(node, zone)).collect(),
-            elected_master: topology.elected_master.clone(),
-            health: match health {
-                Some(health) => known(health).map(|health| convert::health(&health)),
-                None => Err(unknown("not waited for: allocation is restored first")),
-            },
-            voting: Ok(convert::voting(&topology.voting)),
-            shards: Ok(copies),
-            searchable_snapshots,
-            immovable: topology.immovable.clone(),
-            allocation: known(allocation).map(convert::allocation),
-            records: known(records).map(|records| {
-                records.map(|records| records.into_iter().map(convert::record).collect())
-            }),
-        })
+        (copies, searchable_snapshots)
     }
 
     /// Whether the node that answers is in a cluster that has formed.

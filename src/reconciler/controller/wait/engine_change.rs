@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::{all_are_back, health};
-use crate::engine_client::EngineClient;
+use crate::engine_client::{self, EngineClient};
 use stayput_restart::{Color, Health, Member, Node, Snapshot};
 
 /// The first pause between two requests; each is half as long again as the one before.
@@ -70,12 +70,13 @@ fn names_and_ids(nodes: &[Node]) -> BTreeSet<(String, String)> {
     nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
-/// Completes once the engine has changed. Requests that fail are no change.
+/// Completes once the engine has changed. Requests that fail are no change. The health, if it is green
+/// now and the next look need not ask for it.
 pub(super) async fn wait_for_change(
     client: Arc<EngineClient>,
     awaited: Awaited,
     metrics: Arc<Metrics>,
-) {
+) -> Option<engine_client::Health> {
     let mut pause = FIRST_PAUSE;
     // Where the engine waits, we need not.
     let mut next = match awaited.is_waited_for_by_the_engine() {
@@ -85,6 +86,7 @@ pub(super) async fn wait_for_change(
     loop {
         sleep_until(next).await;
         let began = Instant::now();
+        let mut told = None;
         let (has_changed, longest, waited) = match &awaited {
             Awaited::Nodes(known) => {
                 (list_differs(&client, known, &metrics).await, MAX_PAUSE_OF_NODES, false)
@@ -92,13 +94,15 @@ pub(super) async fn wait_for_change(
             Awaited::Join(known) => {
                 let joined = client.health_once_nodes(known.len() + 1).await;
                 metrics.count_request(Side::Engine, "health", joined.is_ok());
+                let is_longer = joined.as_ref().is_ok_and(|joined| !joined.timed_out);
                 // Also if no more nodes are there: one may have joined and another one left.
-                let has_changed = list_differs(&client, known, &metrics).await;
+                let has_changed = is_longer || list_differs(&client, known, &metrics).await;
                 (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
             }
             Awaited::Health(Some(known)) if awaited.is_waited_for_by_the_engine() => {
                 let now = client.health_once_green().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
+                told = now.as_ref().ok().filter(|now| now.is_green_at_rest()).cloned();
                 // That of this request only says that the cluster is not green.
                 let now = now.map(|now| Health { timed_out: known.timed_out, ..health(&now) });
                 (now.is_ok_and(|now| now != *known), MAX_PAUSE, true)
@@ -110,7 +114,7 @@ pub(super) async fn wait_for_change(
             }
         };
         if has_changed {
-            return;
+            return told;
         }
         let rest = if waited { Duration::ZERO } else { began.elapsed() * REST };
         next = (began + pause).max(Instant::now() + rest);
@@ -138,7 +142,12 @@ async fn list_differs(
 mod tests {
     use super::*;
 
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use serde_json::{Value, from_value, json};
+
+    use crate::engine_client::Access;
+    use crate::engine_client::tests::served;
 
     /// Name and ephemeral id of each.
     fn nodes(listed: &[(&str, &str)]) -> Vec<Node> {
@@ -159,6 +168,60 @@ mod tests {
         assert!(is_absent(&[("logs-1", "old-1")]));
         assert!(Awaited::Join(BTreeSet::new()).is_waited_for_by_the_engine());
         assert!(!Awaited::Nodes(BTreeSet::new()).is_waited_for_by_the_engine());
+    }
+
+    /// Waits for a change of an engine that says this of its health: whether the health was told, and how
+    /// often its nodes were read, which are others than the awaited ones.
+    async fn waited(awaited: Awaited, changes: &Value) -> (bool, u32) {
+        let mut health = json!({
+            "cluster_name": "logs", "status": "green", "timed_out": false,
+            "number_of_nodes": 2, "number_of_data_nodes": 2, "initializing_shards": 0,
+            "relocating_shards": 0, "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+            "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+        });
+        for (key, value) in changes.as_object().expect("an object") {
+            health[key] = value.clone();
+        }
+        let reads = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&reads);
+        let endpoint = served(move |target| {
+            if target.starts_with("/_cluster/health") {
+                return Some(health.clone());
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            let node = json!({ "name": "logs-1", "ephemeral_id": "new" });
+            Some(json!({ "cluster_uuid": "uuid", "master_node": "a", "nodes": { "a": node } }))
+        })
+        .await;
+        let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+        let client = Arc::new(client.expect("a client"));
+        let told = wait_for_change(client, awaited, Arc::new(Metrics::new())).await;
+        (told.is_some(), reads.load(Ordering::SeqCst))
+    }
+
+    #[tokio::test]
+    async fn a_list_that_got_longer_is_not_read_to_see_that_it_differs() {
+        let known = || Awaited::Join([("logs-0".to_owned(), "old".to_owned())].into());
+        assert_eq!(waited(known(), &json!({})).await, (false, 0));
+        assert_eq!(waited(known(), &json!({ "timed_out": true })).await, (false, 1));
+    }
+
+    #[tokio::test]
+    async fn a_green_that_was_waited_for_is_told_if_nothing_is_pending() {
+        let yellow = json!({
+            "color": "yellow", "timedOut": false, "dataNodes": 2, "initializing": 1,
+            "relocating": 0, "unassigned": 0, "delayed": 0, "inFlightFetch": 0,
+        });
+        let yellow: Health = from_value(yellow).unwrap();
+        let awaited = || Awaited::Health(Some(yellow.clone()));
+        assert_eq!(waited(awaited(), &json!({})).await, (true, 0));
+        for changes in [
+            json!({ "number_of_pending_tasks": 2 }),
+            json!({ "timed_out": true }),
+            json!({ "status": "yellow" }),
+        ] {
+            assert_eq!(waited(awaited(), &changes).await, (false, 0), "{changes}");
+        }
     }
 
     #[test]

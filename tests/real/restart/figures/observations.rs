@@ -110,6 +110,13 @@ impl<'a> Views<'a> {
         self.earliest(|observation| observation.listed.contains(process)).expect("it has joined")
     }
 
+    /// Until the last of them lists this process: the elected master, which applies a state when the others
+    /// have done so.
+    pub(super) fn until_all_list(&self, process: &str) -> u64 {
+        let listed = |view: &&View| view.last_before(|seen| seen.listed.contains(process));
+        self.0.iter().filter_map(listed).max().expect("it has joined")
+    }
+
     /// Until the first of them is green, from this time on; none if the observations ended before.
     pub(super) fn until_green(&self, from: u64) -> Option<u64> {
         self.earliest(|observation| observation.at >= from && observation.green)

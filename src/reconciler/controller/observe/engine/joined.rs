@@ -21,14 +21,15 @@ pub(in crate::controller) fn all_are_back<'a>(
 }
 
 /// Whether this is the first look that shows all nodes under way as joined, so that allocation, which
-/// we have limited, is restored next. That needs nothing of the cluster's health.
+/// we have limited, is restored next. That needs nothing but the list of nodes. Not the very first look:
+/// of the other nodes, too, it would not know what they are.
 pub(super) fn have_just_joined(ledger: &Ledger, before: Option<&[Node]>, now: &[Node]) -> bool {
     let joined = |nodes: &[Node]| {
         let nodes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
         all_are_back(ledger.under_way(), nodes)
     };
     let restores = ledger.debts.allocation.is_some() && ledger.under_way().next().is_some();
-    restores && joined(now) && !before.is_some_and(joined)
+    restores && joined(now) && before.is_some_and(|before| !joined(before))
 }
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn the_health_is_left_out_only_in_the_first_look_after_a_join() {
+    fn only_the_nodes_are_read_in_the_first_look_after_a_join() {
         let ledger = |limited: bool| -> Ledger {
             let debt = json!({ "restart": "r1", "before": {}, "holders": ["u"] });
             let members = json!([{
@@ -88,7 +89,7 @@ mod tests {
         };
         let (old, new) = (nodes("old"), nodes("new"));
         assert!(have_just_joined(&ledger(true), Some(&old), &new));
-        assert!(have_just_joined(&ledger(true), None, &new));
+        assert!(!have_just_joined(&ledger(true), None, &new), "nothing is known of the others");
         assert!(!have_just_joined(&ledger(true), Some(&new), &new), "the look after it");
         assert!(!have_just_joined(&ledger(true), None, &old), "it has not joined");
         assert!(!have_just_joined(&ledger(false), Some(&old), &new), "nothing is limited");

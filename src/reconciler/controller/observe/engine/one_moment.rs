@@ -1,7 +1,7 @@
 //! Shard copies and health that belong together.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::time::Duration;
 
@@ -13,9 +13,10 @@ use crate::engine_client::{Color, Engine, EngineClient, EngineError, Health, Top
 /// What was read of the engine at the same time.
 pub(super) struct Moment {
     pub(super) topology: Result<Topology, EngineError>,
-    /// None if it was not waited for.
+    /// None if it was not waited for: then the topology has nodes and votes alone.
     pub(super) health: Option<Result<Health, EngineError>>,
-    /// How long the topology took.
+    /// How long nodes, votes and shard copies took. What each node says of itself is not counted: one that
+    /// boots or hangs takes long for that, and the others are not busy.
     pub(super) reading: Duration,
 }
 
@@ -24,34 +25,48 @@ pub(super) struct Moment {
 /// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
 /// later would go before it; and as the health is green already, it would not tell when to look again.
 ///
-/// `before` is the last topology. The health, which may take a second, is not waited for once the
-/// topology shows that nodes `have_joined` and while allocation `is_limited`.
+/// `before` is the last topology. A health that was `told` just now is not asked for. Once the list of
+/// nodes shows that nodes `have_joined`, and while allocation `is_limited`, nothing else is waited for: a
+/// process that has joined just now is slow to report its details, and the health may take a second.
 pub(super) async fn read(
     client: &EngineClient,
     identity: &Engine,
     before: Option<&Topology>,
+    told: Option<Health>,
     have_joined: impl Fn(&Topology) -> bool,
     is_limited: oneshot::Receiver<bool>,
 ) -> Moment {
-    let (tell, is_enough) = oneshot::channel();
+    let began = Instant::now();
+    let (tell, nodes_are_enough) = oneshot::channel();
     let topology = async {
-        let began = Instant::now();
-        let topology = client.topology(identity, before).await;
-        let reading = began.elapsed();
-        if topology.as_ref().is_ok_and(have_joined) && is_limited.await == Ok(true) {
+        let listed = match client.listed(identity, before).await {
+            Ok(listed) => listed,
+            Err(error) => return (Err(error), began.elapsed(), false),
+        };
+        if have_joined(&listed) && is_limited.await == Ok(true) {
             // Nobody listens any more if the health was quicker.
             let _ = tell.send(());
+            return (Ok(listed.without_copies()), began.elapsed(), true);
         }
-        (topology, reading)
+        match client.completed(listed, before).await {
+            Ok((topology, read_at)) => (Ok(topology), read_at - began, false),
+            Err(error) => (Err(error), began.elapsed(), false),
+        }
     };
     let health = async {
+        if let Some(told) = told {
+            return Some(Ok(told));
+        }
         tokio::select! {
             biased;
             health = client.health() => Some(health),
-            Ok(()) = is_enough => None,
+            Ok(()) = nodes_are_enough => None,
         }
     };
-    let ((topology, reading), health) = tokio::join!(topology, health);
+    let ((topology, reading, is_enough), health) = tokio::join!(topology, health);
+    if is_enough {
+        return Moment { topology, health: None, reading };
+    }
     let topology = match topology {
         Ok(first) if is_older(&first, health.as_ref()) => {
             client.topology(identity, Some(&first)).await

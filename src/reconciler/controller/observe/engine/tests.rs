@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine_client::{Access, ShardState};
+use serde_json::json;
 use stayput_restart::Color;
 
 /// A node with these roles, or one that has not reported its details.
@@ -121,4 +122,61 @@ async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
     assert!(!engine.is_old());
     tokio::time::advance(std::time::Duration::from_millis(1)).await;
     assert!(engine.is_old() && EngineView::default().is_old());
+}
+
+/// Nothing is stopped by what was not read, and nothing of it stays unknown.
+#[tokio::test]
+async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_state() {
+    let ledger = json!({
+        "restart": {
+            "request": { "id": "r1", "strategy": "rolling" },
+            "started": "2026-11-21T03:09:20Z",
+            "members": [{
+                "podUid": "u", "pod": "b", "node": "b", "step": "restarting",
+                "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+            }],
+        },
+        "debts": { "allocation": { "restart": "r1", "before": {}, "holders": ["u"] } },
+    });
+    let ledger: Ledger = serde_json::from_value(ledger).unwrap();
+    let (endpoint, _) = one_moment::tests::engine("green", true).await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    let look = async |view: &mut EngineView| {
+        let at = vec![endpoint.clone()];
+        view.observe(Ok(reach("1")), at, "zone", Some(&ledger), &metrics).await.expect("an engine")
+    };
+    look(&mut view).await;
+    let before = view.topology.as_mut().expect("it was read");
+    before.nodes.retain(|node| node.name != "b");
+    let first = look(&mut view).await;
+    assert!(first.allocation.is_ok_and(|allocation| allocation.marker.is_some()));
+    assert!(first.health.is_err() && first.shards.is_err() && first.searchable_snapshots.is_err());
+    assert_eq!(
+        first.nodes.iter().map(|node| node.roles_unknown).collect::<Vec<_>>(),
+        [false, true]
+    );
+    let second = look(&mut view).await;
+    assert!(second.health.is_ok());
+    assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
+    assert!(second.nodes.iter().all(|node| !node.roles_unknown));
+}
+
+#[tokio::test]
+async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
+    let (endpoint, _) = one_moment::tests::engine("green", true).await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    // That which is asked for is green.
+    let told = || Some(one_moment::tests::health_of("yellow"));
+    let mut colors = vec![];
+    for age in [None, Some(Duration::ZERO), None, Some(MAX_AGE_OF_TOLD)] {
+        view.tell(age.and(told()));
+        if let (Some(age), Some((at, _))) = (age, &mut view.told) {
+            *at -= age;
+        }
+        let at = vec![endpoint.clone()];
+        let engine = view.observe(Ok(reach("1")), at, "zone", None, &metrics).await;
+        colors.push(engine.expect("an engine").health.expect("a health").color);
+        assert!(view.told.is_none(), "it counts once");
+    }
+    assert_eq!(colors, [Color::Green, Color::Yellow, Color::Green, Color::Green]);
 }

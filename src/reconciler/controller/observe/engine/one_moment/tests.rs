@@ -4,48 +4,35 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::engine_client::tests::served;
 use crate::engine_client::{Access, Endpoint, ShardState};
 
-/// No health is answered.
+/// Only nodes and settings are answered.
 const NEVER: &str = "never";
+/// The health is not answered.
+const UNTOLD: &str = "untold";
+/// It is green, and what each node says of itself is not answered.
+const SILENT: &str = "green, and nodes are silent";
 
-/// Answers of an engine: the replica has started at the second read of the copies, or never. The
-/// health has the given color all the time.
-async fn serve(stream: TcpStream, color: &'static str, starts: bool, reads: Arc<AtomicU64>) {
-    let mut stream = BufReader::new(stream);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if stream.read_line(&mut head).await.expect("a request") == 0 {
-                return;
-            }
-        }
-        let target = head.split(' ').nth(1).expect("a target");
-        if target.starts_with("/_cluster/health") && color == NEVER {
-            return std::future::pending().await;
-        }
-        let body = answer(target, color, starts, &reads).to_string();
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all((head + &body).as_bytes()).await.expect("a client");
-    }
+fn health_body(color: &str) -> Value {
+    json!({
+        "cluster_name": "logs", "status": color, "timed_out": false,
+        "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
+        "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
+        "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+        "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+    })
+}
+
+pub(in super::super) fn health_of(color: &str) -> Health {
+    serde_json::from_value(health_body(color)).expect("a health")
 }
 
 fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
     if target.starts_with("/_cluster/health") {
-        return json!({
-            "cluster_name": "logs", "status": color, "timed_out": false,
-            "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
-            "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
-            "unassigned_shards": 0, "delayed_unassigned_shards": 0,
-            "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
-        });
+        return health_body(color);
     }
     if target.starts_with("/_cluster/state/routing_table") {
         let replica = match reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
@@ -66,6 +53,10 @@ fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
             "metadata": { "cluster_coordination": coordination },
         });
     }
+    if target.starts_with("/_cluster/settings") {
+        let marker = json!({ "cluster": "search/logs", "restart": "r1", "before": {} }).to_string();
+        return json!({ "persistent": { "cluster.metadata.stayput": marker }, "transient": {} });
+    }
     if target.starts_with("/_nodes/_local") {
         return json!({ "cluster_name": "logs", "nodes": { "a": { "name": "a", "version": "2.19.3" } } });
     }
@@ -83,39 +74,79 @@ fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
 
 /// Reads such an engine; returns the states of the copies, and how often they were read.
 async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) {
-    let (moment, reads) = moment_of(color, starts, false).await;
+    let (moment, reads) = moment_of(color, starts, None, false).await;
     moment.health.expect("it is waited for").expect("a health");
     let topology = moment.topology.expect("a topology");
     (topology.shards.iter().map(|shard| shard.state).collect(), reads)
 }
 
-/// Reads such an engine, and how often the copies were read.
-async fn moment_of(color: &'static str, starts: bool, is_enough: bool) -> (Moment, u64) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("an address").port();
+/// Starts an engine whose replica has started at the second read of the copies, or never; the health has
+/// the given color all the time. Counts how often its copies are read.
+pub(in super::super) async fn engine(
+    color: &'static str,
+    starts: bool,
+) -> (Endpoint, Arc<AtomicU64>) {
     let reads = Arc::new(AtomicU64::new(0));
     let shared = Arc::clone(&reads);
-    let engine = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, color, starts, Arc::clone(&shared)));
-        }
-    });
-    let endpoint = Endpoint { host: "127.0.0.1".into(), port };
-    let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+    let endpoint = served(move |target| {
+        let slow = ["/_cluster/health", "/_cluster/state/routing_table", "/_nodes/_all"];
+        let slow = match color {
+            NEVER => &slow[..],
+            UNTOLD => &slow[..1],
+            SILENT => &slow[2..],
+            _ => &[],
+        };
+        let is_slow = slow.iter().any(|one| target.starts_with(one));
+        (!is_slow).then(|| answer(target, color, starts, &shared))
+    })
+    .await;
+    (endpoint, reads)
+}
+
+/// Reads such an engine, and how often the copies were read.
+async fn moment_of(
+    color: &'static str,
+    starts: bool,
+    told: Option<Health>,
+    is_enough: bool,
+) -> (Moment, u64) {
+    let (endpoint, reads) = engine(color, starts).await;
+    let timeout = if color == SILENT { Duration::from_secs(1) } else { Duration::from_secs(10) };
+    let client = EngineClient::new(&[endpoint], &Access::Plain, timeout);
     let client = client.expect("a client");
     let identity = client.identify().await.expect("an engine");
     let (tell, is_limited) = oneshot::channel();
     tell.send(true).expect("it listens");
-    let moment = read(&client, &identity, None, |_| is_enough, is_limited).await;
-    engine.abort();
+    let moment = read(&client, &identity, None, told, |_| is_enough, is_limited).await;
     (moment, reads.load(Ordering::SeqCst))
 }
 
+/// The new process may take long to report its details, and so may the health.
 #[tokio::test]
-async fn a_health_that_nothing_depends_on_is_not_waited_for() {
-    let (moment, _) = moment_of(NEVER, true, true).await;
+async fn where_allocation_is_restored_next_only_the_nodes_are_waited_for() {
+    let (moment, reads) = moment_of(NEVER, true, None, true).await;
     assert!(moment.health.is_none());
+    assert_eq!((moment.topology.expect("a topology").nodes.len(), reads), (2, 0));
+}
+
+/// Else the next look would wait as long as a node that boots.
+#[tokio::test]
+async fn how_long_a_node_takes_to_report_its_details_is_not_counted() {
+    let began = Instant::now();
+    let (moment, _) = moment_of(SILENT, true, Some(health_of("yellow")), false).await;
     assert_eq!(moment.topology.expect("a topology").nodes.len(), 2);
+    assert!(moment.reading < began.elapsed() / 2, "{:?}", moment.reading);
+}
+
+/// The copies are compared with it as with one that was read.
+#[tokio::test]
+async fn a_health_that_was_told_is_not_asked_for() {
+    let told = health_of("green");
+    let (moment, reads) = moment_of(UNTOLD, true, Some(told.clone()), false).await;
+    assert_eq!(moment.health.expect("it was told").expect("a health"), told);
+    let states = moment.topology.expect("a topology").shards;
+    assert!(states.iter().all(|shard| shard.state == ShardState::Started));
+    assert_eq!(reads, 2);
 }
 
 #[tokio::test]

@@ -1,0 +1,45 @@
+//! An engine whose answers a test makes up.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::engine_client::Endpoint;
+
+/// Serves what `answer` makes of the target of a request; none is a request that is never answered.
+pub(crate) async fn served(
+    answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
+) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, Arc::clone(&answer)));
+        }
+    });
+    Endpoint { host: "127.0.0.1".into(), port }
+}
+
+async fn serve(stream: TcpStream, answer: Arc<impl Fn(&str) -> Option<Value>>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head).await.expect("a request") == 0 {
+                return;
+            }
+        }
+        let Some(body) = answer(head.split(' ').nth(1).expect("a target")) else {
+            return std::future::pending().await;
+        };
+        let body = body.to_string();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).await.expect("a client");
+    }
+}
