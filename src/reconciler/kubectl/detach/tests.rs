@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::clean::{removal, without};
+use super::clean::removal;
 use super::may::{Refusal, may};
 use super::owed::commands;
 use crate::cluster::SearchCluster;
@@ -141,12 +141,4 @@ fn only_ours_is_taken_off() {
     let expected = json!({"metadata": {"annotations": {"stayput.dev/last-restart": null}}});
     assert_eq!(removal(&pod), Some(expected));
     assert_eq!(removal(&annotations(&[("team", "a")])), None);
-    for (before, after) in
-        [("logs", Some(Value::Null)), ("other, logs", Some(json!("other"))), ("other", None)]
-    {
-        let patch = without(&annotations(&[("stayput.dev/allow", before)]), "logs");
-        let value =
-            patch.map(|patch| patch["metadata"]["annotations"]["stayput.dev/allow"].clone());
-        assert_eq!(value, after, "{before}");
-    }
 }

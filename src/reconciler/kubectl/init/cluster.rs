@@ -146,11 +146,8 @@ async fn next(
     if let Some(credentials) = &wanted.credentials {
         let there = made.find(Kind::Secret, credentials).await?;
         let annotations = there.and_then(|there| there.metadata.annotations).unwrap_or_default();
-        if allows(credentials, &annotations, name).is_err() {
-            next.push(format!(
-                "kubectl --namespace {namespace} annotate secret {credentials} stayput.dev/allow={name}"
-            ));
-        }
+        let allowed = allows(namespace, credentials, &annotations, name);
+        next.extend(allowed.err().map(|refused| refused.command));
     }
     let engine = found.and_then(|found| stayput_inject::engine(&found.spec));
     let has_manager = engine.is_none_or(|engine| engine.has_manager);
