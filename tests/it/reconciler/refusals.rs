@@ -226,7 +226,10 @@ async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
     let sentence = refused(&fixture, "owner_will_replace").await;
-    assert!(sentence.contains("kubectl rollout status statefulset/logs"), "{sentence}");
+    assert!(
+        sentence.contains(&format!("kubectl -n {NAMESPACE} rollout status statefulset/logs")),
+        "{sentence}"
+    );
     revise("logs-1").await;
     done(&fixture, "r1").await;
 
