@@ -114,8 +114,6 @@ pub enum Code {
     ForeignController,
     /// Another SearchCluster selects the same pods.
     OverlappingSelectors,
-    /// The selector matches no pods.
-    NoPods,
     // Input.
     /// The value of an annotation is invalid.
     InvalidInput,
@@ -178,7 +176,6 @@ impl Code {
             Self::WrongCluster => "wrong_cluster",
             Self::ForeignController => "foreign_controller",
             Self::OverlappingSelectors => "overlapping_selectors",
-            Self::NoPods => "no_pods",
             Self::InvalidInput => "invalid_input",
             Self::Interfered => "interfered",
         }
@@ -210,7 +207,6 @@ impl Code {
                 | Self::WrongCluster
                 | Self::ForeignController
                 | Self::OverlappingSelectors
-                | Self::NoPods
                 | Self::InvalidInput
         )
     }
@@ -270,7 +266,6 @@ impl Code {
             | Self::WrongCluster
             | Self::ForeignController
             | Self::OverlappingSelectors
-            | Self::NoPods
             | Self::InvalidInput
             | Self::Interfered => true,
         }
