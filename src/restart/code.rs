@@ -211,6 +211,11 @@ impl Code {
         )
     }
 
+    /// Whether it is why a pod keeps its template, which need not keep its engine from being restarted.
+    pub(crate) const fn is_about_a_template(self) -> bool {
+        matches!(self, Self::UpdateNotAllowed | Self::UpdateUnknown | Self::UpdateTried)
+    }
+
     /// Whether it is a rule or a fault that blocks a restart, and not a step that takes its time.
     pub const fn blocks(self) -> bool {
         match self {

@@ -182,7 +182,8 @@ impl<'c, 'a> Draft<'c, 'a> {
         self.requeue_after = self.requeue_after.min(milliseconds);
     }
 
-    /// Adds a reason to wait, unless there is one already.
+    /// Adds a reason to wait, unless there is one already. What blocks a restart of a pod comes before why
+    /// the pod keeps its template.
     fn wait(&mut self, wait: Wait) {
         let Wait { pod: uid, code, message } = wait;
         let Some(uid) = uid else {
@@ -200,7 +201,11 @@ impl<'c, 'a> Draft<'c, 'a> {
         if self.waiting.is_empty() {
             self.waiting.resize(index.pods().len(), None);
         }
-        self.waiting[place].get_or_insert_with(|| {
+        let known = &mut self.waiting[place];
+        if code.blocks() && known.as_ref().is_some_and(|known| known.code.is_about_a_template()) {
+            *known = None;
+        }
+        known.get_or_insert_with(|| {
             let node = index.pod_at(place).node.clone();
             Waiting { pod: Some(uid), node: Some(node), code, message }
         });
