@@ -79,7 +79,8 @@ async fn credentials_have_to_allow_their_use() {
         .until("how to allow it", |cluster| {
             let status = cluster.status.as_ref();
             let message = status.and_then(|status| status.report.message.as_deref());
-            message.is_some_and(|message| message.contains("kubectl annotate secret manager-key"))
+            message
+                .is_some_and(|message| message.contains("annotate --overwrite secret manager-key"))
         })
         .await;
     let allow = json!({"metadata": {"annotations": {"stayput.dev/allow": "logs"}}});
