@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{ALLOW, SearchCluster, allow_command, others};
 use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::options::into_commands;
 use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
@@ -58,7 +59,7 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[
             Err(error) => {
                 let told =
                     unread(&session.namespace, name, &cluster.name_any(), &error.to_string());
-                said += &told;
+                said += &into_commands(&told, &session.options_in_shell());
                 continue;
             }
         };
@@ -68,6 +69,7 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[
         let taken = apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await;
         if let Err(error) = taken {
             let command = allow_command(&session.namespace, name, &others);
+            let command = into_commands(&command, &session.options_in_shell());
             said += &format!("Secret {name} still allows its use ({error}): {command}\n");
         }
     }
@@ -85,7 +87,7 @@ fn unread(namespace: &str, secret: &str, cluster: &str, error: &str) -> String {
 }
 
 /// The Secrets that the spec names and that may allow their use.
-fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
+pub(super) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
     let spec = cluster.completed_spec();
     let auth = &spec.manager.auth;
     let named =

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::clean::removal;
 use super::may::{Refusal, may};
 use super::owed::commands;
+use super::steps;
 use crate::cluster::SearchCluster;
 use crate::kubectl::cluster_view::ClusterView;
 
@@ -23,7 +25,7 @@ fn cluster(change: impl FnOnce(&mut Value)) -> (SearchCluster, ClusterView) {
     });
     change(&mut cluster);
     let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
-    let pods: Vec<k8s_openapi::api::core::v1::Pod> = (0..3)
+    let pods: Vec<Pod> = (0..3)
         .map(|number| {
             let metadata =
                 json!({"name": format!("logs-{number}"), "uid": format!("uid-{number}")});
@@ -124,6 +126,33 @@ fn without_a_reconciler_it_says_what_a_person_must_undo() {
     // A person has taken the finalizer off.
     let (attached, view) = cluster(|it| it["metadata"]["finalizers"] = json!(["x/y"]));
     assert_eq!(may(&attached, &view, gone, false), Ok(()));
+}
+
+#[test]
+fn what_will_be_done_is_shown_before() {
+    let shown = |change: fn(&mut Value)| {
+        let (attached, view) = cluster(change);
+        let pod = |name: &str, annotations: Value| -> Pod {
+            let metadata = json!({"name": name, "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let marked = pod("logs-0", json!({"stayput.dev/last-restart": "{}"}));
+        steps::page(&view, &attached, &[marked, pod("logs-1", json!({}))], true)
+    };
+    let deleted = "SearchCluster search/logs is deleted, once the reconciler has undone what is owed\n\
+                   annotations of stayput are taken off the pods logs-0\n";
+    assert_eq!(shown(|_| {}), deleted);
+    let all = shown(|it| {
+        restart(it);
+        it["spec"]["engine"]["credentialsSecret"] = json!("engine-user");
+    });
+    assert_eq!(
+        all,
+        format!(
+            "restart a is cancelled, and its end is waited for\n{deleted}\
+             logs is taken out of the annotation stayput.dev/allow of the Secrets engine-user\n"
+        )
+    );
 }
 
 #[test]

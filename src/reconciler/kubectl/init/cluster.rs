@@ -15,6 +15,7 @@ use crate::cluster::allows;
 use crate::kubectl::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
 use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
+use crate::kubectl::options::into_commands;
 use stayput_certificates::names::Names;
 
 /// What was found.
@@ -158,5 +159,6 @@ async fn next(
         ),
         false => format!("kubectl stayput --namespace {namespace} status {name}"),
     });
-    Ok(next)
+    let options = made.session.options_in_shell();
+    Ok(next.iter().map(|command| into_commands(command, &options)).collect())
 }
