@@ -75,7 +75,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         return Err(Error::NoJson);
     }
     match cli.command {
-        AnyCommand::Cluster(command) => run_for_cluster(&cli.common, command).await,
+        AnyCommand::Cluster(command) => Box::pin(run_for_cluster(&cli.common, command)).await,
         AnyCommand::Manifests(ManifestsCommand::Inject(args)) => {
             Ok(inject::inject(&args, &Printer::new(&cli.common))?)
         }

@@ -27,9 +27,4 @@ fn what_blocks_a_requested_restart_is_said_and_not_why_templates_stay() {
     assert_eq!(shown.blocked.as_deref(), Some("owner_will_replace"));
     let blocked = shown.conditions.iter().find(|condition| condition.kind == "Blocked");
     assert_eq!(blocked.map(|condition| condition.status.as_str()), Some("True"));
-    // Without a restart nothing is blocked.
-    snapshot.ledger.restart = None;
-    let made = plan(&snapshot, &policy);
-    let is_unknown = |code| code == Code::UpdateUnknown;
-    assert!(made.waiting.iter().any(|one| is_unknown(one.code)), "{:#?}", made.waiting);
 }

@@ -1,4 +1,4 @@
-//! Asks the user to confirm what is an outage, or may be one.
+//! Asks the user to confirm an outage, or what may be one, and that a cluster is detached.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
