@@ -28,7 +28,7 @@ pub use crd::{CrdError, crd, crd_yaml};
 pub use missing::{MissingFields, missing_fields};
 pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
 pub use restart::{OnConfigChange, RestartSpec};
-pub use secret::{ALLOW, EngineKeys, NotAllowed, allows, engine_keys, key};
+pub use secret::{ALLOW, EngineKeys, NotAllowed, allow_command, allows, engine_keys, key, others};
 pub use sources::{Auth, Live, MissingSource, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};
 pub use status::SearchClusterStatus;

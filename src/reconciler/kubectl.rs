@@ -26,6 +26,7 @@ mod init;
 mod inject;
 mod json;
 mod leader;
+mod options;
 mod page;
 mod pages;
 mod pod_view;

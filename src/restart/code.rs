@@ -114,8 +114,6 @@ pub enum Code {
     ForeignController,
     /// Another SearchCluster selects the same pods.
     OverlappingSelectors,
-    /// The selector matches no pods.
-    NoPods,
     // Input.
     /// The value of an annotation is invalid.
     InvalidInput,
@@ -178,7 +176,6 @@ impl Code {
             Self::WrongCluster => "wrong_cluster",
             Self::ForeignController => "foreign_controller",
             Self::OverlappingSelectors => "overlapping_selectors",
-            Self::NoPods => "no_pods",
             Self::InvalidInput => "invalid_input",
             Self::Interfered => "interfered",
         }
@@ -210,9 +207,13 @@ impl Code {
                 | Self::WrongCluster
                 | Self::ForeignController
                 | Self::OverlappingSelectors
-                | Self::NoPods
                 | Self::InvalidInput
         )
+    }
+
+    /// Whether it is why a pod keeps its template, which need not keep its engine from being restarted.
+    pub(crate) const fn is_about_a_template(self) -> bool {
+        matches!(self, Self::UpdateNotAllowed | Self::UpdateUnknown | Self::UpdateTried)
     }
 
     /// Whether it is a rule or a fault that blocks a restart, and not a step that takes its time.
@@ -270,7 +271,6 @@ impl Code {
             | Self::WrongCluster
             | Self::ForeignController
             | Self::OverlappingSelectors
-            | Self::NoPods
             | Self::InvalidInput
             | Self::Interfered => true,
         }

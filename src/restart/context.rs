@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 use super::blocker::{Blocker, Check};
 use super::index::Index;
 use super::lookup::{Lookup, Names};
-use super::rules::{Evaluation, FailedSets};
-use super::{Ledger, Policy, Snapshot};
+use super::rules::{Evaluation, FailedSets, preflight};
+use super::{Ledger, Manager, Pod, Policy, Snapshot};
 
 /// The observation a plan is made from, and what is computed from it once for all steps.
 pub(super) struct Context<'a> {
@@ -36,6 +36,11 @@ impl<'a> Context<'a> {
     pub(super) fn has_changed(&self, ledger: &Ledger) -> bool {
         // The same ledger is recognised by its address: comparing many members takes longer.
         !std::ptr::eq(ledger, &raw const self.snapshot.ledger) && *ledger != self.snapshot.ledger
+    }
+
+    /// Whether a pod and its manager can be stopped and started at all: [`preflight`].
+    pub(super) fn preflight<'p>(&self, pod: &'p Pod) -> Result<&'p Manager, Blocker> {
+        preflight(&self.snapshot.cluster.name, pod)
     }
 
     /// The evaluation of the rules, counted for candidates that are stopped one by one.

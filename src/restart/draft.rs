@@ -194,7 +194,8 @@ impl<'c, 'a> Draft<'c, 'a> {
         }
     }
 
-    /// Adds a reason to wait, unless there is one already.
+    /// Adds a reason to wait, unless there is one already. What blocks a restart of a pod comes before why
+    /// the pod keeps its template.
     fn wait(&mut self, wait: Wait) {
         let Wait { pod: uid, code, message } = wait;
         let Some(uid) = uid else {
@@ -212,7 +213,11 @@ impl<'c, 'a> Draft<'c, 'a> {
         if self.waiting.is_empty() {
             self.waiting.resize(index.pods().len(), None);
         }
-        self.waiting[place].get_or_insert((code, message));
+        let known = &mut self.waiting[place];
+        if code.blocks() && known.as_ref().is_some_and(|(known, _)| known.is_about_a_template()) {
+            *known = None;
+        }
+        known.get_or_insert((code, message));
     }
 
     /// The reason to wait of every pod for which the plan has no action.

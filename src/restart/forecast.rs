@@ -37,6 +37,8 @@ pub struct Forecast {
     /// What keeps the restart as a whole from going on now. The steps are those that follow once
     /// it is gone.
     pub blocked_by: Option<Waiting>,
+    /// Whether the reconciler would refuse the request; then this is what [`Self::blocked_by`] says.
+    pub is_refused: bool,
     /// In their order.
     pub steps: Vec<ForecastStep>,
     /// The nodes that nothing is done for now, and why.
@@ -153,7 +155,18 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let request = restart.request;
     let other_updates = other_updates(snapshot, policy, request.strategy, &steps);
     let basis = working_copy.basis;
-    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never, other_updates }
+    let is_refused = false;
+    Forecast {
+        request,
+        basis,
+        blocked_by,
+        is_refused,
+        steps,
+        waiting,
+        not_yet,
+        never,
+        other_updates,
+    }
 }
 
 /// What is decided now. Patches that show phases on pods are left out: they would take the place
@@ -175,17 +188,31 @@ fn without_restart(
         let new = after.history.last().filter(|last| last.id == request.id)?;
         Some(of_cluster(Code::InvalidInput, format!("the request is refused: {}", new.reason)))
     };
-    let blocked_by = if working_copy.snapshot.cluster.deleting {
+    let (blocked_by, is_refused) = if working_copy.snapshot.cluster.deleting {
         let message = "the SearchCluster is being deleted: no restart begins";
-        Some(of_cluster(Code::Idle, message))
+        (Some(of_cluster(Code::Idle, message)), false)
+    } else if let Some(blocked_by) = blocked_by {
+        (Some(blocked_by), false)
     } else {
-        blocked_by.or_else(refused)
+        let refusal = refused();
+        let is_refused = refusal.is_some();
+        (refusal, is_refused)
     };
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
     let basis = working_copy.basis;
     let other_updates = other_updates(&working_copy.snapshot, policy, request.strategy, &[]);
     let (steps, not_yet, never) = (Vec::new(), Vec::new(), Vec::new());
-    Forecast { request, basis, blocked_by, steps, waiting, not_yet, never, other_updates }
+    Forecast {
+        request,
+        basis,
+        blocked_by,
+        is_refused,
+        steps,
+        waiting,
+        not_yet,
+        never,
+        other_updates,
+    }
 }
 
 /// Why the nodes that are not chosen wait. `queued_behind` is what the whole request waits for.

@@ -27,6 +27,7 @@ mod scenario;
 mod schema;
 mod steps;
 mod superseded;
+mod template_and_blocker;
 mod times;
 mod upgrade;
 mod vain_waits;

@@ -48,7 +48,7 @@ fn the_example_can_be_used_and_its_credentials_allow_it() {
     assert_eq!(secret["metadata"]["name"], credentials);
     let annotations = serde_json::from_value(secret["metadata"]["annotations"].clone()).unwrap();
     let name = cluster.metadata.name.as_deref().unwrap();
-    assert_eq!(allows(credentials, &annotations, name), Ok(()));
+    assert_eq!(allows("default", credentials, &annotations, name), Ok(()));
 }
 
 /// Comments in the manifest show the defaults: uncommented, nothing changes.

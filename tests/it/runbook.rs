@@ -17,7 +17,7 @@ use crate::support::standin_cluster::Three;
 use crate::support::yaml::documents;
 
 /// Codes that block a cluster and are none of its rules, with the files that have them.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 9] = [
     ("invalid_spec", "src/reconciler/controller/effective_spec.rs"),
     ("outdated_definition", "src/reconciler/controller/effective_spec.rs"),
     ("request_failed", "src/reconciler/controller/status_report.rs"),
@@ -26,6 +26,7 @@ const OTHERS: [(&str, &str); 8] = [
     ("declaration_failed", "src/reconciler/controller/declared/verdict.rs"),
     ("foreign_object", "src/reconciler/controller/declared/verdict.rs"),
     ("leave_refused", "src/reconciler/controller/declared/verdict.rs"),
+    ("no_pods", "src/reconciler/kubectl/doctor/checks/spec.rs"),
 ];
 
 fn file(path: &str) -> String {

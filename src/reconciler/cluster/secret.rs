@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use stayput_restart::shell_word;
+
 /// Annotation of a Secret that holds credentials: the SearchClusters of its namespace that may use
 /// it, separated by commas. A user who may write a SearchCluster may not always read Secrets.
 /// Without this annotation such a user could have any Secret sent to an address of their choice.
@@ -72,15 +74,14 @@ impl EngineKeys {
 
 /// The Secret has no annotation that allows its use; the message says how to allow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "Secret {secret} does not allow its use by SearchCluster {cluster}: kubectl annotate secret \
-     {secret} {ALLOW}={cluster}"
-)]
+#[error("Secret {secret} does not allow its use by SearchCluster {cluster}: {command}")]
 pub struct NotAllowed {
     /// Name of the Secret.
     pub secret: String,
     /// Name of the SearchCluster.
     pub cluster: String,
+    /// The command that allows it.
+    pub command: String,
 }
 
 /// Whether the Secret may be used by the SearchCluster.
@@ -88,15 +89,45 @@ pub struct NotAllowed {
 /// # Errors
 /// If its annotation [`ALLOW`] does not name the SearchCluster.
 pub fn allows(
+    namespace: &str,
     secret: &str,
     annotations: &BTreeMap<String, String>,
     cluster: &str,
 ) -> Result<(), NotAllowed> {
-    let named = annotations
-        .get(ALLOW)
-        .is_some_and(|list| list.split(',').map(str::trim).any(|name| name == cluster));
-    if named {
+    let mut named = named(annotations);
+    if named.contains(&cluster) {
         return Ok(());
     }
-    Err(NotAllowed { secret: secret.to_owned(), cluster: cluster.to_owned() })
+    // Others that may use it stay.
+    named.push(cluster);
+    Err(NotAllowed {
+        secret: secret.to_owned(),
+        cluster: cluster.to_owned(),
+        command: allow_command(namespace, secret, &named),
+    })
+}
+
+/// Whom the annotation [`ALLOW`] names beside the SearchCluster; none if this one is not named.
+pub fn others<'a>(
+    annotations: &'a BTreeMap<String, String>,
+    cluster: &str,
+) -> Option<Vec<&'a str>> {
+    let named = named(annotations);
+    let others: Vec<&str> = named.iter().copied().filter(|name| *name != cluster).collect();
+    (others.len() < named.len()).then_some(others)
+}
+
+/// The command that lets these SearchClusters use a Secret, and no other.
+pub fn allow_command(namespace: &str, secret: &str, clusters: &[&str]) -> String {
+    let (overwrite, value) = match clusters {
+        [] => ("", "-".to_owned()),
+        _ => ("--overwrite ", format!("={}", shell_word(&clusters.join(",")))),
+    };
+    format!("kubectl -n {namespace} annotate {overwrite}secret {secret} {ALLOW}{value}")
+}
+
+/// The SearchClusters that the annotation [`ALLOW`] names.
+fn named(annotations: &BTreeMap<String, String>) -> Vec<&str> {
+    let list = annotations.get(ALLOW).map(String::as_str).unwrap_or_default();
+    list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }

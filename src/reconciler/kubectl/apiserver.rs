@@ -39,12 +39,19 @@ pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 pub(super) struct Operation {
     verb: &'static str,
     resource: &'static str,
+    /// Of one object; none for all of the namespace.
+    name: Option<String>,
     namespace: String,
 }
 
 impl Operation {
     fn new(verb: &'static str, resource: &'static str, namespace: &str) -> Self {
-        Self { verb, resource, namespace: namespace.to_owned() }
+        Self { verb, resource, name: None, namespace: namespace.to_owned() }
+    }
+
+    /// About the object with this name.
+    fn named(self, name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..self }
     }
 
     pub(super) fn watch_clusters(namespace: &str) -> Self {
@@ -58,8 +65,9 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, namespace } = self;
-        write!(f, "{verb} {resource} in namespace {namespace}")
+        let Self { verb, resource, name, namespace } = self;
+        let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+        write!(f, "{verb} {resource}{name} in namespace {namespace}")
     }
 }
 
@@ -94,10 +102,15 @@ impl ApiError {
         }
     }
 
-    /// Whether the object was changed after we read it, so that reading it again helps.
+    /// Whether the object may have been changed after we read it, so that reading it again may help.
     pub(super) fn is_conflict(&self) -> bool {
-        // A JSON patch whose `test` does not hold is answered with 422.
-        matches!(self.code(), Some(409 | 422))
+        self.code() == Some(409) || self.is_unprocessable()
+    }
+
+    /// A JSON patch whose `test` does not hold is answered with this, and so is one that would make an
+    /// object that the apiserver does not accept.
+    pub(super) fn is_unprocessable(&self) -> bool {
+        self.code() == Some(422)
     }
 
     pub(super) fn is_not_found(&self) -> bool {
@@ -220,14 +233,14 @@ pub(super) async fn patch_cluster(
     patch: Value,
 ) -> Result<(), ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("patch", CLUSTERS, &session.namespace);
+    let operation = Operation::new("patch", CLUSTERS, &session.namespace).named(name);
     call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
 }
 
 /// Changes metadata of a pod by a JSON patch.
 pub(super) async fn patch_pod(session: &Session, name: &str, patch: Value) -> Result<(), ApiError> {
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("patch", PODS, &session.namespace);
+    let operation = Operation::new("patch", PODS, &session.namespace).named(name);
     call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
 }
 
@@ -238,7 +251,7 @@ pub(super) async fn delete_cluster(
     params: &DeleteParams,
 ) -> Result<(), ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("delete", CLUSTERS, &session.namespace);
+    let operation = Operation::new("delete", CLUSTERS, &session.namespace).named(name);
     match call(&operation, api.delete(name, params)).await {
         Err(error) if error.code() == Some(404) => Ok(()),
         answer => answer.map(drop),
@@ -257,7 +270,7 @@ where
     K::DynamicType: Default,
 {
     let api: Api<K> = Api::namespaced(session.client.clone(), &session.namespace);
-    let operation = Operation::new("patch", resource, &session.namespace);
+    let operation = Operation::new("patch", resource, &session.namespace).named(name);
     match call(&operation, api.patch_metadata(name, &params(), &Patch::Merge(patch))).await {
         Err(error) if error.code() == Some(404) => Ok(()),
         answer => answer.map(drop),

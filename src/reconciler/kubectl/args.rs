@@ -12,8 +12,9 @@ use stayput_inject::{Authority, ConfigSource, Login, Options, check};
 use stayput_restart::{Request, Strategy, Target, Time};
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 refused or failed, or the restart did not end as done; 2 apiserver or \
-reconciler not reachable; 64 wrong usage; 124 not done within --timeout.";
+Exit codes: 0 done; 1 refused or failed, the restart did not end as done, or doctor has found errors; \
+2 apiserver or reconciler not reachable, or doctor could not read everything; 64 wrong usage, or a \
+file that cannot be read; 124 not done within --timeout.";
 
 /// Restart Elasticsearch and OpenSearch clusters in place, and show what a restart waits for
 #[derive(Debug, Parser)]
@@ -135,7 +136,7 @@ pub(super) enum Command {
     /// Let nodes be stopped again after `pause`; a restart under way goes on
     Resume(ClusterArg),
     /// Stop nodes and keep them stopped; their pods are kept
-    Stop(NodesArgs),
+    Stop(StopArgs),
     /// Start nodes that were stopped with `stop`
     Start(NodesArgs),
     /// Take a cluster out of stayput's hands: what is owed is undone, and its pods stay
@@ -304,6 +305,15 @@ pub(super) struct NodesArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct StopArgs {
+    #[command(flatten)]
+    pub(super) nodes: NodesArgs,
+    /// Confirm the outage, if no node is left
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ReconcilerArg {
     /// Address of the reconciler's snapshots [default: kubectl forwards the leader's port]
     #[arg(id = "reconciler", long = "reconciler", value_name = "URL", env = "STAYPUT_RECONCILER")]
@@ -320,6 +330,12 @@ pub(super) struct DetachArgs {
     /// Wait no longer than this; what was begun goes on [default: until it is detached]
     #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
     pub(super) timeout: Option<Span>,
+    /// Change nothing; show what would be cancelled, deleted and taken off
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do it without asking
+    #[arg(short, long)]
+    pub(super) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -410,7 +426,7 @@ pub(super) struct RestartArgs {
     /// Change nothing; show the request and the steps of the restart
     #[arg(long, conflicts_with_all = ["wait", "watch"])]
     pub(super) dry_run: bool,
-    /// Wait until the restart ends; print its outcome alone
+    /// Wait until the restart ends; print its outcome, and why it may not be seen
     #[arg(long)]
     pub(super) wait: bool,
     /// Wait until the restart ends; print a line for each change

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::leader::Reconciler;
 use super::pod_view::{ConfigFrom, PodView};
 use crate::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{
-    self as restart, Code, HistoryEntry, NodeReport, OnConfigChange, Request, Restart, Saved,
-    annotation,
+    self as restart, Code, HistoryEntry, MAX_NODES, NodeReport, OnConfigChange, Request, Restart,
+    Saved, annotation,
 };
 
 /// One SearchCluster and its pods.
@@ -34,6 +35,10 @@ pub(super) struct ClusterView {
     pub(super) status: Option<SearchClusterStatus>,
     /// Sorted by name.
     pub(super) pods: Vec<PodView>,
+    /// Whether a reconciler works that would change the status.
+    pub(super) reconciler: Reconciler,
+    /// What commands need to find the same apiserver, as a shell reads it, with a space in front.
+    pub(super) options: String,
 }
 
 /// A restart request in an annotation that cannot be read.
@@ -75,6 +80,8 @@ impl ClusterView {
             }),
             status: cluster.status.clone(),
             pods: sorted_by_name(pods),
+            reconciler: Reconciler::default(),
+            options: String::new(),
         }
     }
 
@@ -101,6 +108,8 @@ impl ClusterView {
             sources_from: None,
             status: Some(SearchClusterStatus { observed_generation: None, report, ledger }),
             pods: sorted_by_name(snapshot.pods.iter().map(PodView::from_snapshot)),
+            reconciler: Reconciler::default(),
+            options: String::new(),
         }
     }
 
@@ -152,13 +161,22 @@ impl ClusterView {
 
     /// A command that is about this cluster.
     pub(super) fn command(&self, verb: &str) -> String {
-        format!("kubectl stayput -n {} {verb} {}", self.namespace, self.name)
+        format!("{} {verb} {}", self.stayput(), self.name)
+    }
+
+    /// A command of kubectl itself in its namespace.
+    pub(super) fn kubectl(&self, command: &str) -> String {
+        format!("kubectl{} -n {} {command}", self.options, self.namespace)
     }
 
     /// A command that is about these nodes of it.
     pub(super) fn command_for(&self, verb: &str, nodes: &[String]) -> String {
         let nodes = nodes.join(" ");
-        format!("kubectl stayput -n {} {verb} {nodes} --cluster {}", self.namespace, self.name)
+        format!("{} {verb} {nodes} --cluster {}", self.stayput(), self.name)
+    }
+
+    fn stayput(&self) -> String {
+        format!("kubectl stayput{} -n {}", self.options, self.namespace)
     }
 
     /// Whether this is what blocks the restart under way.
@@ -170,6 +188,20 @@ impl ClusterView {
     /// What the status says about a node.
     pub(super) fn node_report(&self, node: &str) -> Option<&NodeReport> {
         self.status.as_ref()?.report.nodes.iter().find(|report| report.name == node)
+    }
+
+    /// What is said of a node that the status does not name because it names no more nodes.
+    pub(super) fn left_out(&self, node: &str) -> Option<String> {
+        let is_cut = self.is_cut() && self.node_report(node).is_none();
+        is_cut.then(|| {
+            let plan = self.command("plan");
+            format!("not known: the status names only the first {MAX_NODES} nodes: `{plan}`")
+        })
+    }
+
+    /// Whether the status may leave out nodes that it would name.
+    pub(super) fn is_cut(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.report.nodes.len() >= MAX_NODES)
     }
 
     /// The pods that a restart would take, in its order as far as that is known without the engine.

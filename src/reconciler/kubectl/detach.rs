@@ -2,6 +2,7 @@
 //! nothing of ours is left but the managers in the pods, which go on.
 //!
 //! * [`may`]: whether it may begin; pure.
+//! * [`steps`]: what will be done, for a person to confirm; pure.
 //! * [`owed`]: what a person has to undo where no reconciler does it; pure.
 //! * [`finalizer`]: keeps the SearchCluster until all is done, so that the command can be repeated.
 //! * [`clean`]: takes our annotations off.
@@ -11,9 +12,13 @@ mod error;
 mod finalizer;
 mod may;
 mod owed;
+mod steps;
 
 #[cfg(test)]
 mod tests;
+
+use std::cell::RefCell;
+use std::io::{self, Write};
 
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::runtime::conditions::is_deleted;
@@ -24,15 +29,14 @@ use tokio::time::timeout;
 use super::actions::{self, ActionReport};
 use super::apiserver;
 use super::args::DetachArgs;
-use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::json::{ActionOutput, ActionResult};
-use super::leader::{lease, why_none};
 use super::selection;
 use super::session::Session;
 use crate::cluster::SearchCluster;
 pub(super) use error::DetachError;
 use may::may;
+use stayput_net::terminal::plain;
 use stayput_restart::annotation;
 
 /// Takes the SearchCluster away, and everything of ours on pods and Secrets.
@@ -42,11 +46,21 @@ pub(super) async fn detach(
 ) -> Result<ActionReport, DetachError> {
     let cluster = selection::cluster(session, args.cluster.name.as_deref()).await?;
     let view = selection::view(session, Some(&cluster.name_any())).await?;
-    let no_reconciler = no_reconciler(session).await;
     // By which the pods are found later.
     apiserver::selector(&cluster)?;
-    may(&cluster, &view, no_reconciler.as_deref(), args.cancel)?;
+    let no_reconciler = view.reconciler.why_absent();
+    may(&cluster, &view, no_reconciler, args.cancel)?;
     let ends = no_reconciler.is_none() && args.cancel;
+    let pods = apiserver::pods(&session.client, &cluster).await?;
+    let steps = steps::page(&view, &cluster, &pods, ends);
+    if args.dry_run {
+        let page = steps + "This is a dry run: nothing was changed.\n";
+        let output = output(view, ActionResult::DryRun);
+        return Ok(ActionReport { page, output });
+    }
+    if !args.yes {
+        actions::confirm(format!("{steps}Detach {}/{}?", view.namespace, view.name))?;
+    }
     let detached = Box::pin(carry_out(session, &cluster, ends));
     let said = match args.timeout {
         None => detached.await?,
@@ -61,15 +75,19 @@ pub(super) async fn detach(
          work without a reconciler; `kubectl stayput uninject` takes them out of manifests\n",
         view.namespace, view.name
     );
-    let output = ActionOutput {
+    Ok(ActionReport { page, output: output(view, ActionResult::Detached) })
+}
+
+fn output(view: ClusterView, result: ActionResult) -> ActionOutput {
+    ActionOutput {
         nodes: view.node_names().collect(),
         cluster: view.name,
         namespace: view.namespace,
-        result: ActionResult::Detached,
+        result,
         id: None,
         strategy: None,
-    };
-    Ok(ActionReport { page, output })
+        reconciler: None,
+    }
 }
 
 /// All steps in their order, of which `ends` is the end of restarts. What a person should know of them.
@@ -91,11 +109,6 @@ async fn carry_out(
     Ok(said)
 }
 
-/// Why no reconciler works, if that is so. A Lease that cannot be read says nothing.
-async fn no_reconciler(session: &Session) -> Option<String> {
-    why_none(lease(session).await.ok()?.as_ref(), now())
-}
-
 /// Cancels the requests that wait, and the restart under way, and waits for its end.
 async fn end_restarts(session: &Session, cluster: &SearchCluster) -> Result<(), DetachError> {
     let name = cluster.name_any();
@@ -107,10 +120,11 @@ async fn end_restarts(session: &Session, cluster: &SearchCluster) -> Result<(), 
         let under_way = under_way.map(|restart| restart.request.id.clone());
         if let Some(id) = requested.or(queued).or(under_way) {
             actions::cancel(session, Some(&name), Some(&id)).await?;
-            wait(session, cluster, move |now| !is_open(now, &id)).await?;
+            let until = format!("restart {id} is over");
+            wait(session, cluster, &until, move |now| !is_open(now, &id)).await?;
         } else if view.restart().is_some() {
-            wait(session, cluster, |now| ledger(now).is_none_or(|one| one.restart.is_none()))
-                .await?;
+            let is_over = |now: &SearchCluster| ledger(now).is_none_or(|one| one.restart.is_none());
+            wait(session, cluster, "the restart under way is over", is_over).await?;
         } else {
             return Ok(());
         }
@@ -130,14 +144,25 @@ fn is_open(cluster: &SearchCluster, id: &str) -> bool {
         || view.restart().is_some_and(|restart| is_it(&restart.request.id))
 }
 
-/// Waits until the SearchCluster is as wanted, or gone.
+/// Waits until the SearchCluster is as wanted, or gone; `until` says so for people. On stderr, since stdout
+/// may be read by a program.
 async fn wait(
     session: &Session,
     cluster: &SearchCluster,
+    until: &str,
     is_wanted: impl Fn(&SearchCluster) -> bool,
 ) -> Result<(), DetachError> {
+    tell(&format!("waiting until {until}"));
+    let told = RefCell::new(None);
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
-    let condition = |seen: Option<&SearchCluster>| seen.is_none_or(&is_wanted);
+    let condition = |seen: Option<&SearchCluster>| {
+        let is_over = seen.is_none_or(&is_wanted);
+        let message = seen.and_then(|seen| seen.status.as_ref()?.report.message.clone());
+        if !is_over && message.is_some() && told.replace(message.clone()) != message {
+            tell(&message.unwrap_or_default());
+        }
+        is_over
+    };
     await_condition(api, &cluster.name_any(), condition).await?;
     Ok(())
 }
@@ -154,8 +179,15 @@ async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), Detach
         ..DeleteParams::default()
     };
     apiserver::delete_cluster(session, &cluster.name_any(), &params).await?;
-    wait(session, cluster, |now| !now.finalizers().iter().any(|one| one == annotation::FINALIZER))
-        .await
+    let is_free =
+        |now: &SearchCluster| !now.finalizers().iter().any(|one| one == annotation::FINALIZER);
+    wait(session, cluster, "the reconciler has undone what is owed", is_free).await
+}
+
+/// For people, beside the result.
+fn tell(text: &str) {
+    // Where stderr cannot be written, the exit code is all that is left.
+    let _ = writeln!(io::stderr(), "{}", plain(text));
 }
 
 /// Waits until the SearchCluster is gone.

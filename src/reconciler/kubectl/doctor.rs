@@ -20,6 +20,7 @@ pub(super) use finding::{Finding, Severity, Verdict};
 
 use super::args::DoctorArgs;
 use super::error::Error;
+use super::options::into_commands;
 use super::selection;
 use super::session::Session;
 
@@ -39,14 +40,18 @@ pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<
         true => selection::everywhere(session).await?,
         false => vec![selection::cluster(session, name).await?],
     };
+    let options = session.options_in_shell();
     let mut examined = Vec::new();
     for cluster in clusters {
         let reconciler = args.reconciler.address.as_deref();
         let facts = Box::pin(read::read(session, cluster, reconciler)).await;
+        let findings = checks::findings(&facts)
+            .into_iter()
+            .map(|finding| Finding { remedy: into_commands(&finding.remedy, &options), ..finding });
         examined.push(Examined {
             namespace: facts.namespace().to_owned(),
             cluster: facts.name().to_owned(),
-            findings: checks::findings(&facts),
+            findings: findings.collect(),
         });
     }
     Ok(examined)

@@ -50,6 +50,10 @@ pub(super) enum Error {
     SnapshotFile { file: PathBuf, source: io::Error },
     #[error("the snapshot has no node {node}; it has: {}", known.join(", "))]
     NodeNotInSnapshot { node: String, known: Vec<String> },
+    #[error("the reconciler would refuse this request: see above")]
+    WouldBeRefused,
+    #[error("this command has no --output: it always prints the same text")]
+    NoJson,
     #[error("there are errors: the remedies are shown above")]
     Unfit,
     #[error("not everything could be read, so that nobody knows whether it is good: see above")]
@@ -77,11 +81,13 @@ impl Error {
             Self::Inject(error) => error.exit(),
             Self::TimedOut(_) => Exit::TimedOut,
             Self::NotExamined => Exit::NotReachable,
+            Self::NoJson => Exit::Usage,
             Self::Runtime(_)
             | Self::Incomplete(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }
             | Self::NodeNotInSnapshot { .. }
+            | Self::WouldBeRefused
             | Self::Unfit
             | Self::RestartNotDone(_) => Exit::Failed,
         }

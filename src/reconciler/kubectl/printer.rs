@@ -39,14 +39,14 @@ impl Printer {
 
     /// What a command has done.
     pub(super) fn action(&self, report: &ActionReport) -> io::Result<()> {
-        self.page(&report.page, &report.output)
+        self.page(&page(report), &report.output)
     }
 
     /// The same as the first of several lines: as JSON it is one line, too.
     pub(super) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
         match self.json {
             true => write(&(serde_json::to_string(&report.output)? + "\n")),
-            false => write(&report.page),
+            false => write(&page(report)),
         }
     }
 
@@ -59,6 +59,13 @@ impl Printer {
         let time = time_to_second(line.time);
         write(&format!("{time}  {}{message}\n", node.unwrap_or_default()))
     }
+}
+
+/// With whether somebody will carry it out.
+fn page(report: &ActionReport) -> String {
+    let warning = report.output.reconciler.as_ref();
+    let warning = warning.map(|warning| format!("reconciler: {}\n", plain(warning)));
+    report.page.clone() + &warning.unwrap_or_default()
 }
 
 pub(super) fn write(text: &str) -> io::Result<()> {

@@ -161,7 +161,7 @@ fn not_begun(
             None => NOT_PROCESSED,
             Some(_) => "the request is not accepted yet; check that stayput-reconciler runs",
         };
-        lines.push(Line::cluster(now, Tone::Warning, text.to_owned()));
+        lines.push(Line::trouble(now, Tone::Warning, text.to_owned()));
     }
     let acceptance_overdue = before.acceptance_overdue || is_overdue;
     Observation::open(Reported { waiting: Some(text), acceptance_overdue, ..before }, lines)

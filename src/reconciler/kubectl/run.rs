@@ -62,9 +62,20 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Whether the command prints something for programs.
+const fn has_json(command: &AnyCommand) -> bool {
+    match command {
+        AnyCommand::Cluster(_) | AnyCommand::Manifests(ManifestsCommand::Inject(_)) => true,
+        AnyCommand::Manifests(ManifestsCommand::Uninject(_)) | AnyCommand::Program(_) => false,
+    }
+}
+
 async fn run(cli: Cli) -> Result<(), Error> {
+    if cli.common.output.is_some() && !has_json(&cli.command) {
+        return Err(Error::NoJson);
+    }
     match cli.command {
-        AnyCommand::Cluster(command) => run_for_cluster(&cli.common, command).await,
+        AnyCommand::Cluster(command) => Box::pin(run_for_cluster(&cli.common, command)).await,
         AnyCommand::Manifests(ManifestsCommand::Inject(args)) => {
             Ok(inject::inject(&args, &Printer::new(&cli.common))?)
         }
@@ -157,7 +168,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             let [node] = nodes;
             let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
             let page = pages::why(&view, &pod, now(), printer.paint);
-            Ok(printer.page(&page, &NodeOutput::new(&view, &node))?)
+            Ok(printer.page(&page, &NodeOutput::why(&view, &node))?)
         }
         Command::Restart(args) => restart(session, *args, &printer).await,
         Command::Cancel { cluster, id } => {
@@ -211,7 +222,8 @@ fn print_forecast(
     printer: &Printer,
 ) -> Result<(), Error> {
     let page = pages::forecast(view, forecast, printer.paint);
-    Ok(printer.page(&page, &PlanOutput::new(view, Some(forecast)))?)
+    printer.page(&page, &PlanOutput::new(view, Some(forecast)))?;
+    if forecast.forecast.is_refused { Err(Error::WouldBeRefused) } else { Ok(()) }
 }
 
 fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Error> {
@@ -223,7 +235,7 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
     };
     let forecast = DatedForecast::new(&saved, None);
     let page = pages::why_in_snapshot(&view, pod, &forecast, printer.paint);
-    Ok(printer.page(&page, &NodeOutput::new(&view, node))?)
+    Ok(printer.page(&page, &NodeOutput::why(&view, node))?)
 }
 
 /// Requests a restart, and waits for its end if that is wanted.
@@ -233,8 +245,8 @@ async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Res
         return Ok(printer.action(&report)?);
     }
     printer.action_line(&report)?;
-    // `--wait` prints the outcome alone.
-    let print = |line: &Line| match args.watch || line.ended.is_some() {
+    // `--wait` prints the outcome, and why it may not come.
+    let print = |line: &Line| match args.watch || line.ended.is_some() || line.is_trouble {
         true => printer.progress(line),
         false => Ok(()),
     };

@@ -3,6 +3,7 @@
 use super::apiserver::{self, ApiError};
 use super::cluster_view::ClusterView;
 use super::exit::Exit;
+use super::leader::Reconciler;
 use super::session::Session;
 use crate::cluster::SearchCluster;
 
@@ -99,7 +100,14 @@ pub(super) async fn view(
     name: Option<&str>,
 ) -> Result<ClusterView, SelectionError> {
     let cluster = cluster(session, name).await?;
-    with_pods(session, &cluster).await
+    let view = with_pods(session, &cluster).await?;
+    Ok(as_seen_by(session, view).await)
+}
+
+/// With what is the same for all SearchClusters of the session.
+async fn as_seen_by(session: &Session, view: ClusterView) -> ClusterView {
+    let reconciler = Reconciler::seen(&session.client).await;
+    ClusterView { reconciler, options: session.options_in_shell(), ..view }
 }
 
 /// The SearchCluster that has all these nodes, with its pods.
@@ -109,11 +117,13 @@ pub(super) async fn view_with_nodes(
     nodes: &[String],
 ) -> Result<ClusterView, SelectionError> {
     let clusters = clusters(session).await?;
-    if name.is_some() || clusters.len() == 1 {
+    let views = if name.is_some() || clusters.len() == 1 {
         let chosen = choose(clusters, name, &session.namespace)?;
-        return choose_with_nodes(vec![with_pods(session, &chosen).await?], nodes);
-    }
-    choose_with_nodes(all_with_pods(session, &clusters).await?, nodes)
+        vec![with_pods(session, &chosen).await?]
+    } else {
+        all_with_pods(session, &clusters).await?
+    };
+    Ok(as_seen_by(session, choose_with_nodes(views, nodes)?).await)
 }
 
 /// All SearchClusters of the namespace, with their pods.

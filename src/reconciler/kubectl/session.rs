@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use super::args::CommonArgs;
 use super::exit::Exit;
 use super::format::root_cause;
+use super::options;
 
 /// A client for the apiserver, its namespace and its user.
 #[derive(Clone)]
@@ -82,6 +83,11 @@ impl Session {
 
     pub(super) fn kubectl_options(&self) -> &[OsString] {
         &self.kubectl_options
+    }
+
+    /// The same, for commands that a person types.
+    pub(super) fn options_in_shell(&self) -> String {
+        options::in_shell(&self.kubectl_options)
     }
 }
 

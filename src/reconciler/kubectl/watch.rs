@@ -1,5 +1,6 @@
 //! Watches a restart: the SearchCluster and its pods, until the restart ends.
 
+mod around;
 mod error;
 mod objects;
 
@@ -18,9 +19,10 @@ use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
+use around::{Around, looks};
 pub(super) use error::WatchError;
 pub(super) use objects::Objects;
-use objects::usable;
+use objects::heard;
 use stayput_restart::HistoryEntry;
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.
@@ -47,6 +49,9 @@ pub(super) async fn watch(
     let watch_pods = Operation::watch_pods(&namespace);
     let mut objects = Objects::new(cluster.clone());
     let mut reported = Reported::new(id);
+    let mut looks = pin!(looks(client));
+    let mut around = Around::default();
+    let mut is_open = false;
     loop {
         let mut next_check = None;
         if let Some((cluster, pods)) = objects.complete() {
@@ -59,15 +64,31 @@ pub(super) async fn watch(
             }
             match observation.state {
                 State::Ended(entry) => return Ok(entry),
-                State::Lost(id) => return Err(WatchError::RestartLost(id)),
+                State::Lost(id) => {
+                    return Err(WatchError::RestartLost { id, history: view.command("history") });
+                }
                 State::Open => next_check = reported.next_check_in(now()),
             }
+            is_open = true;
         }
         let check = sleep(next_check.map_or(Duration::MAX, Duration::from_millis));
+        let mut lines = Vec::new();
         tokio::select! {
-            event = clusters.next() => objects.apply_cluster(usable(&watch_clusters, event)?),
-            event = pods.next() => objects.apply_pod(usable(&watch_pods, event)?),
+            event = clusters.next() => {
+                let (event, line) = around.hear(heard(&watch_clusters, event)?, now());
+                objects.apply_cluster(event);
+                lines.extend(line);
+            }
+            event = pods.next() => {
+                let (event, line) = around.hear(heard(&watch_pods, event)?, now());
+                objects.apply_pod(event);
+                lines.extend(line);
+            }
+            Some(seen) = looks.next(), if is_open => lines = around.look(seen, now()),
             () = check => {}
+        }
+        for line in &lines {
+            print(line)?;
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -
     Some(format!(
         "the template of StatefulSet {owner} has changed and {name} has an older revision than \
          {rolled_out}: the StatefulSet replaces the pod, which restarts the engine as well; \
-         `kubectl rollout status statefulset/{owner}` shows how far it is; to keep the pods and \
+         `kubectl -n {namespace} rollout status statefulset/{owner}` shows how far it is; to keep the pods and \
          restart in place, set the update strategy to OnDelete: `{command}`, or its partition above \
          the ordinals of these pods"
     ))

@@ -13,7 +13,6 @@ use crate::ledger::{LedgerChange, RestartChange};
 use crate::lookup::Lookup;
 use crate::marks::Marks;
 use crate::needs_coordinated::needs_coordinated_between;
-use crate::rules::preflight;
 use crate::{
     Action, Blocker, Code, Ending, KeptStopped, Ledger, Manager, MemberStep, Outcome, Pod, Reason,
     Request, StartDebt, Strategy,
@@ -145,7 +144,7 @@ fn may_be_stopped<'a>(
         let message = format!("{} is under way; one node at a time", other.node);
         refuse(Code::AnotherInProgress, message)?;
     }
-    preflight(pod)?;
+    context.preflight(pod)?;
     rules_allow(context, ledger, pod).map(|()| manager)
 }
 

@@ -11,7 +11,7 @@ use super::{ForecastNode, ForecastStep, ForecastStepKind, ForecastTime};
 use crate::context::Context;
 use crate::flow::begin;
 use crate::lookup::{Lookup, Names};
-use crate::rules::{Selection, order, preflight, reason_for_order};
+use crate::rules::{Selection, order, reason_for_order};
 use crate::{Blocker, Code, Ending, MemberStep, Pod, Policy, Snapshot, Waiting};
 
 /// Adds a step for every batch, and returns the nodes that are never restarted.
@@ -68,7 +68,7 @@ fn batches(
     let mut evaluation = match evaluation {
         Ok(evaluation) => evaluation,
         Err(blocker) => {
-            let own = |pod: &Pod| preflight(pod).err().unwrap_or_else(|| blocker.clone());
+            let own = |pod: &Pod| context.preflight(pod).err().unwrap_or_else(|| blocker.clone());
             batches.blocked = remaining.into_iter().map(|pod| waiting(pod, own(pod))).collect();
             return batches;
         }

@@ -16,7 +16,7 @@ impl Evaluation<'_> {
             let message = format!("{} is kept stopped on request", pod.node);
             return Err(Blocker { code: Code::KeptStopped, message });
         }
-        let fit = preflight(pod);
+        let fit = preflight(self.cluster, pod);
         if fit.is_ok() || pod.terminating {
             // A published rule has its own code for a pod that is being deleted.
             self.check_rules(pod, strategy)?;

@@ -2,16 +2,18 @@
 //! cluster.
 
 use crate::blocker::{Blocker, Check, refuse};
+use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{Code, Manager, Pod, Sources};
 use stayput_api::{Desired, RequestKind, State};
 
 /// Passes if the engine of this pod can be stopped and started again: its manager answers, belongs to
 /// this pod and has a durable journal, nothing is about to replace or kill the pod, and the config
-/// for the start is known. The most certain obstacle is checked first.
+/// for the start is known. The most certain obstacle is checked first. `cluster` is the full name of the
+/// SearchCluster.
 ///
 /// # Errors
 /// The first blocker.
-pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
+pub(crate) fn preflight<'p>(cluster: &str, pod: &'p Pod) -> Result<&'p Manager, Blocker> {
     if pod.terminating {
         refuse(Code::PodGone, format!("the pod {} is being deleted", pod.name))?;
     }
@@ -43,7 +45,7 @@ pub(crate) fn preflight(pod: &Pod) -> Result<&Manager, Blocker> {
         )?;
     }
     config(pod, manager)?;
-    engine(pod, manager)?;
+    engine(cluster, pod, manager)?;
     Ok(manager)
 }
 
@@ -103,7 +105,7 @@ fn config(pod: &Pod, manager: &Manager) -> Check {
 }
 
 /// The engine is in a state in which it can be stopped.
-fn engine(pod: &Pod, manager: &Manager) -> Check {
+fn engine(cluster: &str, pod: &Pod, manager: &Manager) -> Check {
     let node = &pod.node;
     match (manager.state, manager.desired) {
         (State::Stuck, _) => refuse(
@@ -118,10 +120,11 @@ fn engine(pod: &Pod, manager: &Manager) -> Check {
         (_, Desired::Stopped) => refuse(
             Code::KeptStopped,
             format!(
-                "{node} was stopped by {}, not by us, and stays stopped: `kubectl exec {} -- \
-                 stayput start` starts it again",
+                "{node} was stopped by {}, not by us, and stays stopped: `kubectl -n {} exec {} \
+                 start` starts it again",
                 stopper(manager),
-                pod.name
+                namespace_and_name(cluster).0,
+                exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref())
             ),
         ),
         (State::Stopped, Desired::Running) => refuse(

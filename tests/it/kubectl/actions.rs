@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
-use stayput_standin::apiserver::Asked;
+use stayput_standin::apiserver::{Asked, Fault, How};
 
 use super::fixture::{Fixture, idle, under_way};
 use crate::support::lease::lead;
@@ -24,7 +24,10 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert_eq!(written, expected);
     // The reconciler has not accepted it yet: another request would overwrite it.
     let error = fixture.fails("restart", 1).await;
-    assert!(error.contains("is not accepted yet") && error.contains("stayput cancel"), "{error}");
+    assert!(
+        error.contains("is not accepted yet") && error.contains("stayput -n default cancel logs`"),
+        "{error}"
+    );
     let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
     assert!(again.contains("was requested before"), "{again}");
     assert!(fixture.succeeds("status").await.contains(": not accepted yet\n"));
@@ -45,8 +48,8 @@ async fn a_request_has_our_finalizer_with_it_only_where_a_reconciler_works() {
         fixture.succeeds("cancel").await;
         finalizers
     };
+    fixture.delete_lease().await;
     assert_eq!(request().await, None, "there is no Lease");
-    fixture.namespace("stayput").await;
     lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
     assert_eq!(request().await, None, "nobody has renewed it for long");
     fixture.change(json!({"metadata": {"finalizers": ["example.org/other"]}})).await;
@@ -146,6 +149,7 @@ async fn what_the_reconciler_would_refuse_or_overlook_is_refused_here() {
     fixture.annotate_pod("logs-2", json!({"stayput.dev/stopped": "true"})).await;
     let error = fixture.fails("restart --node logs-2", 1).await;
     assert!(error.contains("logs-2 is kept stopped"), "{error}");
+    assert!(error.contains("`kubectl stayput -n default start logs-2 --cluster logs`"), "{error}");
     assert_eq!(request(&fixture).await, None);
 
     let unprocessed = Fixture::empty().await;
@@ -229,13 +233,53 @@ async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     }
     let all = fixture.succeeds("stop logs-0 logs-2 --dry-run").await;
     assert!(all.contains("NO node is left: this is an outage"), "{all}");
+    let error = fixture.fails("stop logs-0 logs-2", 64).await;
+    let question = "This is an outage: no node of logs is left. To confirm, add --yes";
+    assert!(error.contains(question), "{error}");
+    assert_eq!(fixture.pod_annotation("logs-0", key).await, None);
+    fixture.succeeds("stop logs-0 --yes").await;
+    assert_eq!(fixture.pod_annotation("logs-0", key).await.as_deref(), Some("true"));
+    fixture.succeeds("start logs-0").await;
     assert!(fixture.succeeds("status").await.contains("logs-1   (kept stopped)"));
     assert_eq!(fixture.json("start logs-1").await["result"], "startRequested");
     assert_eq!(fixture.pod_annotation("logs-1", key).await, None);
     fixture.change(json!({"spec": {"stopped": ["logs-2"]}})).await;
     let error = fixture.fails("start logs-2", 1).await;
     assert!(error.contains("spec.stopped of SearchCluster logs names logs-2"), "{error}");
+    assert!(error.contains("`kubectl -n default edit searchcluster logs`"), "{error}");
     assert_eq!(fixture.pod_annotation("logs-2", key).await.as_deref(), Some("true"));
+}
+
+#[tokio::test]
+async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
+    let fixture = Fixture::with(idle()).await;
+    fixture.succeeds("stop logs-0").await;
+    let refuse = || {
+        fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch").resource("pods"));
+    };
+    refuse();
+    let error = fixture.fails("stop logs-0 logs-1", 1).await;
+    for part in [
+        "logs-0 is already asked for; logs-1: you may not patch pods logs-1 in namespace default",
+        "; to take that back: `kubectl stayput -n default start logs-0 --cluster logs`",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    refuse();
+    let error = fixture.fails("start logs-0 logs-1", 1).await;
+    assert!(!error.contains("already"), "{error}");
+}
+
+#[tokio::test]
+async fn what_the_apiserver_does_not_accept_is_not_called_a_change_of_others() {
+    let fixture = Fixture::with(idle()).await;
+    let fault = Fault::new(How::Refuse(422)).verb("patch").times(u32::MAX);
+    fixture.server.inject(fault);
+    for line in ["restart", "pause", "stop logs-1"] {
+        let error = fixture.fails(line, 1).await;
+        assert!(error.contains("the apiserver refused to patch"), "{line}: {error}");
+        assert!(!error.contains("changed by others"), "{line}: {error}");
+    }
 }
 
 #[tokio::test]

@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Patch, PatchParams, PostParams};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
+use crate::support::lease::lead;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 use stayput_standin::apiserver::ApiServer;
 
@@ -37,15 +40,24 @@ impl Fixture {
         fixture
     }
 
-    /// An apiserver with the SearchCluster `logs`, its pods `logs-0` to `logs-2`, and this status.
+    /// An apiserver with the SearchCluster `logs`, its pods `logs-0` to `logs-2`, and this status. A
+    /// reconciler works.
     pub(super) async fn with(status: Value) -> Self {
         let fixture = Self::empty().await;
+        fixture.namespace("stayput").await;
+        lead(fixture.client.clone(), &format!("{:.6}", Timestamp::now())).await;
         fixture.declare("logs").await;
         for number in 0..3 {
             fixture.pod("logs", number).await;
         }
         fixture.status(status).await;
         fixture
+    }
+
+    /// No reconciler has ever worked.
+    pub(super) async fn delete_lease(&self) {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "stayput");
+        leases.delete("stayput-reconciler", &DeleteParams::default()).await.unwrap();
     }
 
     pub(super) async fn namespace(&self, name: &str) {

@@ -73,6 +73,8 @@ fn what_was_saved_is_looked_at_without_an_apiserver() {
         assert_eq!(ended.code, code, "{line}: {}", ended.stderr);
         ended.stderr
     };
+    let error = bad(&format!("plan --snapshot {SAMPLE} --node nope"), 1);
+    assert!(error.contains("the reconciler would refuse this request: see above"), "{error}");
     let error = bad("plan --snapshot Cargo.toml", 64);
     assert!(error.contains("Cargo.toml: this is not a snapshot"), "{error}");
     let error = bad("why logs-0 --snapshot /nonexistent/file", 64);

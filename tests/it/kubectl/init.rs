@@ -178,8 +178,9 @@ async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
     let made = fixture.init("--engine-ca logs-ca --credentials logs-admin").await;
     assert_eq!(results(&made).last().unwrap().1, "made");
     let next = made["next"][0].as_str().unwrap();
-    let annotate = "annotate secret logs-admin stayput.dev/allow=logs";
-    assert!(next.ends_with(annotate), "{next}");
+    let annotate =
+        "kubectl -n default annotate --overwrite secret logs-admin stayput.dev/allow=logs";
+    assert_eq!(next, annotate);
     let engine = fixture.clusters().get("logs").await.unwrap().spec.engine;
     assert_eq!(engine.ca_secret.as_deref(), Some("logs-ca"));
     assert_eq!(engine.credentials_secret.as_deref(), Some("logs-admin"));
@@ -235,7 +236,7 @@ async fn credentials_and_ca_of_an_operator_are_found() {
         }
         let made = fixture.init("").await;
         let next = made["next"][0].as_str().unwrap();
-        let annotate = format!("annotate secret {credentials} stayput.dev/allow=logs");
+        let annotate = format!("annotate --overwrite secret {credentials} stayput.dev/allow=logs");
         assert!(next.ends_with(&annotate), "{next}");
         let spec = fixture.clusters().get("logs").await.unwrap().spec;
         let selector = spec.pods.selector.match_labels.unwrap();

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::fixture::{Fixture, idle, under_way};
+use crate::support::lease::lead;
 use crate::support::program::{finish, kubectl_stayput};
 use stayput_standin::apiserver::{Fault, How};
 
@@ -18,6 +19,9 @@ fn usage_errors_are_64_and_help_is_none() {
         "restart --deadline soon",
         "restart --dry-run --watch",
         "restart --not-before tomorrow",
+        "uninject -o json",
+        "runbook quorum -o json",
+        "completion bash -o json",
         "status",
     ] {
         let ended = finish(&mut kubectl_stayput(nowhere, line.split_whitespace()));
@@ -116,6 +120,52 @@ async fn what_blocks_is_in_status_plan_and_why() {
     assert_eq!((&why["name"], &why["blockedBy"]), (&json!("logs-0"), &json!("health")));
     let plan = fixture.json("plan").await;
     assert_eq!((&plan["blocked"], &plan["restarting"]), (&json!("health"), &json!([])));
+}
+
+#[tokio::test]
+async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_nothing() {
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    let warning = "the leader one has not renewed its Lease for";
+    let read = "until one works, nothing is done, and what the status shows is of the time before: \
+                `kubectl stayput runbook reconciler_absent`\n";
+    let said = async |line: &str| {
+        let page = fixture.succeeds(line).await;
+        let output = fixture.json(line).await["reconciler"].clone();
+        assert_eq!(page.contains("reconciler"), output.is_string(), "{line}: {page}");
+        (page, output.as_str().unwrap_or_default().to_owned())
+    };
+    let lines = ["status", "why logs-0", "pause", "resume", "stop logs-1", "start logs-1"];
+    for line in lines {
+        assert_eq!(said(line).await.1, "", "{line}: one works");
+    }
+    lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
+    for line in lines {
+        let (page, output) = said(line).await;
+        assert!(output.starts_with(warning), "{line}: {output}");
+        assert!(page.contains(read), "{line}: {page}");
+    }
+    fixture.delete_lease().await;
+    let (_, output) = said("status").await;
+    assert!(output.starts_with("there is no Lease stayput-reconciler"), "{output}");
+    let refuse = Fault::new(How::Refuse(403)).resource("leases").times(u32::MAX);
+    fixture.server.inject(refuse);
+    for line in lines {
+        assert_eq!(said(line).await.1, "", "{line}: it cannot be read");
+    }
+}
+
+#[tokio::test]
+async fn commands_find_the_same_apiserver() {
+    let fixture = Fixture::with(idle()).await;
+    let page = fixture.succeeds("stop logs-1 --dry-run --context stand-in").await;
+    let start = "`kubectl stayput --context stand-in -n default start logs-1 --cluster logs`";
+    assert!(page.contains(start), "{page}");
+    let end = "\ncommands    that the reconciler has written also need --context stand-in\n";
+    for line in ["status", "why logs-1"] {
+        assert!(!fixture.succeeds(line).await.contains("\ncommands"), "{line}");
+        let page = fixture.succeeds(&format!("{line} --context stand-in")).await;
+        assert!(page.ends_with(end), "{line}: {page}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -26,14 +26,14 @@ fn stand_in(script: &str) -> TempDir {
 
 /// The Lease of the leader `stayput-reconciler-0`, renewed now.
 async fn led(fixture: &Fixture) {
-    fixture.namespace("stayput").await;
     let now = humantime::format_rfc3339_micros(std::time::SystemTime::now()).to_string();
-    let lease = serde_json::from_value(json!({
-        "metadata": {"name": "stayput-reconciler"},
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "stayput-reconciler"},
         "spec": {"holderIdentity": "stayput-reconciler-0", "renewTime": now},
-    }));
+    });
     let leases: Api<Lease> = Api::namespaced(fixture.client.clone(), "stayput");
-    leases.create(&PostParams::default(), &lease.unwrap()).await.unwrap();
+    let params = PatchParams::apply("test").force();
+    leases.patch("stayput-reconciler", &params, &Patch::Apply(lease)).await.unwrap();
 }
 
 async fn run(fixture: &Fixture, line: &str, path: &Path) -> Ended {
@@ -66,6 +66,7 @@ async fn kubectl_forwards_the_port_of_the_leader_and_is_ended() {
 #[tokio::test]
 async fn what_keeps_it_from_being_forwarded_is_told() {
     let fixture = Fixture::with(idle()).await;
+    fixture.delete_lease().await;
     let refuses = "echo 'error: pods is forbidden: no create on pods/portforward' >&2; exit 1";
     let kubectl = stand_in(refuses);
     let ended = run(&fixture, "plan --coordinated", kubectl.path()).await;

@@ -5,6 +5,8 @@ use stayput_restart::{Request, annotation};
 
 use super::fixture::{Fixture, idle, under_way};
 use super::running::Running;
+use crate::support::lease::lead;
+use stayput_standin::apiserver::{Fault, How};
 
 fn over(id: &str, outcome: &str) -> Value {
     let mut status = idle();
@@ -72,6 +74,32 @@ async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let error = fixture.fails("watch --timeout 300ms", 124).await;
     assert!(error.contains("not over after 300ms"), "{error}");
+}
+
+#[tokio::test]
+async fn who_waits_is_told_why_nothing_happens() {
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
+    // Also who wants to see only the end.
+    for line in ["watch", "restart --id b --wait"] {
+        let mut watch = Running::start(&fixture, line);
+        let told = watch.until("the leader one has not renewed its Lease").await;
+        assert!(told.contains("reconciler: "), "{told}");
+    }
+    let mut watch = Running::start(&fixture, "watch -o json");
+    watch.until("has not renewed").await;
+
+    let fixture = Fixture::with(under_way("b", "rolling")).await;
+    fixture.server.inject(Fault::new(How::LoseRequest).verb("watch").times(u32::MAX));
+    let mut watch = Running::start(&fixture, "watch");
+    let told = watch.until("cannot reach the apiserver to watch").await;
+    assert!(told.ends_with("; trying again"), "{told}");
+    fixture.server.clear_faults();
+    fixture.status(under_way("b", "coordinated")).await;
+    watch.until("the apiserver answers again").await;
+    fixture.status(over("b", "done")).await;
+    watch.until(" done: 3 nodes").await;
+    assert_eq!(watch.code().await, Some(0));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
+use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::NAMESPACE;
@@ -70,8 +71,20 @@ async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
     let (before, pods) = (ours(&fixture).await, uids(&fixture).await);
     // The pods, the key for the managers' tokens, and the SearchCluster.
     assert!(before.len() >= NODES.len() + 2, "{before:?}");
-    let ended = run(&fixture, "detach logs").await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    let asked = run(&fixture, "detach logs").await;
+    assert_eq!(asked.code, 64, "{}", asked.stdout);
+    assert!(
+        asked.stderr.contains("Detach default/logs? To confirm, add --yes"),
+        "{}",
+        asked.stderr
+    );
+    let dry = run(&fixture, "detach logs --dry-run").await;
+    assert!(dry.stdout.contains("taken off the pods logs-0, logs-1, logs-2\n"), "{}", dry.stdout);
+    assert_eq!(ours(&fixture).await, before, "nothing was changed");
+    let ended = run(&fixture, "detach logs --yes").await;
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    let waits = "waiting until the reconciler has undone what is owed\n";
+    assert!(ended.stderr.starts_with(waits), "{}", ended.stderr);
     assert!(
         ended.stdout.starts_with(&format!("{NAMESPACE}/logs is detached: ")),
         "{}",
@@ -98,8 +111,8 @@ async fn a_restart_is_cancelled_only_if_that_is_wanted() {
     let refused = run(&fixture, "detach").await;
     assert_eq!(refused.code, 1, "{}", refused.stdout);
     assert!(refused.stderr.contains("restart r1 is not over"), "{}", refused.stderr);
-    let ended = run(&fixture, "detach --cancel").await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    let ended = run(&fixture, "detach --cancel --yes").await;
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ours(&fixture).await, Vec::<String>::new());
     reconciler.end().await;
 }
@@ -114,7 +127,7 @@ async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
     fixture.until_over("r1").await;
     reconciler.end().await;
     // Nobody takes the finalizer off.
-    let ended = run(&fixture, "detach --timeout 2s").await;
+    let ended = run(&fixture, "detach --timeout 2s --yes").await;
     assert_eq!(ended.code, 124, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stderr.contains("the same command goes on"), "{}", ended.stderr);
     let cluster = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
@@ -127,8 +140,8 @@ async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
         cluster.metadata.finalizers.as_ref().is_some_and(|all| all == &["stayput.dev/detach"])
     };
     fixture.until("the debts are paid", is_free).await;
-    let ended = run(&fixture, "detach logs").await;
-    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    let ended = run(&fixture, "detach logs --yes").await;
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ours(&fixture).await, Vec::<String>::new());
     reconciler.end().await;
 }
@@ -148,7 +161,7 @@ async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     fixture.until("allocation is owed", owes).await;
     reconciler.kill().await;
     let before = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
-    let refused = run(&fixture, "detach --cancel").await;
+    let refused = run(&fixture, "detach --cancel --yes").await;
     assert_eq!(refused.code, 1, "{}", refused.stdout);
     for part in [
         "the leader one has not renewed its Lease for",
@@ -160,4 +173,33 @@ async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     }
     let after = fixture.api::<SearchCluster>().get("logs").await.expect("it is there");
     assert_eq!(before.metadata.resource_version, after.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn who_may_not_change_a_secret_is_told_how_without_taking_it_from_others() {
+    for (verb, before, expected) in [
+        ("patch", "logs,metrics", "annotate --overwrite secret engine stayput.dev/allow=metrics\n"),
+        ("patch", "logs", "annotate secret engine stayput.dev/allow-\n"),
+        (
+            "get",
+            "logs,metrics",
+            "take logs out of its annotation stayput.dev/allow, and leave the others",
+        ),
+    ] {
+        let fixture = Fixture::new("").await;
+        namespace(&fixture).await;
+        let secret = json!({"metadata": {
+            "name": "engine", "annotations": {"stayput.dev/allow": before},
+        }});
+        let secret: Secret = serde_json::from_value(secret).expect("a Secret");
+        fixture.api::<Secret>().create(&Default::default(), &secret).await.expect("it is made");
+        let engine = json!({"credentialsSecret": "engine"});
+        fixture.respec(json!({"engine": engine})).await;
+        let fault = Fault::new(How::Refuse(403)).verb(verb).resource("secrets").times(u32::MAX);
+        fixture.server.inject(fault);
+        // No reconciler has worked here, and so nothing is owed.
+        let ended = run(&fixture, "detach logs --yes").await;
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains(expected), "{verb}: {}", ended.stdout);
+    }
 }

@@ -79,7 +79,8 @@ async fn credentials_have_to_allow_their_use() {
         .until("how to allow it", |cluster| {
             let status = cluster.status.as_ref();
             let message = status.and_then(|status| status.report.message.as_deref());
-            message.is_some_and(|message| message.contains("kubectl annotate secret manager-key"))
+            message
+                .is_some_and(|message| message.contains("annotate --overwrite secret manager-key"))
         })
         .await;
     let allow = json!({"metadata": {"annotations": {"stayput.dev/allow": "logs"}}});
@@ -226,7 +227,10 @@ async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
     let sentence = refused(&fixture, "owner_will_replace").await;
-    assert!(sentence.contains("kubectl rollout status statefulset/logs"), "{sentence}");
+    assert!(
+        sentence.contains(&format!("kubectl -n {NAMESPACE} rollout status statefulset/logs")),
+        "{sentence}"
+    );
     revise("logs-1").await;
     done(&fixture, "r1").await;
 

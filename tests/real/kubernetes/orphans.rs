@@ -100,7 +100,7 @@ fn remains(admin: &Kubectl, name: &str) {
 /// Its output, or its error.
 fn detach(admin: &Kubectl, name: &str) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"))
-        .args(["--namespace", "search", "detach", name])
+        .args(["--namespace", "search", "detach", name, "--yes"])
         .env("KUBECONFIG", admin.kubeconfig())
         .output()
         .expect("kubectl-stayput can be executed");

@@ -183,7 +183,7 @@ fn page(fixture: &Fixture) {
 /// Nothing of ours is left, and the same engines run in the same pods.
 fn detached(fixture: &Fixture, before: &BTreeMap<String, Node>) {
     let reader = Reader::of(fixture, "doctor.md");
-    println!("{}", reader.line_with("kubectl stayput detach", "logs"));
+    println!("{}", reader.line_with("kubectl stayput detach", "logs --yes"));
     let get = |what: &[&str], path: &str| fixture.run(&[&["get", "--output", path], what].concat());
     assert_eq!(get(&["searchclusters"], "name"), "");
     let annotations = "jsonpath={.items[*].metadata.annotations}";

@@ -96,7 +96,7 @@ impl Secrets {
         let secret = self.get(name).await?;
         let none = BTreeMap::new();
         let annotations = secret.metadata.annotations.as_ref().unwrap_or(&none);
-        if let Err(error) = allows(name, annotations, &self.cluster) {
+        if let Err(error) = allows(&self.namespace, name, annotations, &self.cluster) {
             // Once it is allowed, it should be read at the next use.
             self.kept.remove(name);
             return Err(error.into());

@@ -118,7 +118,7 @@ impl SourceReader {
                 let Some(read) = read else { return Ok(None) };
                 // What is found in pods is what they mount.
                 if !checked.sources.is_empty() {
-                    may_read(&object, &read, pods, name)?;
+                    may_read(&object, &read, pods, (namespace, name))?;
                 }
                 Ok(Some(Content::of(&read, &settings)))
             });
@@ -261,14 +261,15 @@ fn may_read(
     source: &Source,
     object: &Object,
     pods: &[Arc<Facts>],
-    cluster: &str,
+    (namespace, cluster): (&str, &str),
 ) -> Result<(), NotAllowed> {
     let is_mounted = |pod: &Arc<Facts>| pod.mounted_secrets.contains(&source.name);
     if source.kind == SourceKind::ConfigMap || pods.iter().any(is_mounted) {
         return Ok(());
     }
     let none = BTreeMap::new();
-    allows(&source.name, object.metadata.annotations.as_ref().unwrap_or(&none), cluster)
+    let annotations = object.metadata.annotations.as_ref().unwrap_or(&none);
+    allows(namespace, &source.name, annotations, cluster)
 }
 
 impl Content {

@@ -1,7 +1,8 @@
 //! `cancel`: no further node is stopped.
 
+use super::attempts::Attempts;
 use super::error::ActionError;
-use super::patch::{MAX_ATTEMPTS, set_annotation};
+use super::patch::set_annotation;
 use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_cluster;
 use crate::kubectl::cluster_view::ClusterView;
@@ -24,21 +25,21 @@ pub(in crate::kubectl) async fn cancel(
     cluster: Option<&str>,
     id: Option<&str>,
 ) -> Result<ActionReport, ActionError> {
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let view = selection::view(session, cluster).await?;
         let cancellation = choose(&view, id)?;
         let (key, value) = match &cancellation {
             Cancellation::Withdraw { .. } => (annotation::REQUEST, None),
             Cancellation::Request { id } => (annotation::CANCEL, Some(id.as_str())),
         };
+        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
         let patch = set_annotation(&view.resource_version, view.has_annotations, key, value);
         match patch_cluster(session, &view.name, patch).await {
             Ok(()) => return Ok(report(&view, cancellation)),
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => attempts.refused(&view.resource_version, error)?,
         }
     }
-    Err(ActionError::Conflict { object: "the SearchCluster".into() })
 }
 
 fn report(view: &ClusterView, cancellation: Cancellation) -> ActionReport {
@@ -87,6 +88,6 @@ fn choose(view: &ClusterView, id: Option<&str>) -> Result<Cancellation, ActionEr
     let Some(id) = id.map(str::to_owned) else { return Err(ActionError::NoRestart(cluster)) };
     match view.history().iter().rfind(|entry| entry.id == id) {
         Some(entry) => Err(ActionError::AlreadyEnded { id, outcome: entry.outcome.as_str() }),
-        None => Err(ActionError::UnknownRestart { cluster, id }),
+        None => Err(ActionError::UnknownRestart { cluster, id, status: view.command("status") }),
     }
 }

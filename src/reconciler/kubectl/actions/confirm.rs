@@ -1,4 +1,4 @@
-//! Asks the user to confirm a restart that is an outage, or may be one.
+//! Asks the user to confirm an outage, or what may be one, and that a cluster is detached.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -7,19 +7,19 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use stayput_restart::{Request, Strategy};
 
-/// Whether it needs to be confirmed.
+/// Whether a restart needs to be confirmed.
 pub(super) fn may_be_outage(request: &Request) -> bool {
     request.allow_outage || request.strategy == Strategy::Coordinated
 }
 
-/// An error unless the user types `yes`.
-pub(super) fn confirm_outage(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
+/// What is asked before such a restart.
+pub(super) fn outage(view: &ClusterView, request: &Request) -> String {
     let count = match request.target.nodes.len() {
         0 => view.restart_order().len(),
         count => count,
     };
     let (nodes, name) = (node_count(count), &view.name);
-    let question = match request.strategy {
+    match request.strategy {
         Strategy::Coordinated => format!(
             "A coordinated restart is an outage: {nodes} of {name} are stopped together before any is \
              started."
@@ -28,7 +28,11 @@ pub(super) fn confirm_outage(view: &ClusterView, request: &Request) -> Result<()
             "This restart of {nodes} of {name} may be an outage: a node is stopped even if no master \
              can be elected, or a shard has no copy, until it is back."
         ),
-    };
+    }
+}
+
+/// An error unless the user types `yes`.
+pub(in crate::kubectl) fn confirm(question: String) -> Result<(), ActionError> {
     if !io::stdin().is_terminal() {
         return Err(ActionError::NotInteractive { question });
     }

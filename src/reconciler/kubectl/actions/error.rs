@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::patch::MAX_ATTEMPTS;
+use super::attempts::MAX_ATTEMPTS;
 use crate::kubectl::apiserver::ApiError;
 use crate::kubectl::exit::Exit;
 use crate::kubectl::pages::NOT_PROCESSED;
@@ -36,19 +36,18 @@ pub(in crate::kubectl) enum ActionError {
     #[error("{NOT_PROCESSED}")]
     NotProcessed,
     #[error(
-        "restart {id} was requested and is not accepted yet: wait, or withdraw it with `kubectl \
-         stayput cancel {cluster}`"
+        "restart {id} was requested and is not accepted yet: wait, or withdraw it with `{cancel}`"
     )]
-    OtherRequested { id: String, cluster: String },
+    OtherRequested { id: String, cancel: String },
     #[error(
         "{cluster} has no node {node}; there are: {}",
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     )]
     UnknownNode { cluster: String, node: String, known: Vec<String> },
-    #[error("{0} is kept stopped and is not restarted: start it with `kubectl stayput start {0}`")]
-    NodeKeptStopped(String),
-    #[error("{0} has no node that may be restarted: see `kubectl stayput status`")]
-    NoNodes(String),
+    #[error("{node} is kept stopped and is not restarted: start it with `{start}`")]
+    NodeKeptStopped { node: String, start: String },
+    #[error("{cluster} has no node that may be restarted: see `{status}`")]
+    NoNodes { cluster: String, status: String },
 
     #[error("restart {id} already stops no further node; it will end as {outcome}")]
     AlreadyEnding { id: String, outcome: &'static str },
@@ -56,18 +55,24 @@ pub(in crate::kubectl) enum ActionError {
     NotCancellable { id: String, reason: String },
     #[error("restart {id} has ended: {outcome}")]
     AlreadyEnded { id: String, outcome: &'static str },
-    #[error("{cluster} has no restart {id}: see `kubectl stayput status`")]
-    UnknownRestart { cluster: String, id: String },
+    #[error("{cluster} has no restart {id}: see `{status}`")]
+    UnknownRestart { cluster: String, id: String, status: String },
     #[error("{0} has no restart under way and no request for one")]
     NoRestart(String),
 
+    #[error("{} already asked for; {node}: {error}; to take that back: `{back}`", are(done))]
+    Partly { done: Vec<String>, node: String, error: Box<Self>, back: String },
     #[error("the pod of {0} no longer exists")]
     PodGone(String),
     #[error(
-        "spec.stopped of SearchCluster {cluster} names {node}: remove it there, `kubectl edit \
-         searchcluster {cluster}`; nothing was changed"
+        "spec.stopped of SearchCluster {cluster} names {node}: remove it there, `{edit}`; nothing was \
+         changed"
     )]
-    KeptStoppedBySpec { cluster: String, node: String },
+    KeptStoppedBySpec { cluster: String, node: String, edit: String },
+}
+
+fn are(nodes: &[String]) -> String {
+    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
 }
 
 impl ActionError {
@@ -75,6 +80,7 @@ impl ActionError {
         match self {
             Self::Selection(error) => error.exit(),
             Self::Api(error) => error.exit(),
+            Self::Partly { error, .. } => error.exit(),
             Self::InvalidRequest { .. } | Self::NotInteractive { .. } => Exit::Usage,
             _ => Exit::Failed,
         }

@@ -1,10 +1,12 @@
 //! `stop` and `start`: set and remove the annotation that keeps a node stopped.
 
+use super::attempts::Attempts;
+use super::confirm::confirm;
 use super::error::ActionError;
-use super::patch::{MAX_ATTEMPTS, set_annotation};
+use super::patch::set_annotation;
 use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_pod;
-use crate::kubectl::args::NodesArgs;
+use crate::kubectl::args::{NodesArgs, StopArgs};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::ActionResult;
 use crate::kubectl::selection;
@@ -14,9 +16,12 @@ use stayput_restart::annotation;
 /// Keeps the nodes stopped.
 pub(in crate::kubectl) async fn stop(
     session: &Session,
-    args: &NodesArgs,
+    StopArgs { nodes: args, yes }: &StopArgs,
 ) -> Result<ActionReport, ActionError> {
     let (view, nodes) = select(session, args).await?;
+    if remaining(&view, &nodes) == 0 && !args.dry_run && !yes {
+        confirm(format!("This is an outage: no node of {} is left.", view.name))?;
+    }
     let page = stop_page(&view, &nodes);
     apply(session, args, &view, nodes, Some("true"), ActionResult::StopRequested, page).await
 }
@@ -28,8 +33,9 @@ pub(in crate::kubectl) async fn start(
 ) -> Result<ActionReport, ActionError> {
     let (view, nodes) = select(session, args).await?;
     if let Some(node) = nodes.iter().find(|node| view.kept_stopped_by_spec.contains(*node)) {
+        let edit = view.kubectl(&format!("edit searchcluster {}", view.name));
         let (cluster, node) = (view.name, node.clone());
-        return Err(ActionError::KeptStoppedBySpec { cluster, node });
+        return Err(ActionError::KeptStoppedBySpec { cluster, node, edit });
     }
     let page = start_page(&view, &nodes);
     apply(session, args, &view, nodes, None, ActionResult::StartRequested, page).await
@@ -59,8 +65,10 @@ async fn apply(
     let (result, page) = match args.dry_run {
         true => (ActionResult::DryRun, page + "This is a dry run: nothing was changed.\n"),
         false => {
-            for node in &nodes {
-                annotate(session, view.clone(), node, value).await?;
+            for (at, node) in nodes.iter().enumerate() {
+                if let Err(error) = annotate(session, view.clone(), node, value).await {
+                    return Err(failed_at(view, &nodes[..at], node, value, error));
+                }
             }
             (result, page)
         }
@@ -70,28 +78,43 @@ async fn apply(
     Ok(ActionReport { page, output })
 }
 
+/// The error of a node, with what is asked for already and stays so.
+fn failed_at(
+    view: &ClusterView,
+    done: &[String],
+    node: &str,
+    value: Option<&str>,
+    error: ActionError,
+) -> ActionError {
+    if done.is_empty() {
+        return error;
+    }
+    let back = view.command_for(if value.is_some() { "start" } else { "stop" }, done);
+    let (done, node, error) = (done.to_vec(), node.to_owned(), Box::new(error));
+    ActionError::Partly { done, node, error, back }
+}
+
 async fn annotate(
     session: &Session,
     mut view: ClusterView,
     node: &str,
     value: Option<&str>,
 ) -> Result<(), ActionError> {
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let pod = view.pod_of_node(node).ok_or_else(|| ActionError::PodGone(node.to_owned()))?;
         if pod.kept_stopped_by_annotation == value.is_some() {
             return Ok(());
         }
         let (version, key) = (&pod.resource_version, annotation::STOPPED);
+        attempts.next("pod", &pod.name, version)?;
         let patch = set_annotation(version, pod.has_annotations, key, value);
         match patch_pod(session, &pod.name, patch).await {
             Ok(()) => return Ok(()),
-            Err(error) if error.is_conflict() => {
-                view = selection::view(session, Some(&view.name)).await?;
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => attempts.refused(version, error)?,
         }
+        view = selection::view(session, Some(&view.name)).await?;
     }
-    Err(ActionError::Conflict { object: format!("the pod of {node}") })
 }
 
 /// Which nodes will be started, and which were not stopped by `stop`.
@@ -110,11 +133,16 @@ fn start_page(view: &ClusterView, nodes: &[String]) -> String {
     kept.chain(others).collect()
 }
 
-/// What happens to the nodes, and what it costs.
-fn stop_page(view: &ClusterView, nodes: &[String]) -> String {
+/// How many nodes serve when these are stopped.
+fn remaining(view: &ClusterView, nodes: &[String]) -> usize {
     let remains =
         view.pods.iter().filter(|pod| !nodes.contains(&pod.node) && !view.is_kept_stopped(pod));
-    let remaining = remains.count();
+    remains.count()
+}
+
+/// What happens to the nodes, and what it costs.
+fn stop_page(view: &ClusterView, nodes: &[String]) -> String {
+    let remaining = remaining(view, nodes);
     let mut page = format!(
         "{}: stopped as soon as the rules allow it, and kept stopped until `{}`\n",
         nodes.join(", "),

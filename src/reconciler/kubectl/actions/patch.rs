@@ -5,9 +5,6 @@ use serde_json::{Value, json};
 use crate::kubectl::cluster_view::ClusterView;
 use stayput_restart::annotation;
 
-/// How often a patch is tried when another client has changed the object meanwhile.
-pub(in crate::kubectl) const MAX_ATTEMPTS: usize = 5;
-
 /// Writes a request onto a SearchCluster, with our finalizer if the reconciler is known to work: it
 /// needs both before the first stop, and would write the finalizer in a patch of its own.
 pub(super) fn request(view: &ClusterView, text: &str, reconciler_works: bool) -> Value {

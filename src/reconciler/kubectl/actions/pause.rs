@@ -1,7 +1,8 @@
 //! `pause` and `resume`: no node is stopped while a person looks at the cluster.
 
+use super::attempts::Attempts;
 use super::error::ActionError;
-use super::patch::{MAX_ATTEMPTS, set_paused};
+use super::patch::set_paused;
 use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_cluster;
 use crate::kubectl::cluster_view::ClusterView;
@@ -30,20 +31,20 @@ async fn set(
     cluster: Option<&str>,
     paused: bool,
 ) -> Result<ActionReport, ActionError> {
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let view = selection::view(session, cluster).await?;
         if view.paused == paused {
             return Ok(unchanged(&view));
         }
+        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
         let patch = set_paused(&view.resource_version, paused);
         match patch_cluster(session, &view.name, patch).await {
             Ok(()) if paused => return Ok(was_paused(&view)),
             Ok(()) => return Ok(was_resumed(&view)),
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => attempts.refused(&view.resource_version, error)?,
         }
     }
-    Err(ActionError::Conflict { object: "the SearchCluster".into() })
 }
 
 fn unchanged(view: &ClusterView) -> ActionReport {

@@ -19,5 +19,6 @@ pub(super) fn output(view: &ClusterView, result: ActionResult) -> ActionOutput {
         id: None,
         strategy: None,
         nodes: Vec::new(),
+        reconciler: view.reconciler.warning(),
     }
 }

@@ -1,15 +1,17 @@
 //! `restart`: writes a request.
 
-use super::confirm::{confirm_outage, may_be_outage};
+use super::attempts::Attempts;
+use super::confirm::{confirm, may_be_outage, outage};
 use super::error::ActionError;
-use super::patch::{self, MAX_ATTEMPTS};
+use super::patch;
 use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_cluster;
 use crate::kubectl::args::RestartArgs;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::ActionResult;
+use crate::kubectl::leader::Reconciler;
 use crate::kubectl::session::Session;
-use crate::kubectl::{forecast, leader, pages, selection};
+use crate::kubectl::{forecast, pages, selection};
 use crate::random_id::random_id;
 use stayput_restart::{Code, Request, Strategy};
 
@@ -25,7 +27,8 @@ pub(in crate::kubectl) async fn restart(
     Request::parse(&text)
         .map_err(|error| ActionError::InvalidRequest { message: error.to_string() })?;
     let mut confirmed = args.yes || args.dry_run || !may_be_outage(&request);
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let view = selection::view(session, args.cluster.name.as_deref()).await?;
         if is_already_requested(&view, &request.id) {
             let page =
@@ -39,20 +42,19 @@ pub(in crate::kubectl) async fn restart(
             return Ok(report(&view, &request, ActionResult::DryRun, page));
         }
         if !confirmed {
-            confirm_outage(&view, &request)?;
+            confirm(outage(&view, &request))?;
             confirmed = true;
         }
-        let patch = patch::request(&view, &text, leader::works(session).await);
+        attempts.next("SearchCluster", &view.name, &view.resource_version)?;
+        let patch = patch::request(&view, &text, view.reconciler == Reconciler::Works);
         match patch_cluster(session, &view.name, patch).await {
             Ok(()) => {
                 let page = requested(&view, &request);
                 return Ok(report(&view, &request, ActionResult::Requested, page));
             }
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => attempts.refused(&view.resource_version, error)?,
         }
     }
-    Err(ActionError::Conflict { object: "the SearchCluster".into() })
 }
 
 fn is_already_requested(view: &ClusterView, id: &str) -> bool {
@@ -87,7 +89,7 @@ fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
         return Err(ActionError::NotProcessed);
     }
     if let Some(Ok(other)) = view.requested() {
-        return Err(ActionError::OtherRequested { id: other.id, cluster });
+        return Err(ActionError::OtherRequested { id: other.id, cancel: view.command("cancel") });
     }
     let known: Vec<String> = view.node_names().collect();
     if let Some(node) = request.target.nodes.iter().find(|node| !known.contains(node)) {
@@ -96,10 +98,11 @@ fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
     let is_kept =
         |node: &&String| view.pod_of_node(node).is_some_and(|pod| view.is_kept_stopped(pod));
     if let Some(node) = request.target.nodes.iter().find(is_kept) {
-        return Err(ActionError::NodeKeptStopped(node.clone()));
+        let start = view.command_for("start", std::slice::from_ref(node));
+        return Err(ActionError::NodeKeptStopped { node: node.clone(), start });
     }
     if view.restart_order().is_empty() {
-        return Err(ActionError::NoNodes(cluster));
+        return Err(ActionError::NoNodes { cluster, status: view.command("status") });
     }
     Ok(())
 }

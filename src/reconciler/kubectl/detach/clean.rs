@@ -7,8 +7,9 @@ use kube::ResourceExt;
 use kube::core::SelectorExt;
 use serde_json::{Value, json};
 
-use crate::cluster::{ALLOW, SearchCluster};
+use crate::cluster::{ALLOW, SearchCluster, allow_command, others};
 use crate::kubectl::apiserver::{self, ApiError, Asked};
+use crate::kubectl::options::into_commands;
 use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
@@ -52,27 +53,41 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[
     let asked = Asked::of(session);
     let mut said = String::new();
     for name in &named(cluster, pods) {
-        let taken = async {
-            let Some(secret) = asked.find::<Secret>("secrets", name).await? else { return Ok(()) };
-            let Some(patch) = without(secret.annotations(), &cluster.name_any()) else {
-                return Ok(());
-            };
-            apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await
+        let secret = match asked.find::<Secret>("secrets", name).await {
+            Ok(Some(secret)) => secret,
+            Ok(None) => continue,
+            Err(error) => {
+                let told =
+                    unread(&session.namespace, name, &cluster.name_any(), &error.to_string());
+                said += &into_commands(&told, &session.options_in_shell());
+                continue;
+            }
         };
-        let taken: Result<(), ApiError> = taken.await;
+        let Some(others) = others(secret.annotations(), &cluster.name_any()) else { continue };
+        let value = (!others.is_empty()).then(|| others.join(","));
+        let patch = json!({"metadata": {"annotations": {ALLOW: value}}});
+        let taken = apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await;
         if let Err(error) = taken {
-            said += &format!(
-                "Secret {name} may still allow its use ({error}): kubectl -n {} annotate secret {name} \
-                 {ALLOW}-\n",
-                session.namespace
-            );
+            let command = allow_command(&session.namespace, name, &others);
+            let command = into_commands(&command, &session.options_in_shell());
+            said += &format!("Secret {name} still allows its use ({error}): {command}\n");
         }
     }
     said
 }
 
+/// What to do about a Secret of which nobody knows who may use it: others must stay in the annotation.
+fn unread(namespace: &str, secret: &str, cluster: &str, error: &str) -> String {
+    let path = ALLOW.replace('.', r"\.");
+    format!(
+        "Secret {secret} may still allow its use ({error}): take {cluster} out of its annotation {ALLOW}, \
+         and leave the others; kubectl -n {namespace} get secret {secret} -o \
+         jsonpath='{{.metadata.annotations.{path}}}' shows it\n"
+    )
+}
+
 /// The Secrets that the spec names and that may allow their use.
-fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
+pub(super) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
     let spec = cluster.completed_spec();
     let auth = &spec.manager.auth;
     let named =
@@ -86,13 +101,4 @@ fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
         }
     }
     all
-}
-
-/// The patch that takes this SearchCluster out of those that may use a Secret; none if it is not among
-/// them.
-pub(super) fn without(annotations: &BTreeMap<String, String>, cluster: &str) -> Option<Value> {
-    let named: Vec<&str> = annotations.get(ALLOW)?.split(',').map(str::trim).collect();
-    let others: Vec<&str> = named.iter().copied().filter(|name| *name != cluster).collect();
-    let value = if others.is_empty() { Value::Null } else { json!(others.join(",")) };
-    (others.len() < named.len()).then(|| json!({"metadata": {"annotations": {ALLOW: value}}}))
 }

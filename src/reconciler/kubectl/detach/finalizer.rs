@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::error::DetachError;
 use crate::cluster::SearchCluster;
-use crate::kubectl::actions::{ActionError, MAX_ATTEMPTS};
+use crate::kubectl::actions::Attempts;
 use crate::kubectl::apiserver;
 use crate::kubectl::session::Session;
 
@@ -37,20 +37,21 @@ async fn change(
     name: &str,
     wanted: impl Fn(&[String], bool) -> Option<Vec<String>>,
 ) -> Result<(), DetachError> {
-    for _ in 0..MAX_ATTEMPTS {
+    let mut attempts = Attempts::default();
+    loop {
         let all = apiserver::clusters(session).await?;
         let Some(cluster) = all.into_iter().find(|one| one.name_any() == name) else {
             return Ok(());
         };
         let is_deleting = cluster.metadata.deletion_timestamp.is_some();
         let Some(finalizers) = wanted(cluster.finalizers(), is_deleting) else { return Ok(()) };
+        let version = cluster.metadata.resource_version.as_deref().unwrap_or_default();
+        attempts.next("SearchCluster", name, version)?;
         match apiserver::patch_cluster(session, name, patch(&cluster, &finalizers)).await {
             Ok(()) => return Ok(()),
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => attempts.refused(version, error)?,
         }
     }
-    Err(ActionError::Conflict { object: "the SearchCluster".into() }.into())
 }
 
 fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Value {

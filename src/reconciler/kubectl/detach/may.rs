@@ -12,12 +12,11 @@ use stayput_restart::annotation;
 pub(in crate::kubectl) enum Refusal {
     #[error(
         "{name} is declared (spec.nodeSets): it owns the StatefulSets {}, which are deleted with it, \
-         and all nodes with them. To keep them without a reconciler: `kubectl -n {namespace} delete \
-         searchcluster {name} --cascade=orphan`; with one: declare another SearchCluster with \
-         spec.pods after that",
+         and all nodes with them. To keep them without a reconciler: `{delete}`; with one: declare \
+         another SearchCluster with spec.pods after that",
         sets.join(", ")
     )]
-    Declared { namespace: String, name: String, sets: Vec<String> },
+    Declared { name: String, sets: Vec<String>, delete: String },
     #[error(
         "{} kept stopped, and nobody would start them: `{start}` first, and take them out of \
          spec.stopped",
@@ -48,10 +47,11 @@ pub(super) fn may(
     no_reconciler: Option<&str>,
     cancel: bool,
 ) -> Result<(), Refusal> {
-    let (namespace, name) = (view.namespace.clone(), view.name.clone());
     if !cluster.spec.node_sets.is_empty() {
+        let name = view.name.clone();
         let sets = cluster.spec.node_sets.iter().map(|set| format!("{name}-{}", set.name));
-        return Err(Refusal::Declared { sets: sets.collect(), namespace, name });
+        let delete = view.kubectl(&format!("delete searchcluster {name} --cascade=orphan"));
+        return Err(Refusal::Declared { sets: sets.collect(), name, delete });
     }
     let kept = view.pods.iter().filter(|pod| view.is_kept_stopped(pod));
     let nodes: Vec<String> = kept.map(|pod| pod.node.clone()).collect();
@@ -66,7 +66,7 @@ pub(super) fn may(
             Err(Refusal::NoReconciler {
                 why: why.to_owned(),
                 commands: commands(view).join("; "),
-                remove_finalizer: remove_finalizer(&namespace, &name, at),
+                remove_finalizer: remove_finalizer(view, at),
             })
         });
     }

@@ -19,7 +19,7 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     let starts = down
         .iter()
         .filter_map(|uid| managers.get(uid))
-        .map(|manager| format!("kubectl -n {} exec {manager} start", view.namespace));
+        .map(|manager| view.kubectl(&format!("exec {manager} start")));
     let mut all: Vec<String> = starts.collect();
     let curl = |method: &str, path: &str| format!("curl $ACCESS -X {method} \"$ENGINE{path}\"");
     if let Some(debt) = &debts.allocation {
@@ -49,9 +49,10 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
 const NOTHING: &str = "(nothing is written down as owed)";
 
 /// Takes our finalizer off, which is the one at this place.
-pub(super) fn remove_finalizer(namespace: &str, name: &str, at: usize) -> String {
-    format!(
-        "kubectl -n {namespace} patch searchcluster {name} --type json -p \
-         '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'"
-    )
+pub(super) fn remove_finalizer(view: &ClusterView, at: usize) -> String {
+    view.kubectl(&format!(
+        "patch searchcluster {} --type json -p \
+         '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'",
+        view.name
+    ))
 }

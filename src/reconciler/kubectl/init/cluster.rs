@@ -15,6 +15,7 @@ use crate::cluster::allows;
 use crate::kubectl::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
 use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
+use crate::kubectl::options::into_commands;
 use stayput_certificates::names::Names;
 
 /// What was found.
@@ -146,11 +147,8 @@ async fn next(
     if let Some(credentials) = &wanted.credentials {
         let there = made.find(Kind::Secret, credentials).await?;
         let annotations = there.and_then(|there| there.metadata.annotations).unwrap_or_default();
-        if allows(credentials, &annotations, name).is_err() {
-            next.push(format!(
-                "kubectl --namespace {namespace} annotate secret {credentials} stayput.dev/allow={name}"
-            ));
-        }
+        let allowed = allows(namespace, credentials, &annotations, name);
+        next.extend(allowed.err().map(|refused| refused.command));
     }
     let engine = found.and_then(|found| stayput_inject::engine(&found.spec));
     let has_manager = engine.is_none_or(|engine| engine.has_manager);
@@ -161,5 +159,6 @@ async fn next(
         ),
         false => format!("kubectl stayput --namespace {namespace} status {name}"),
     });
-    Ok(next)
+    let options = made.session.options_in_shell();
+    Ok(next.iter().map(|command| into_commands(command, &options)).collect())
 }

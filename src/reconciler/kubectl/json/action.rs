@@ -21,6 +21,9 @@ pub(in crate::kubectl) struct ActionOutput {
     /// engine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) nodes: Vec<String>,
+    /// Why no reconciler works, and what to read about that; for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) reconciler: Option<String>,
 }
 
 /// What was done.

@@ -35,9 +35,13 @@ pub(in crate::kubectl) struct NodeOutput {
     blocked_by: Option<String>,
     /// Code of what it waits for, if that blocks nothing.
     waits_for: Option<String>,
-    /// Why it is down, what to do, and what it waits for, for people.
+    /// Why it is down, what to do, and what it waits for, for people; or that the status has no room for
+    /// this node.
     message: Option<String>,
     last_restart: Option<LastRestart>,
+    /// In `why`: why no reconciler works, and what to read about that; for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reconciler: Option<String>,
 }
 
 impl NodeOutput {
@@ -59,8 +63,14 @@ impl NodeOutput {
             down: report.down,
             blocked_by: report.blocked_by,
             waits_for: report.waits_for,
-            message: report.message,
+            message: report.message.or_else(|| view.left_out(node)),
             last_restart: pod.and_then(|pod| pod.last_restart.clone()),
+            reconciler: None,
         }
+    }
+
+    /// Of one node alone.
+    pub(in crate::kubectl) fn why(view: &ClusterView, node: &str) -> Self {
+        Self { reconciler: view.reconciler.warning(), ..Self::new(view, node) }
     }
 }

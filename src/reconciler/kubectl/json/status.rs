@@ -17,6 +17,9 @@ pub(in crate::kubectl) struct StatusOutput {
     namespace: String,
     /// Whether the reconciler has written a status. If not, all that comes from it is empty here.
     has_status: bool,
+    /// Why no reconciler works, and what to read about that; for people. None if one works, or if the
+    /// user may not read its Lease.
+    reconciler: Option<String>,
     phase: String,
     /// Code of the rule or fault that blocks the cluster as a whole.
     blocked: Option<String>,
@@ -80,6 +83,7 @@ impl StatusOutput {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),
             has_status: view.status.is_some(),
+            reconciler: view.reconciler.warning(),
             phase: status.report.phase,
             blocked: status.report.blocked,
             message: status.report.message,

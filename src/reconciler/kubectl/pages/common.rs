@@ -12,6 +12,21 @@ use stayput_restart::{Outcome, Request, UpdateStep};
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
      this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler";
 
+/// Adds that no reconciler works, if that is known.
+pub(super) fn add_reconciler(view: &ClusterView, page: &mut Page) {
+    if let Some(warning) = view.reconciler.warning() {
+        page.toned("reconciler", Tone::Bad, warning);
+    }
+}
+
+/// Adds what the commands lack that the reconciler has written.
+pub(super) fn add_options(view: &ClusterView, page: &mut Page) {
+    if !view.options.is_empty() {
+        let options = &view.options;
+        page.fact("commands", format!("that the reconciler has written also need{options}"));
+    }
+}
+
 /// As many digits of a checksum as reports have.
 const SHORT: usize = 12;
 /// A page says no more about ignored changes.
@@ -61,8 +76,11 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
         (Some(message), Some(code)) => format!("{code}: {message}"),
         (Some(message), None) => message,
         (None, _) if view.is_kept_stopped(pod) => "it is kept stopped".into(),
-        (None, _) if pod.phase.is_some() => "the reconciler has not reported on it yet".into(),
-        (None, _) => "nothing to do".into(),
+        (None, _) => match view.left_out(&pod.node) {
+            Some(unknown) => unknown,
+            None if pod.phase.is_some() => "the reconciler has not reported on it yet".into(),
+            None => "nothing to do".into(),
+        },
     }
 }
 

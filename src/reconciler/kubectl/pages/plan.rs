@@ -1,6 +1,6 @@
 //! `plan` without a dry run: what the status says about what is next, and what the nodes wait for.
 
-use super::common::{NOT_PROCESSED, message, only_restarted, request_summary, update};
+use super::common::{NOT_PROCESSED, add_options, message, only_restarted, request_summary, update};
 use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
@@ -37,6 +37,7 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
         page.fact("queued", request_summary(queued));
     }
     page.fact("no dry run", no_forecast);
+    add_options(view, &mut page);
     page.into_text()
 }
 
@@ -88,17 +89,15 @@ fn add_idle(view: &ClusterView, report: &Report, page: &mut Page) {
         (_, 0) => "nothing: no restart is requested, and every node runs on its config".to_owned(),
         (_, count) if view.is_blocked_by(Code::NeedsCoordinated) => format!(
             "nothing by itself: {} on another config than their sources have; all nodes need it at \
-             once, an outage: `kubectl stayput -n {} restart {} --coordinated`",
+             once, an outage: `{} --coordinated`",
             node_count(count as usize),
-            view.namespace,
-            view.name
+            view.command("restart")
         ),
         (OnConfigChange::None, count) => format!(
             "nothing: no restart is requested; {} on another config than their sources have: \
-             restart with `kubectl stayput -n {} restart {}`",
+             restart with `{}`",
             if count == 1 { "1 node runs".to_owned() } else { format!("{count} nodes run") },
-            view.namespace,
-            view.name
+            view.command("restart")
         ),
         (OnConfigChange::Rolling | OnConfigChange::Coordinated | OnConfigChange::Auto, count) => {
             format!(

@@ -1,15 +1,21 @@
 //! `status`: one screen about a whole cluster.
 
-use super::common::{NOT_PROCESSED, add_outage, message, phase_of, request_summary, update};
+use super::common::{
+    NOT_PROCESSED, add_options, add_outage, add_reconciler, message, phase_of, request_summary,
+    update,
+};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::config_from::config_from;
 use crate::kubectl::format::{node_count, or_dash, time_with_age};
 use crate::kubectl::page::{Page, Paint, Tone};
-use stayput_restart::{Condition, Counts, HistoryEntry, NodeReport, Report, Restart, Time};
+use stayput_restart::{
+    Condition, Counts, HistoryEntry, MAX_NODES, NodeReport, Report, Restart, Time,
+};
 
 pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
     page.fact("cluster", format!("{}/{}", view.namespace, view.name));
+    add_reconciler(view, &mut page);
     let Some(status) = &view.status else {
         page.toned("phase", Tone::Warning, "unknown");
         page.fact("", NOT_PROCESSED);
@@ -43,6 +49,7 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
         add_last_restart(last, now, &mut page);
     }
     add_nodes(view, &mut page);
+    add_options(view, &mut page);
     page.into_text()
 }
 
@@ -173,6 +180,9 @@ fn add_nodes(view: &ClusterView, page: &mut Page) {
     if rows.len() > 1 {
         page.line("");
         page.table(&rows);
+    }
+    if view.is_cut() {
+        page.line(format!("(the first {MAX_NODES} nodes: the status names no more)"));
     }
     add_updates(view, page);
 }

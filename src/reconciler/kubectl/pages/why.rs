@@ -1,7 +1,8 @@
 //! `why`: one page about one node.
 
 use super::common::{
-    NOT_PROCESSED, add_outage, ignored_changes, message, phase_of, tone_of_outcome, update,
+    NOT_PROCESSED, add_options, add_outage, add_reconciler, ignored_changes, message, phase_of,
+    tone_of_outcome, update,
 };
 use super::forecast::add_node;
 use crate::kubectl::cluster_view::ClusterView;
@@ -20,6 +21,7 @@ pub(in crate::kubectl) fn why(
 ) -> String {
     let mut page = Page::new(paint);
     add_pod(view, pod, now, &mut page);
+    add_options(view, &mut page);
     page.into_text()
 }
 
@@ -41,6 +43,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     page.fact("node", format!("{} of {}/{}", pod.node, view.namespace, view.name));
     let readiness = if pod.ready { "ready" } else { "NOT READY" };
     page.fact("pod", format!("{}, {readiness}, uid {}", pod.name, pod.uid));
+    add_reconciler(view, page);
     page.fact("phase", phase_of(view, pod));
     let report = view.node_report(&pod.node);
     if let Some(state) = report.and_then(|report| report.state.as_ref()) {

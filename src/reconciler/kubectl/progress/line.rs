@@ -15,15 +15,23 @@ pub(in crate::kubectl) struct Line {
     /// In the last line: how the restart ended.
     pub(in crate::kubectl) ended: Option<HistoryEntry>,
     pub(in crate::kubectl) tone: Tone,
+    /// Whether it says why there may be no further line, or that this is over.
+    pub(in crate::kubectl) is_trouble: bool,
 }
 
 impl Line {
     pub(super) const fn cluster(time: Time, tone: Tone, message: String) -> Self {
-        Self { time, node: None, message, ended: None, tone }
+        Self { time, node: None, message, ended: None, tone, is_trouble: false }
+    }
+
+    /// Why there may be no further line, or that this is over.
+    pub(in crate::kubectl) fn trouble(time: Time, tone: Tone, message: String) -> Self {
+        Self { is_trouble: true, ..Self::cluster(time, tone, message) }
     }
 
     pub(super) fn node(time: Time, node: &str, tone: Tone, message: String) -> Self {
-        Self { time, node: Some(node.to_owned()), message, ended: None, tone }
+        let node = Some(node.to_owned());
+        Self { node, ..Self::cluster(time, tone, message) }
     }
 
     /// The last line.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{idle, now, pods, ready, rolling, view};
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::json::NodeOutput;
 use crate::kubectl::page::Paint;
 use crate::kubectl::pages;
 use stayput_restart::{Request, Strategy, Target};
@@ -424,6 +425,30 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     let page = pages::why(&view, pod, now(), PLAIN);
     assert!(page.contains(&format!("DOWN: {message}\n")), "{page}");
     assert!(!page.contains("nothing"), "{page}");
+}
+
+#[test]
+fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
+    let mut status = idle();
+    let listed =
+        (0..100).map(|number| json!({"name": format!("logs-{number}"), "message": "drifts"}));
+    status["nodes"] = listed.collect();
+    let cut = view(&status, &Value::Null, ready(102));
+    let page = pages::status(&cut, now(), PLAIN);
+    assert!(page.ends_with("\n(the first 100 nodes: the status names no more)\n"), "{page}");
+    let unknown = "not known: the status names only the first 100 nodes: `kubectl stayput -n search \
+                   plan logs`";
+    let why =
+        |view: &ClusterView, node| pages::why(view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let page = why(&cut, "logs-101");
+    assert!(page.contains(&format!("why         {unknown}\n")), "{page}");
+    let output = json!(NodeOutput::new(&cut, "logs-101"));
+    assert_eq!(output["message"], unknown);
+    assert!(why(&cut, "logs-7").contains("why         drifts\n"));
+    status["nodes"].as_array_mut().unwrap().pop();
+    let whole = view(&status, &Value::Null, ready(102));
+    assert!(why(&whole, "logs-101").contains("why         nothing to do\n"));
+    assert!(!pages::status(&whole, now(), PLAIN).contains("no more"));
 }
 
 #[test]

@@ -15,11 +15,11 @@ pub(in crate::kubectl) enum WatchError {
     #[error("SearchCluster {0} was deleted")]
     ClusterDeleted(String),
     #[error(
-        "restart {0} is neither under way nor in the history, and will not begin: it was requested \
+        "restart {id} is neither under way nor in the history, and will not begin: it was requested \
          before the reconciler first processed this SearchCluster, or the history no longer \
-         contains it; see `kubectl stayput history`"
+         contains it; see `{history}`"
     )]
-    RestartLost(String),
+    RestartLost { id: String, history: String },
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
 }
@@ -29,7 +29,7 @@ impl WatchError {
         match self {
             Self::Api(error) => error.exit(),
             Self::StreamEnded => Exit::NotReachable,
-            Self::ClusterDeleted(_) | Self::RestartLost(_) | Self::Output(_) => Exit::Failed,
+            Self::ClusterDeleted(_) | Self::RestartLost { .. } | Self::Output(_) => Exit::Failed,
         }
     }
 }

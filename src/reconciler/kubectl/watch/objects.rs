@@ -83,22 +83,31 @@ impl Objects {
     }
 }
 
-/// An event; none if the watch broke and tries again by itself; an error if trying again cannot help.
-pub(super) fn usable<T>(
+/// What a watch has said.
+pub(super) enum Heard<T> {
+    Event(Event<T>),
+    /// It broke and tries again by itself; the error, if it could not begin.
+    Broken(Option<ApiError>),
+}
+
+/// An error if trying again cannot help.
+pub(super) fn heard<T>(
     operation: &Operation,
     event: Option<watcher::Result<Event<T>>>,
-) -> Result<Option<Event<T>>, WatchError> {
-    match event {
-        Some(Ok(event)) => Ok(Some(event)),
+) -> Result<Heard<T>, WatchError> {
+    let (error, has_begun) = match event {
+        Some(Ok(event)) => return Ok(Heard::Event(event)),
+        None => return Err(WatchError::StreamEnded),
         Some(Err(
-            watcher::Error::InitialListFailed(error)
-            | watcher::Error::WatchStartFailed(error)
-            | watcher::Error::WatchFailed(error),
-        )) => {
-            let error = ApiError::call(operation, error);
-            if error.is_permanent() { Err(error.into()) } else { Ok(None) }
-        }
-        Some(Err(_)) => Ok(None),
-        None => Err(WatchError::StreamEnded),
+            watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error),
+        )) => (error, false),
+        // Each watch ends at some time, and begins again.
+        Some(Err(watcher::Error::WatchFailed(error))) => (error, true),
+        Some(Err(_)) => return Ok(Heard::Broken(None)),
+    };
+    let error = ApiError::call(operation, error);
+    if error.is_permanent() {
+        return Err(error.into());
     }
+    Ok(Heard::Broken((!has_begun).then_some(error)))
 }

@@ -66,8 +66,7 @@ fn only_pods_that_its_strategy_replaces_wait_for_an_edited_template() {
 fn a_pod_that_will_be_replaced_says_by_what_and_what_to_do() {
     let set = set(json!({}));
     let why_old = why(&set, "logs-1", "logs-old").expect("it is replaced");
-    for part in ["StatefulSet logs", "logs-new", "kubectl rollout status", "OnDelete", "partition"]
-    {
+    for part in ["StatefulSet logs", "logs-new", "rollout status", "OnDelete", "partition"] {
         assert!(why_old.contains(part), "{why_old}");
     }
     assert_eq!(why(&set, "logs-1", "logs-new"), None, "it has the new revision");

@@ -10,7 +10,7 @@ use crate::flow::member::deleted::may_be_deleted;
 use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::requests::configs::may_change_alone;
 use crate::lookup::{Lookup, lookup};
-use crate::rules::{FailedSets, StopImpact, list_names, order, preflight, select, set_of};
+use crate::rules::{FailedSets, StopImpact, list_names, order, select, set_of};
 use crate::{Blocker, Code, Ledger, MemberStep, Pod, Reason, Restart};
 
 /// Gives a slot to the members whose turn it is, and gives the others the reason to wait. A restart
@@ -85,7 +85,7 @@ fn begin_in_order<'a>(
                     changes.block(&pod.uid, blocker);
                     continue;
                 }
-                let blocker = preflight(pod).err().unwrap_or_else(|| blocker.clone());
+                let blocker = context.preflight(pod).err().unwrap_or_else(|| blocker.clone());
                 changes.block(&pod.uid, failed_in_part(&sets, pod, blocker));
             }
             return changes;
@@ -163,7 +163,7 @@ fn begin_failed(
     let mut gone: Vec<&str> = Vec::new();
     let terms = StopImpact { whole_set_failed: true, ..StopImpact::default() };
     for pod in failed {
-        let begun = preflight(pod).and_then(|manager| {
+        let begun = context.preflight(pod).and_then(|manager| {
             may_change_alone(context, ledger, restart, pod, manager)?;
             let index = scheduled[&*pod.uid];
             may_be_deleted(context, ledger, restart, &restart.members[index], pod)?;

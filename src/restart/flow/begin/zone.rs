@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
-use crate::rules::{Evaluation, NAMED, StopImpact, list_names, preflight};
+use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{Blocker, Code, Ledger, Manager, MemberStep, Pod, Restart};
 
 /// A pod that may not be stopped, and why.
@@ -67,7 +67,7 @@ fn judge_together<'a>(
     let mut managers = Vec::with_capacity(candidates.len());
     let mut blocked = Vec::new();
     for pod in candidates.iter().copied() {
-        let judged = preflight(pod).and_then(|manager| {
+        let judged = context.preflight(pod).and_then(|manager| {
             let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
             evaluation.check_rules(pod, restart.request.strategy)?;
             Ok((manager, StopImpact::of(pod, evaluation)))
@@ -127,7 +127,8 @@ fn one_by_one(
         return "the engine has to answer first".into();
     };
     let may = |pod: &&&Pod| {
-        preflight(pod).is_ok() && evaluation.check_rules(pod, restart.request.strategy).is_ok()
+        context.preflight(pod).is_ok()
+            && evaluation.check_rules(pod, restart.request.strategy).is_ok()
     };
     let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
     if may.is_empty() {

@@ -8,7 +8,7 @@ use crate::flow::begin::slot::begin;
 use crate::flow::begin::stuck::end_if_stuck;
 use crate::flow::member::{changes_of, replaced::before_its_turn};
 use crate::flow::observed::is_to_be_stopped;
-use crate::rules::{StopImpact, preflight};
+use crate::rules::StopImpact;
 use crate::{Blocker, Code, Ledger, Restart};
 
 /// Gives every member its slot. A restart that nobody waits for ends if that cannot be done for too long.
@@ -39,7 +39,7 @@ fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> R
     may_begin(context, ledger, restart)?;
     for (_, member) in active(restart) {
         let Some(pod) = context.index.pod(&member.pod_uid) else { continue };
-        preflight(pod).map_err(|blocker| Blocker {
+        context.preflight(pod).map_err(|blocker| Blocker {
             message: format!("{}: {}", pod.node, blocker.message),
             ..blocker
         })?;

@@ -18,7 +18,6 @@ use crate::flow::member::{
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::RestartChange;
-use crate::rules::preflight;
 use crate::{Action, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart};
 use stayput_api::State;
 
@@ -204,7 +203,7 @@ fn stop_new_pod(
         Err(_) if is_on_expected(manager, member) => return Ok(()),
         other => other?,
     }
-    preflight(pod)?;
+    context.preflight(pod)?;
     let uid = member.pod_uid.clone();
     let resume = Some(resume_on(member.expected.clone()));
     Err(Turn::act(Action::Stop {

@@ -23,7 +23,6 @@ use crate::flow::observed::{is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
-use crate::rules::preflight;
 use crate::{Action, Blocker, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::{Desired, State};
 
@@ -151,10 +150,10 @@ fn stop_member(
     }
     not_paused(context)?;
     if forward {
-        may_be_stopped_again(pod, manager)?;
+        may_be_stopped_again(context, pod, manager)?;
         know_process(context, member)?;
     } else {
-        preflight(pod)?;
+        context.preflight(pod)?;
     }
     until_mounted(context, member, pod, manager, false)?;
     Ok(Stop::Due)
@@ -184,7 +183,7 @@ fn not_prepared(context: &Context<'_>, member: &Member) -> Option<String> {
         Err(blocker) => return Some(blocker.message),
     };
     if manager.sequence < member.stop_sequence
-        && let Err(blocker) = preflight(pod)
+        && let Err(blocker) = context.preflight(pod)
     {
         return Some(blocker.message);
     }

@@ -16,7 +16,6 @@ use crate::flow::observed::{expected_now, is_to_be_stopped};
 use crate::flow::target::{members_of, scheduled};
 use crate::ledger::LedgerChange;
 use crate::lookup::{Lookup, Names};
-use crate::rules::preflight;
 use crate::{
     AllocationDebt, Blocker, Code, Direction, Ending, Ledger, Manager, Member, MemberStep, Once,
     Outcome, Pod, Reason, Request, Restart, Strategy,
@@ -168,8 +167,8 @@ fn begun_again(
         return Err(Blocker { code: Code::Interfered, message: message.into() });
     };
     match before {
-        Some(_) => may_be_stopped_again(pod, manager)?,
-        None => preflight(pod).map(|_| ())?,
+        Some(_) => may_be_stopped_again(context, pod, manager)?,
+        None => context.preflight(pod).map(|_| ())?,
     }
     let node = context.index.node(&member.node);
     let above = before.map_or(0, |before| before.start_sequence).max(manager.sequence);
@@ -194,7 +193,7 @@ fn begun_again(
 
 /// Whether another client keeps the engine of this pod stopped.
 fn is_kept_down(context: &Context<'_>, uid: &str) -> bool {
-    let refusal = context.index.pod(uid).and_then(|pod| preflight(pod).err());
+    let refusal = context.index.pod(uid).and_then(|pod| context.preflight(pod).err());
     refusal.is_some_and(|refusal| refusal.code == Code::KeptStopped)
 }
 
@@ -219,12 +218,16 @@ fn allocation_taken_over(
     }
 }
 
-/// As [`preflight`], for a node that we may have stopped ourselves. Such a node gets one more stop
+/// As [`Context::preflight`], for a node that we may have stopped ourselves. Such a node gets one more stop
 /// request only for its higher sequence: the manager then refuses any earlier start.
-pub(super) fn may_be_stopped_again(pod: &Pod, manager: &Manager) -> Result<(), Blocker> {
+pub(super) fn may_be_stopped_again(
+    context: &Context<'_>,
+    pod: &Pod,
+    manager: &Manager,
+) -> Result<(), Blocker> {
     let is_down =
         |refusal: &Blocker| refusal.code == Code::KeptStopped && manager.state == State::Stopped;
-    preflight(pod).map(|_| ()).or_else(|refusal| match is_down(&refusal) {
+    context.preflight(pod).map(|_| ()).or_else(|refusal| match is_down(&refusal) {
         true => Ok(()),
         false => Err(refusal),
     })

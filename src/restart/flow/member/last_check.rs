@@ -5,7 +5,6 @@ use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{allocation::is_tight, record::records};
 use crate::flow::observed::{describe_zone, expected_now};
-use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, MemberStep, Pod, Record, Restart};
 
 /// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
@@ -93,7 +92,7 @@ fn until_ready_to_stop(
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return refuse(Code::PodGone, "its pod is gone, and the one in its place is not back");
     };
-    let manager = preflight(pod)?;
+    let manager = context.preflight(pod)?;
     let expected = expected_now(pod, manager)?;
     if expected != member.expected || manager.mounted != expected {
         return refuse(Code::ConfigNotMounted, "the new config is not mounted in it");

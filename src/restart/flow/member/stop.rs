@@ -11,7 +11,6 @@ use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over
 use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
-use crate::rules::preflight;
 use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume};
 
 /// After a stop without a start its manager starts the engine by itself, in milliseconds. Longer than
@@ -76,7 +75,7 @@ fn prepare_stop(
         let why = why_not_stopped(context, ledger, restart, pod, manager);
         return Err(Turn::Abort(format!("not stopped in time: {why}")));
     }
-    preflight(pod)?;
+    context.preflight(pod)?;
     update::refresh(context, restart, member, pod)?;
     if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
         // An engine that has failed keeps nobody waiting.
@@ -146,7 +145,7 @@ fn why_not_stopped(
     pod: &Pod,
     manager: &Manager,
 ) -> String {
-    if let Err(blocker) = preflight(pod) {
+    if let Err(blocker) = context.preflight(pod) {
         return blocker.message;
     }
     if let Some(why) = why_not_mounted(pod, manager) {

@@ -104,7 +104,7 @@ const FAULTS: [(&str, Change, Code, &str); 14] = [
 #[test]
 fn a_pod_nothing_is_wrong_with_gives_its_manager() {
     let pod = fit("logs-2");
-    assert_eq!(preflight(&pod), Ok(pod.manager.as_ref().expect("a manager")));
+    assert_eq!(preflight("search/logs", &pod), Ok(pod.manager.as_ref().expect("a manager")));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn every_fault_is_told() {
     for (what, fault, code, text) in FAULTS {
         let mut pod = fit("logs-2");
         fault(&mut pod);
-        let blocker = preflight(&pod).expect_err(what);
+        let blocker = preflight("search/logs", &pod).expect_err(what);
         assert_eq!(blocker.code, code, "{what}");
         assert!(blocker.message.contains(text), "{what}: {}", blocker.message);
     }
@@ -125,7 +125,7 @@ fn of_two_faults_the_earlier_one_is_told() {
             let mut pod = fit("logs-2");
             apply_second(&mut pod);
             apply_first(&mut pod);
-            let found = preflight(&pod).expect_err(first).code;
+            let found = preflight("search/logs", &pod).expect_err(first).code;
             assert_eq!(found, *code, "{first} and {second}");
         }
     }
@@ -137,7 +137,7 @@ fn which_states_a_stop_leads_out_of() {
         let mut pod = fit("logs-2");
         manager(&mut pod).state = state;
         manager(&mut pod).desired = desired;
-        preflight(&pod).err().map(|blocker| blocker.code)
+        preflight("search/logs", &pod).err().map(|blocker| blocker.code)
     };
     for state in State::ALL {
         let (running, stopped) = match state {
@@ -159,7 +159,7 @@ fn without_declared_sources_no_checksum_is_needed() {
     let mut pod = fit("logs-2");
     pod.sources = Sources::Unknown("nowhere".into());
     manager(&mut pod).mounted = None;
-    assert!(preflight(&pod).is_ok());
+    assert!(preflight("search/logs", &pod).is_ok());
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn a_declared_source_that_is_absent_does_not_hide_an_unknown_mount() {
     let mut pod = fit("logs-2");
     pod.sources = Sources::Absent("Secret logs-2-config is not there".to_owned());
     manager(&mut pod).mounted = None;
-    assert_eq!(preflight(&pod).expect_err("both").code, Code::ConfigUnknown);
+    assert_eq!(preflight("search/logs", &pod).expect_err("both").code, Code::ConfigUnknown);
 }
 
 #[test]
@@ -182,7 +182,14 @@ fn a_refused_stop_is_not_blamed_on_its_sender() {
         accepted: false,
         by: "bob".to_owned(),
     });
-    let found = preflight(&pod).expect_err("kept stopped").message;
+    let found = preflight("search/logs", &pod).expect_err("kept stopped").message;
     assert!(found.contains("an earlier request"), "{found}");
     assert!(!found.contains("bob"), "{found}");
+    let command = "`kubectl -n search exec logs-2 -- stayput start` starts it again";
+    assert!(found.contains(command), "{found}");
+    pod.container = Some("search".to_owned());
+    pod.program = Some("/stayput/stayput".to_owned());
+    let found = preflight("search/logs", &pod).expect_err("kept stopped").message;
+    let command = "`kubectl -n search exec logs-2 -c search -- /stayput/stayput start`";
+    assert!(found.contains(command), "{found}");
 }

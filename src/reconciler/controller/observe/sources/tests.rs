@@ -127,7 +127,7 @@ fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
     let may = |kind, pods: &[Arc<Facts>], allow: &str| {
         let source = Source { kind, name: "a-config".to_owned() };
         let metadata = serde_json::from_value(json!({"annotations": {ALLOW: allow}})).unwrap();
-        may_read(&source, &Object::new(metadata, BTreeMap::new()), pods, "logs")
+        may_read(&source, &Object::new(metadata, BTreeMap::new()), pods, ("n", "logs"))
     };
     assert_eq!(may(SourceKind::Secret, &own, ""), Ok(()));
     assert_eq!(may(SourceKind::Secret, &projected, ""), Ok(()));
@@ -135,7 +135,9 @@ fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
     assert_eq!(may(SourceKind::ConfigMap, &other, ""), Ok(()));
     let refused = may(SourceKind::Secret, &other, "metrics").unwrap_err().to_string();
     assert!(
-        refused.ends_with("kubectl annotate secret a-config stayput.dev/allow=logs"),
+        refused.ends_with(
+            "kubectl -n n annotate --overwrite secret a-config stayput.dev/allow='metrics,logs'"
+        ),
         "{refused}"
     );
 }

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
-use stayput_restart::shell_word;
 
 use super::{Facts, Finding};
-use crate::cluster::{ALLOW, SearchClusterSpec, allows, engine_keys, key};
+use crate::cluster::{SearchClusterSpec, allows, engine_keys, key};
 
 /// A Secret that the spec names.
 struct Named<'a> {
@@ -76,18 +75,11 @@ fn of_secret(facts: &Facts, named: &Named<'_>) -> Vec<Finding> {
     }
     let none = BTreeMap::new();
     let annotations = secret.metadata.annotations.as_ref().unwrap_or(&none);
-    if use_ != Use::Ca && allows(name, annotations, cluster).is_err() {
-        // Others that may use it stay.
-        let others = annotations.get(ALLOW).map(|others| format!("{others},")).unwrap_or_default();
-        found.push(Finding::error(
-            "not_allowed",
-            &object,
-            format!("it does not allow its use by SearchCluster {cluster}"),
-            format!(
-                "kubectl -n {namespace} annotate --overwrite secret {name} {}",
-                shell_word(&format!("{ALLOW}={others}{cluster}"))
-            ),
-        ));
+    if use_ != Use::Ca
+        && let Err(refused) = allows(namespace, name, annotations, cluster)
+    {
+        let message = format!("it does not allow its use by SearchCluster {cluster}");
+        found.push(Finding::error("not_allowed", &object, message, refused.command));
     }
     found
 }

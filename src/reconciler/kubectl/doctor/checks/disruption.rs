@@ -1,6 +1,8 @@
 //! Who else may take nodes down: evictions, as of a drain of a Kubernetes node.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::ResourceExt;
+use stayput_restart::shell_word;
 
 use super::{Facts, Finding};
 use crate::kubectl::doctor::network::selects;
@@ -35,7 +37,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                     format!(
                         "kubectl -n {namespace} create poddisruptionbudget {name} \
                          --max-unavailable=1 --selector={}",
-                        selector(facts)
+                        shell_word(&selector(facts))
                     ),
                 )
                 .into_note(),
@@ -58,7 +60,22 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 fn selector(facts: &Facts) -> String {
     let spec = facts.cluster.completed_spec();
-    let labels = spec.pods.selector.match_labels.iter().flatten();
-    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
-    labels.join(",")
+    let selector = &spec.pods.selector;
+    let labels = selector.match_labels.iter().flatten();
+    let labels = labels.map(|(key, value)| format!("{key}={value}"));
+    let all: Vec<String> =
+        labels.chain(selector.match_expressions.iter().flatten().map(requirement)).collect();
+    all.join(",")
+}
+
+/// As options of kubectl have it.
+fn requirement(one: &LabelSelectorRequirement) -> String {
+    let key = &one.key;
+    let values = one.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(",");
+    match one.operator.as_str() {
+        "In" => format!("{key} in ({values})"),
+        "NotIn" => format!("{key} notin ({values})"),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.clone(),
+    }
 }

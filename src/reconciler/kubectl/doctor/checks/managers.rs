@@ -1,6 +1,7 @@
 //! Whether the reconciler reaches each manager, and may tell it what to do.
 
 use super::{Facts, Finding};
+use crate::kubectl::leader::{NAME, NAMESPACE, why_none};
 use stayput_restart::{Pod, Snapshot};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -11,7 +12,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         Err(unknown) => {
             let message =
                 format!("whether managers and engine answer is not known: {}", unknown.message);
-            let unknown = Finding::error("no_snapshot", facts.object(), message, FORWARD);
+            let unknown = Finding::error("no_snapshot", facts.object(), message, reach(facts));
             let unreachable =
                 facts.cluster.status.as_ref().map_or(0, |status| status.report.counts.unreachable);
             let counted = (unreachable > 0).then(|| {
@@ -23,9 +24,19 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-/// How the reconciler becomes reachable.
-const FORWARD: &str = "kubectl -n stayput port-forward \"pod/$(kubectl -n stayput get lease \
-                       stayput-reconciler -o jsonpath={.spec.holderIdentity})\" 9198";
+/// How the reconciler is reached; where none works, how to find out why.
+fn reach(facts: &Facts) -> String {
+    if facts.lease.as_ref().is_ok_and(|lease| why_none(lease.as_ref(), facts.now).is_some()) {
+        return format!("kubectl -n {NAMESPACE} logs deployment/{NAME}");
+    }
+    format!(
+        "kubectl -n {NAMESPACE} port-forward \"pod/$(kubectl -n {NAMESPACE} get lease {NAME} -o \
+         jsonpath={{.spec.holderIdentity}})\" 9198; and beside it: kubectl stayput -n {} doctor {} \
+         --reconciler http://127.0.0.1:9198",
+        facts.namespace(),
+        facts.name()
+    )
+}
 
 fn of_snapshot(facts: &Facts, snapshot: &Snapshot) -> Vec<Finding> {
     let namespace = facts.namespace();

@@ -359,7 +359,7 @@ fn the_secrets_that_the_spec_names() {
             "Secret/logs-admin",
             [
                 "does not allow",
-                "annotate --overwrite secret logs-admin 'stayput.dev/allow=other,logs'",
+                "annotate --overwrite secret logs-admin stayput.dev/allow='other,logs'",
             ],
         ),
     ]);

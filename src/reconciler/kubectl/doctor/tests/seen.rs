@@ -94,6 +94,24 @@ fn managers_and_engine() {
 }
 
 #[test]
+fn a_budget_selects_what_the_search_cluster_selects_also_by_expressions() {
+    let mut facts = healthy();
+    facts.budgets = Ok(vec![]);
+    facts.change_cluster(|it| {
+        it["spec"]["pods"]["selector"]["matchExpressions"] = json!([
+            {"key": "tier", "operator": "In", "values": ["hot", "warm"]},
+            {"key": "old", "operator": "DoesNotExist"},
+            {"key": "zone", "operator": "NotIn", "values": ["z3"]},
+            {"key": "uid", "operator": "Exists"},
+        ]);
+    });
+    let found = findings(&facts);
+    let found = found.iter().find(|finding| finding.code == "no_budget").unwrap();
+    let selector = "--selector='app=logs,tier in (hot,warm),!old,zone notin (z3),uid'";
+    assert!(found.remedy.ends_with(selector), "{}", found.remedy);
+}
+
+#[test]
 fn without_a_snapshot_the_status_still_counts() {
     let mut facts = healthy();
     facts.snapshot = Err(super::unknown());
@@ -102,6 +120,12 @@ fn without_a_snapshot_the_status_still_counts() {
     let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["manager_unreachable", "no_snapshot"]);
     assert!(found[1].remedy.contains("port-forward"), "{found:?}");
+    let again = "kubectl stayput -n search doctor logs --reconciler http://127.0.0.1:9198";
+    assert!(found[1].remedy.ends_with(again), "{found:?}");
+    facts.lease = Ok(None);
+    let found = findings(&facts);
+    let found = found.iter().find(|finding| finding.code == "no_snapshot").unwrap();
+    assert_eq!(found.remedy, "kubectl -n stayput logs deployment/stayput-reconciler");
 }
 
 /// The first manager has taken over from an older one.
@@ -344,7 +368,7 @@ fn the_reconciler() {
             "SearchCluster/logs",
             [
                 "no PodDisruptionBudget",
-                "create poddisruptionbudget logs --max-unavailable=1 --selector=app=logs",
+                "create poddisruptionbudget logs --max-unavailable=1 --selector='app=logs'",
             ],
         ),
         (

@@ -22,7 +22,7 @@ pub(super) fn nodes(moment: &Moment) -> Markup {
                 } }
                 tbody { @for node in &listed { (row(moment, node)) } }
             }
-            @if listed.len() >= MAX_NODES {
+            @if view.is_cut() {
                 p.muted { "The first " (MAX_NODES) " nodes: the status names no more." }
             }
         }

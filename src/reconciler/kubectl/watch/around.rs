@@ -1,0 +1,125 @@
+//! What keeps a watch from showing anything: an apiserver that does not answer, or no reconciler.
+
+use std::time::Duration;
+
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use kube::Client;
+use kube::runtime::watcher::Event;
+use tokio::time::sleep;
+
+use super::objects::Heard;
+use crate::kubectl::apiserver::ApiError;
+use crate::kubectl::leader::Reconciler;
+use crate::kubectl::page::Tone;
+use crate::kubectl::progress::Line;
+use stayput_restart::Time;
+
+/// How often the Lease is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What was said of it, so that each is said once.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// A watch could not begin, and nothing was answered since.
+    is_broken: bool,
+    is_absent: bool,
+}
+
+impl Around {
+    /// The event, if there is one, and what to say.
+    pub(super) fn hear<T>(
+        &mut self,
+        heard: Heard<T>,
+        now: Time,
+    ) -> (Option<Event<T>>, Option<Line>) {
+        match heard {
+            Heard::Event(event) => (Some(event), self.answers(now)),
+            Heard::Broken(None) => (None, None),
+            Heard::Broken(Some(error)) => {
+                let was_broken = std::mem::replace(&mut self.is_broken, true);
+                (None, (!was_broken).then(|| unreachable(&error, now)))
+            }
+        }
+    }
+
+    fn answers(&mut self, now: Time) -> Option<Line> {
+        let again = || "the apiserver answers again".to_owned();
+        let was_broken = std::mem::take(&mut self.is_broken);
+        was_broken.then(|| Line::trouble(now, Tone::Good, again()))
+    }
+
+    /// What to say after a look at the Lease, which says also whether the apiserver answers: a watch
+    /// that has begun again has no event before something changes.
+    pub(super) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
+        let Ok(reconciler) = seen else { return Vec::new() };
+        let mut lines: Vec<Line> = self.answers(now).into_iter().collect();
+        let warning = reconciler.warning();
+        let was_absent = std::mem::replace(&mut self.is_absent, warning.is_some());
+        match warning {
+            Some(warning) if !was_absent => {
+                lines.push(Line::trouble(now, Tone::Bad, format!("reconciler: {warning}")));
+            }
+            None if was_absent => {
+                let works = "reconciler: one works again".to_owned();
+                lines.push(Line::trouble(now, Tone::Good, works));
+            }
+            Some(_) | None => {}
+        }
+        lines
+    }
+}
+
+fn unreachable(error: &ApiError, now: Time) -> Line {
+    Line::trouble(now, Tone::Bad, format!("{error}; trying again"))
+}
+
+/// Looks at the Lease, at once and then again and again.
+pub(super) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, ApiError>> + '_ {
+    unfold(Duration::ZERO, move |pause| async move {
+        sleep(pause).await;
+        Some((Reconciler::look(client).await, LOOK_INTERVAL))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubectl::apiserver::Operation;
+    use crate::kubectl::tests::now;
+
+    fn messages(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+        lines.into_iter().map(|line| line.message).collect()
+    }
+
+    fn silent() -> ApiError {
+        ApiError::Timeout { operation: Operation::watch_pods("search") }
+    }
+
+    #[test]
+    fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
+        let mut around = Around::default();
+        let mut hear = |heard| messages(around.hear::<()>(heard, now()).1);
+        assert_eq!(hear(Heard::Broken(None)), [""; 0]);
+        let told = hear(Heard::Broken(Some(silent())));
+        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
+        assert_eq!(hear(Heard::Broken(Some(silent()))), [""; 0]);
+        let again = ["the apiserver answers again"];
+        assert_eq!(hear(Heard::Event(Event::Init)), again);
+        assert_eq!(hear(Heard::Event(Event::Init)), [""; 0]);
+        hear(Heard::Broken(Some(silent())));
+        assert!(around.look(Err(silent()), now()).is_empty());
+        assert_eq!(messages(around.look(Ok(Reconciler::Unknown), now())), again);
+    }
+
+    #[test]
+    fn that_no_reconciler_works_is_said_once_and_so_is_that_one_does() {
+        let mut around = Around::default();
+        let mut look = |seen| messages(around.look(Ok(seen), now()));
+        assert_eq!(look(Reconciler::Works), [""; 0]);
+        let told = look(Reconciler::Absent("why".to_owned()));
+        assert!(told[0].starts_with("reconciler: why; until one works"), "{told:?}");
+        assert_eq!(look(Reconciler::Absent("another".to_owned())), [""; 0]);
+        assert_eq!(look(Reconciler::Works), ["reconciler: one works again"]);
+    }
+}
