@@ -59,19 +59,16 @@ pub(super) async fn parts(
     let errors = Errors::default();
     let (journal, is_first_start) =
         open_journal(settings.state_dir.as_deref(), occasion, &errors).await?;
-    // One is enough: a start first stages and then empties the directory.
-    let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
+    let config = if settings.config.dirs.is_empty() {
         None
     } else {
-        Some(worker("staging", &errors)?)
+        Some(watch_config(settings.config.clone(), occasion, &errors).await?)
     };
-    let config = match &staging {
-        Some(staging) if !settings.config.dirs.is_empty() => {
-            Some(watch_config(settings.config.clone(), occasion, staging.clone(), &errors).await?)
-        }
-        Some(_) | None => None,
+    let temp_dir = match settings.tmp_dir.as_deref() {
+        // Not the thread that reads the config: a directory that hangs would keep it from that.
+        Some(parent) => Some((Arc::new(TempDir::new(parent)), worker("temp dir", &errors)?)),
+        None => None,
     };
-    let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
     let server = if settings.policy.api {
         Some(api(settings.http.clone(), is_first_start, &errors, listener).await?)
     } else {
@@ -89,7 +86,6 @@ pub(super) async fn parts(
         true => Some(worker("program", &errors)?),
         false => None,
     };
-    let temp_dir = temp_dir.zip(staging);
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener })
@@ -132,11 +128,10 @@ async fn open_journal(
 async fn watch_config(
     settings: ConfigSettings,
     occasion: Occasion,
-    staging: Worker,
     errors: &Errors,
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
-    let keeper = worker("kept configs", errors)?;
+    let (staging, keeper) = (worker("staging", errors)?, worker("kept configs", errors)?);
     // It keeps configs only beside a journal, whose thread has warned if this is not possible.
     let _ = keeper.run(process::own_descriptors).await;
     let watch = ConfigWatch::start(settings, staging, keeper, errors.clone());
