@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
-use crate::http::{HttpSettings, Limits, Server};
+use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::{self, KeptListener, Signals, TempDir};
 use crate::settings::Settings;
 use crate::supervisor::{Journal, Prober};
@@ -41,6 +41,7 @@ pub(super) struct Parts {
     pub(super) config: Option<Arc<ConfigWatch>>,
     pub(super) temp_dir: Option<(Arc<TempDir>, Worker)>,
     pub(super) server: Option<Server>,
+    pub(super) kept_pair: Option<KeptPair>,
     pub(super) prober: Option<Arc<Prober>>,
     pub(super) reader: Option<Worker>,
     pub(super) opener: Option<Worker>,
@@ -69,8 +70,10 @@ pub(super) async fn parts(
         Some(parent) => Some((Arc::new(TempDir::new(parent)), worker("temp dir", &errors)?)),
         None => None,
     };
+    let kept_pair = keep_pair(settings, &errors).await?;
     let server = if settings.policy.api {
-        Some(api(settings.http.clone(), is_first_start, &errors, listener).await?)
+        let http = settings.http.clone();
+        Some(api(http, is_first_start, &errors, listener, kept_pair.clone()).await?)
     } else {
         None
     };
@@ -88,7 +91,18 @@ pub(super) async fn parts(
     };
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener })
+    Ok(Parts {
+        signals,
+        errors,
+        journal,
+        config,
+        temp_dir,
+        server,
+        kept_pair,
+        prober,
+        reader,
+        opener,
+    })
 }
 
 /// Makes a thread, which is possible now: the engine has none yet.
@@ -165,6 +179,17 @@ async fn is_first_start(journal: &Journal, worker: &Worker) -> Result<bool, Vec<
     }
 }
 
+/// Where the certificate is kept, if there is one: beside the journal, on a thread of its own.
+async fn keep_pair(settings: &Settings, errors: &Errors) -> Result<Option<KeptPair>, Vec<String>> {
+    let (Some(state_dir), Some(_)) = (&settings.state_dir, &settings.http.tls_cert) else {
+        return Ok(None);
+    };
+    let keeper = worker("kept certificate", errors)?;
+    // The journal's thread has warned if this is not possible.
+    let _ = keeper.run(process::own_descriptors).await;
+    Ok(Some(KeptPair::new(state_dir, keeper)))
+}
+
 /// The API, as far as it can be served.
 ///
 /// # Errors
@@ -174,8 +199,9 @@ async fn api(
     is_first_start: bool,
     errors: &Errors,
     kept: KeptListener,
+    kept_pair: Option<KeptPair>,
 ) -> Result<Server, Vec<String>> {
-    let server = Server::bind(settings, Limits::default(), errors, kept).await?;
+    let server = Server::bind(settings, Limits::default(), errors, kept, kept_pair).await?;
     let faults = server.faults();
     if is_first_start && !faults.is_empty() { Err(faults) } else { Ok(server) }
 }

@@ -95,6 +95,7 @@ impl World {
             limits,
             &Errors::default(),
             KeptListener::default(),
+            None,
         ))
         .await
         .unwrap();
