@@ -140,14 +140,18 @@ pub enum RequestKind {
     Stop,
     /// `POST /es/start`.
     Start,
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl RequestKind {
-    /// `stop` or `start`.
+    /// `stop` or `start`; `unknown` for what only a newer version knows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Start => "start",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -175,9 +179,11 @@ impl ConfigChoice {
     }
 }
 
+// Unknown fields are allowed in all bodies here, so that a journal of a newer manager, which has the
+// last request, can be read. Whoever sends one to a manager is refused: `http/body.rs` there.
+
 /// Body of `POST /es/stop`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// Fencing number; left out, the manager takes the next one itself.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -234,7 +240,6 @@ impl StopRequest {
 
 /// Body of `POST /es/start`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Fencing number; left out, the manager takes the next one itself.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -252,7 +257,6 @@ pub struct StartRequest {
 
 /// Body of `POST /es/drain`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DrainRequest {
     /// Sequence of the stop that is to follow: refused once the manager has accepted it, or a higher
     /// one, and it has an effect only once.
@@ -265,5 +269,4 @@ pub struct DrainRequest {
 
 /// Body of `POST /es/upgrade`: it has no fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct UpgradeRequest {}
