@@ -241,10 +241,12 @@ impl Lifecycle {
         self.run_is_over(now, &run, reason, out);
     }
 
-    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program.
+    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program, and
+    /// a config may still be kept.
     pub(super) fn clear_timers(&mut self) {
-        let goes_on =
-            |timer: &Timer| matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade);
+        let goes_on = |timer: &Timer| {
+            matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade | Timer::Keep)
+        };
         self.timers.retain(|timer, _| goes_on(timer));
     }
 }
