@@ -17,6 +17,11 @@ pub const MAX_SEQUENCE_JUMP: u64 = 1_000_000;
 /// Header of the answer to a stop or a start: the sequence under which it was accepted.
 pub const SEQUENCE_HEADER: &str = "stayput-sequence";
 
+/// Header of a status: by how many milliseconds the clock that its times are by is ahead of the
+/// manager's time of day. That clock never jumps, so it differs if the time of day was set since the
+/// manager started.
+pub const TIMES_AHEAD_HEADER: &str = "stayput-times-ahead";
+
 /// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`; a bare
 /// number is seconds, as in kubectl and curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

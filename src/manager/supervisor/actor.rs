@@ -185,6 +185,6 @@ impl Supervisor {
             startup_code_loaded: true,
             end: Some(end),
         };
-        (supervisor, Handle::new(sender, status, watched), ended)
+        (supervisor, Handle::new(sender, status, watched, clock), ended)
     }
 }
