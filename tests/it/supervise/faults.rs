@@ -218,6 +218,7 @@ fn a_certificate_that_cannot_be_kept_is_no_fault() {
     fs::create_dir(faulty.kept()).expect("a directory");
     let manager = faulty.start();
     eventually("an answer over TLS", || faulty.answers().then_some(()));
+    eventually("a journal", || faulty.pod.journal().exists().then_some(()));
     eventually("a warning", || manager.log().contains("cannot be kept in").then_some(()));
     manager.crash();
     faulty.pod.write("keys/cert", "none");
