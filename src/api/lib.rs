@@ -15,7 +15,7 @@ pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{
     ConfigChoice, DrainRequest, InvalidSpan, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, RequestKind,
-    SEQUENCE_HEADER, Span, StartRequest, StopRequest, UpgradeRequest,
+    SEQUENCE_HEADER, Span, StartRequest, StopRequest, TIMES_AHEAD_HEADER, UpgradeRequest,
 };
 pub use status::{
     Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, ManagerError, Pod,

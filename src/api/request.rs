@@ -17,6 +17,11 @@ pub const MAX_SEQUENCE_JUMP: u64 = 1_000_000;
 /// Header of the answer to a stop or a start: the sequence under which it was accepted.
 pub const SEQUENCE_HEADER: &str = "stayput-sequence";
 
+/// Header of a status: by how many milliseconds the clock that its times are by is ahead of the
+/// manager's time of day. That clock never jumps, so it differs if the time of day was set since the
+/// manager started.
+pub const TIMES_AHEAD_HEADER: &str = "stayput-times-ahead";
+
 /// A length of time in a request, written as people write it: `"90s"`, `"2m 30s"`, `"500ms"`; a bare
 /// number is seconds, as in kubectl and curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,14 +145,18 @@ pub enum RequestKind {
     Stop,
     /// `POST /es/start`.
     Start,
+    /// One that this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl RequestKind {
-    /// `stop` or `start`.
+    /// `stop` or `start`; `unknown` for what only a newer version knows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
             Self::Start => "start",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -175,9 +184,11 @@ impl ConfigChoice {
     }
 }
 
+// Unknown fields are allowed in all bodies here, so that a journal of a newer manager, which has the
+// last request, can be read. Whoever sends one to a manager is refused: `http/body.rs` there.
+
 /// Body of `POST /es/stop`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct StopRequest {
     /// Fencing number; left out, the manager takes the next one itself.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -234,7 +245,6 @@ impl StopRequest {
 
 /// Body of `POST /es/start`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Fencing number; left out, the manager takes the next one itself.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
@@ -252,7 +262,6 @@ pub struct StartRequest {
 
 /// Body of `POST /es/drain`. Every field may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DrainRequest {
     /// Sequence of the stop that is to follow: refused once the manager has accepted it, or a higher
     /// one, and it has an effect only once.
@@ -265,5 +274,4 @@ pub struct DrainRequest {
 
 /// Body of `POST /es/upgrade`: it has no fields.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct UpgradeRequest {}

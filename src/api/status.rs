@@ -216,6 +216,14 @@ pub struct Exit {
     /// Orphans the manager adopted that are not the engine's; they were left alone.
     #[serde(default)]
     pub strangers: Vec<Process>,
+    /// How many more there were: each list has a hundred at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unnamed: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Exit {
@@ -239,6 +247,9 @@ pub enum ExitReason {
     Oom,
     /// It ended together with its manager, so nobody saw how: the container was killed as a whole.
     EndedWithManager,
+    /// A newer version of the manager has written a reason that this one does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl ExitReason {
@@ -250,6 +261,7 @@ impl ExitReason {
             Self::Killed => "killed",
             Self::Oom => "oom",
             Self::EndedWithManager => "ended_with_manager",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -5,7 +5,7 @@
 //! server.rs         connection.rs         routes.rs                   body.rs handlers.rs, wait.rs
 //! ```
 //! Keys and certificates are one value (`key_files.rs`) that is replaced when their files change
-//! (`reload.rs`). A fault of a key file or an address is reported, and tried again until it is over
+//! (`reload.rs`), and the last certificate is kept (`kept_pair.rs`). A fault of a key file or an address is reported, and tried again until it is over
 //! (`binding.rs`, `reload.rs`): the rest is served meanwhile. This module uses the supervisor through its handle only.
 
 mod auth;
@@ -18,6 +18,7 @@ mod csrf;
 mod expiry;
 mod handlers;
 mod handshake;
+mod kept_pair;
 mod key_files;
 mod key_watch;
 mod limits;
@@ -33,6 +34,7 @@ mod settings;
 mod tls;
 pub(crate) mod wait;
 
+pub use kept_pair::KeptPair;
 pub use limits::Limits;
 pub use routes::{Access, ROUTES, Route};
 pub use server::Server;

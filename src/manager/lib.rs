@@ -6,6 +6,7 @@
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
 //! * `inotify`: for config and keys, a change of a directory or of a link to it.
+//! * `private_file`: a small file, replaced as a whole.
 //! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`worker`]: threads for work that may block.
@@ -20,6 +21,7 @@ pub mod http;
 mod inotify;
 pub mod lifecycle;
 pub mod metrics;
+mod private_file;
 pub mod process;
 pub mod settings;
 pub mod supervisor;

@@ -144,6 +144,9 @@ impl Lifecycle {
             Event::ConfigOutdated => self.config_outdated(now, out),
             Event::ConfigChanged => self.config_changed(out),
             Event::Ready => self.became_ready(now, out),
+            Event::Kept => {
+                self.timers.remove(&Timer::Keep);
+            }
             Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
             Event::Tree(tree) => self.tree_seen(now, tree, out),
             Event::Timer(timer) => self.timer_fired(now, timer, out),
@@ -175,7 +178,9 @@ impl Lifecycle {
             Timer::Prepare => self.prepare_timed_out(now, out),
             Timer::Upgrade => self.upgrade_timed_out(now, out),
             Timer::Settle => self.became_ready(now, out),
-            Timer::Prove => out.push(Effect::Keep(KeepAs::LastGood)),
+            Timer::Prove => self.proved(now, out),
+            // It goes on, but nothing waits for it any more.
+            Timer::Keep => {}
             Timer::Backoff => self.backoff_over(now, out),
             Timer::Resume if is_put_off => {}
             Timer::Resume => self.resume_due(now, out),

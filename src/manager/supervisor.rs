@@ -22,6 +22,8 @@ mod status;
 mod upgrade;
 
 pub use actor::{Ended, Supervisor, SupervisorParts};
+#[cfg(test)]
+pub(crate) use clock::Clock;
 pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;

@@ -5,11 +5,13 @@
 //! * [`java`]: pure: the program in the place of `java`.
 //! * [`engine`]: runs the engine once.
 //! * [`once`]: in a pod.
+//! * [`until`]: what ends all waiting.
 
 mod engine;
 mod java;
 mod once;
 mod plan;
+mod until;
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -17,13 +19,14 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::process::{self, Archive, LaunchError};
 use engine::Engine;
 pub use once::once;
+use until::Until;
 
 /// What to make.
 #[derive(Debug)]
@@ -68,6 +71,8 @@ pub enum WarmError {
     Ended(i32),
     #[error("the engine did not {what} within {} s; its output is above", waited.as_secs())]
     Late { what: &'static str, waited: Duration },
+    #[error("signal {0} was received; the engine's processes were ended, and nothing is left")]
+    Signal(u8),
     #[error(
         "no archive was written: its server JVM was not started by the java of {0:?} with a class path \
          (Elasticsearch 8 and later start it as a patched module, which JVMs keep in no archive), or \
@@ -83,10 +88,11 @@ pub enum WarmError {
 /// Runs the engine twice: once to make the archive, and once to see that it is used. If that fails,
 /// neither file is left.
 pub fn warm(warm: &Warm) -> Result<Warmed, WarmError> {
+    let until = Until::new(None)?;
     all_or_nothing(warm, |java_home| {
-        let size = make(warm, java_home, None)?;
+        let size = make(warm, java_home, &until)?;
         write(&warm.options, &plan::option_file(&warm.archive))?;
-        prove(warm, size)
+        prove(warm, size, &until)
     })
 }
 
@@ -111,7 +117,7 @@ fn all_or_nothing<T>(
 }
 
 /// Returns the archive's size.
-fn make(warm: &Warm, java_home: &Path, deadline: Option<Instant>) -> Result<u64, WarmError> {
+fn make(warm: &Warm, java_home: &Path, until: &Until) -> Result<u64, WarmError> {
     let work = Work::new()?;
     let bin = work.0.join("java/bin");
     fs::create_dir_all(&bin)?;
@@ -120,10 +126,11 @@ fn make(warm: &Warm, java_home: &Path, deadline: Option<Instant>) -> Result<u64,
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let instead = work.0.join("java").into_os_string();
     let variables = plan::JAVA_HOMES.map(|name| (name.into(), instead.clone()));
-    let mut engine = start(warm, &work, variables.into(), deadline)?;
+    let mut engine = start(warm, &work, variables.into(), until)?;
     engine.until_serving()?;
     engine.use_once();
     engine.stop()?;
+    until.signalled()?;
     match fs::metadata(&warm.archive) {
         Ok(archive) => Ok(archive.len()),
         Err(_) => Err(WarmError::NotWritten(java_home.to_owned())),
@@ -131,9 +138,9 @@ fn make(warm: &Warm, java_home: &Path, deadline: Option<Instant>) -> Result<u64,
 }
 
 /// Starts the engine as its container will.
-fn prove(warm: &Warm, size: u64) -> Result<Warmed, WarmError> {
+fn prove(warm: &Warm, size: u64, until: &Until) -> Result<Warmed, WarmError> {
     let work = Work::new()?;
-    let mut engine = start(warm, &work, Vec::new(), None)?;
+    let mut engine = start(warm, &work, Vec::new(), until)?;
     let took = engine.until_serving()?;
     let archive = engine.archive();
     engine.stop()?;
@@ -150,7 +157,7 @@ fn start(
     warm: &Warm,
     work: &Work,
     variables: Vec<(OsString, OsString)>,
-    deadline: Option<Instant>,
+    until: &Until,
 ) -> Result<Engine, WarmError> {
     // Both are bound at the same time, so that they differ.
     let listeners = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
@@ -158,7 +165,7 @@ fn start(
     drop(listeners);
     let arguments = plan::arguments(&work.0, http, transport);
     let command = warm.command.iter().cloned().chain(arguments).collect();
-    Ok(Engine::start(command, variables, http, deadline)?)
+    Ok(Engine::start(command, variables, http, until.clone())?)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), WarmError> {

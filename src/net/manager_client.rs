@@ -60,6 +60,9 @@ pub struct Answer {
     pub body: Bytes,
     /// What the manager's clock said, in seconds since 1970.
     pub date: Option<u64>,
+    /// By how many milliseconds the times of the status are ahead of the manager's time of day; an
+    /// older manager does not say it.
+    pub times_ahead: Option<i64>,
 }
 
 impl ManagerClient {

@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use crate::support::program::{Ended, finish, stayput};
+use crate::support::wait::eventually;
 
 /// Runs it with a shell script in the place of the engine.
 fn warm(directory: &Path, more: &[&str], engine: &str) -> Ended {
@@ -43,6 +47,34 @@ fn an_engine_that_takes_too_long_is_ended() {
     assert_eq!(tried.code, 0, "{}", tried.stderr);
     assert!(tried.stdout.contains("did not accept connections"), "{}", tried.stdout);
     assert_eq!(files(&directory), ["warm.jsa.tried"]);
+}
+
+/// Without handlers PID 1 does not end by TERM, and any other process leaves the engine behind.
+#[test]
+fn term_ends_it_at_once_and_nothing_of_the_engine_is_left() {
+    for more in [&[][..], &["--best-effort", "5m"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+        let engine =
+            format!("trap '' TERM; echo $$ >{}; while :; do sleep 1000; done", path("pid"));
+        let (archive, options) = (path("warm.jsa"), path("warm.options"));
+        let own =
+            ["warm", "--java-home", "/nonexistent", "--archive", &archive, "--options", &options];
+        let mut warming =
+            stayput([&own[..], more, &["--", "/bin/sh", "-c", &engine]].concat()).spawn().unwrap();
+        let pid = eventually("the engine runs", || {
+            fs::read_to_string(path("pid")).ok().filter(|pid| pid.ends_with('\n'))
+        });
+        let began = Instant::now();
+        let own = Pid::from_raw(warming.id().cast_signed());
+        nix::sys::signal::kill(own, Signal::SIGTERM).unwrap();
+        assert_eq!(warming.wait().unwrap().code(), Some(143));
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(!Path::new("/proc").join(pid.trim()).exists(), "the engine lives on");
+        fs::remove_file(path("pid")).unwrap();
+        let left: Vec<&str> = if more.is_empty() { vec![] } else { vec!["warm.jsa.tried"] };
+        assert_eq!(files(&directory), left);
+    }
 }
 
 #[test]

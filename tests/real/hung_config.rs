@@ -18,7 +18,7 @@ use crate::support::skip::skip;
 /// A work directory in which `hangs` is a file system that can be frozen.
 fn prepare(hangs: &str) -> Result<(TempDir, FrozenDisk), String> {
     cannot_isolate().map_or(Ok(()), Err)?;
-    let work = work_directory(&["config", "staged", "backing"]);
+    let work = work_directory(&["config", "staged", "tmp", "backing"]);
     let config = if hangs == "config" { "backing" } else { "config" };
     fs::write(work.path().join(config).join("x.yml"), "a: 1\n").expect("a file");
     let disk = FrozenDisk::mount(&work.path().join("backing"), &work.path().join(hangs))?;
@@ -83,6 +83,41 @@ fn a_staging_target_that_hangs_costs_no_more_than_the_starts() {
     api.post("/es/start", &json!({})).expect(202);
     api.until_state("starting");
 
+    disk.signal(Signal::SIGSTOP);
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 143);
+}
+
+#[test]
+fn a_temporary_directory_that_hangs_costs_no_more_than_the_starts() {
+    let name = "hung_config::a_temporary_directory_that_hangs_costs_no_more_than_the_starts";
+    let (work, disk) = match prepare("tmp") {
+        Err(why) => return skip(name, &why),
+        Ok(prepared) => prepared,
+    };
+    let tmp = path(work.path(), "tmp");
+    let mut running = launch(work.path(), &["--tmp-dir", &tmp]).start();
+    let (manager, disk) = (&mut running, disk);
+    let api = &manager.api;
+    let checksum = api.until_state("starting")["config"]["checksum"].clone();
+    api.stop();
+
+    disk.signal(Signal::SIGSTOP);
+    for _ in 0..2 {
+        let problem = api.post("/es/start", &json!({})).expect_problem(503, "temp_dir_failed");
+        let detail = problem["detail"].as_str().expect("a sentence");
+        assert!(detail.contains(&tmp), "{detail}");
+        assert_eq!(api.get("/livez").status, 200);
+    }
+    // The config is read all the same.
+    fs::write(work.path().join("config/x.yml"), "a: 2\n").expect("a file");
+    api.status_when("the new config is seen", |status| {
+        status["config"]["checksum"].is_string() && status["config"]["checksum"] != checksum
+    });
+
+    disk.signal(Signal::SIGCONT);
+    api.post("/es/start", &json!({})).expect(202);
+    api.until_state("starting");
     disk.signal(Signal::SIGSTOP);
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.wait(), 143);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -42,6 +43,25 @@ fn exit_codes_are_the_engines() {
         let launch = Launch { command: vec![command.into()], ..bare(&binary, work.path(), "") };
         assert_eq!(launch.spawn().wait(), code, "{command}");
     }
+}
+
+#[test]
+fn term_ends_warm_as_pid_1() {
+    let Some(binary) = static_binary("term_ends_warm_as_pid_1") else { return };
+    let work = work_directory(&[]);
+    let at = |name: &str| work.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (archive, options) = (at("warm.jsa"), at("warm.options"));
+    let options = ["--java-home", "/nonexistent", "--archive", &archive, "--options", &options]
+        .map(str::to_owned)
+        .into();
+    let engine = "trap '' TERM; : > up; while :; do sleep 1000; done";
+    let launch = bare(&binary, work.path(), engine);
+    let mut warming = Launch { subcommand: "warm", options, ..launch }.spawn();
+    eventually("the engine runs", || work.path().join("up").exists().then_some(()));
+    let began = Instant::now();
+    warming.signal(Signal::SIGTERM);
+    assert_eq!(warming.wait(), 143);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
 #[test]

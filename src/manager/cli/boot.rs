@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::config_watch::{ConfigSettings, ConfigWatch};
 use crate::errors::Errors;
-use crate::http::{HttpSettings, Limits, Server};
+use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::{self, KeptListener, Signals, TempDir};
 use crate::settings::Settings;
 use crate::supervisor::{Journal, Prober};
@@ -41,6 +41,7 @@ pub(super) struct Parts {
     pub(super) config: Option<Arc<ConfigWatch>>,
     pub(super) temp_dir: Option<(Arc<TempDir>, Worker)>,
     pub(super) server: Option<Server>,
+    pub(super) kept_pair: Option<KeptPair>,
     pub(super) prober: Option<Arc<Prober>>,
     pub(super) reader: Option<Worker>,
     pub(super) opener: Option<Worker>,
@@ -59,21 +60,20 @@ pub(super) async fn parts(
     let errors = Errors::default();
     let (journal, is_first_start) =
         open_journal(settings.state_dir.as_deref(), occasion, &errors).await?;
-    // One is enough: a start first stages and then empties the directory.
-    let staging = if settings.config.dirs.is_empty() && settings.tmp_dir.is_none() {
+    let config = if settings.config.dirs.is_empty() {
         None
     } else {
-        Some(worker("staging", &errors)?)
+        Some(watch_config(settings.config.clone(), occasion, &errors).await?)
     };
-    let config = match &staging {
-        Some(staging) if !settings.config.dirs.is_empty() => {
-            Some(watch_config(settings.config.clone(), occasion, staging.clone(), &errors).await?)
-        }
-        Some(_) | None => None,
+    let temp_dir = match settings.tmp_dir.as_deref() {
+        // Not the thread that reads the config: a directory that hangs would keep it from that.
+        Some(parent) => Some((Arc::new(TempDir::new(parent)), worker("temp dir", &errors)?)),
+        None => None,
     };
-    let temp_dir = settings.tmp_dir.as_deref().map(|parent| Arc::new(TempDir::new(parent)));
+    let kept_pair = keep_pair(settings, &errors).await?;
     let server = if settings.policy.api {
-        Some(api(settings.http.clone(), is_first_start, &errors, listener).await?)
+        let http = settings.http.clone();
+        Some(api(http, is_first_start, &errors, listener, kept_pair.clone()).await?)
     } else {
         None
     };
@@ -89,10 +89,20 @@ pub(super) async fn parts(
         true => Some(worker("program", &errors)?),
         false => None,
     };
-    let temp_dir = temp_dir.zip(staging);
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
-    Ok(Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener })
+    Ok(Parts {
+        signals,
+        errors,
+        journal,
+        config,
+        temp_dir,
+        server,
+        kept_pair,
+        prober,
+        reader,
+        opener,
+    })
 }
 
 /// Makes a thread, which is possible now: the engine has none yet.
@@ -132,11 +142,10 @@ async fn open_journal(
 async fn watch_config(
     settings: ConfigSettings,
     occasion: Occasion,
-    staging: Worker,
     errors: &Errors,
 ) -> Result<Arc<ConfigWatch>, Vec<String>> {
     let dirs = settings.dirs.clone();
-    let keeper = worker("kept configs", errors)?;
+    let (staging, keeper) = (worker("staging", errors)?, worker("kept configs", errors)?);
     // It keeps configs only beside a journal, whose thread has warned if this is not possible.
     let _ = keeper.run(process::own_descriptors).await;
     let watch = ConfigWatch::start(settings, staging, keeper, errors.clone());
@@ -170,6 +179,17 @@ async fn is_first_start(journal: &Journal, worker: &Worker) -> Result<bool, Vec<
     }
 }
 
+/// Where the certificate is kept, if there is one: beside the journal, on a thread of its own.
+async fn keep_pair(settings: &Settings, errors: &Errors) -> Result<Option<KeptPair>, Vec<String>> {
+    let (Some(state_dir), Some(_)) = (&settings.state_dir, &settings.http.tls_cert) else {
+        return Ok(None);
+    };
+    let keeper = worker("kept certificate", errors)?;
+    // The journal's thread has warned if this is not possible.
+    let _ = keeper.run(process::own_descriptors).await;
+    Ok(Some(KeptPair::new(state_dir, keeper)))
+}
+
 /// The API, as far as it can be served.
 ///
 /// # Errors
@@ -179,8 +199,9 @@ async fn api(
     is_first_start: bool,
     errors: &Errors,
     kept: KeptListener,
+    kept_pair: Option<KeptPair>,
 ) -> Result<Server, Vec<String>> {
-    let server = Server::bind(settings, Limits::default(), errors, kept).await?;
+    let server = Server::bind(settings, Limits::default(), errors, kept, kept_pair).await?;
     let faults = server.faults();
     if is_first_start && !faults.is_empty() { Err(faults) } else { Ok(server) }
 }

@@ -24,6 +24,8 @@ pub(super) enum Failure {
     Usage(String),
     /// The command itself failed.
     Failed(String),
+    /// A signal ended the command.
+    Signal(u8, String),
     /// It is not done yet.
     TimedOut(String),
     /// The output cannot be written.
@@ -46,6 +48,7 @@ impl Failure {
             ) => (NOT_REACHABLE, error.to_string()),
             Self::Usage(message) => (USAGE, message.clone()),
             Self::Failed(message) => (FAILED, message.clone()),
+            Self::Signal(signal, message) => (128 + signal, message.clone()),
             Self::TimedOut(message) => (TIMED_OUT, message.clone()),
             // `stayput status | head` closes the output early; this needs no message.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {

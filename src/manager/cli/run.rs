@@ -118,8 +118,18 @@ fn manage(
     let parts = fallback::make_or_go_back(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
-    let Parts { signals, errors, journal, config, temp_dir, server, prober, reader, opener } =
-        parts;
+    let Parts {
+        signals,
+        errors,
+        journal,
+        config,
+        temp_dir,
+        server,
+        kept_pair,
+        prober,
+        reader,
+        opener,
+    } = parts;
     let serving = Arc::new(watch::Sender::new(Serving::Open));
     let parts = SupervisorParts {
         command: settings.command,
@@ -143,8 +153,8 @@ fn manage(
     runtime.block_on(async {
         let (supervisor, handle, ended) = Supervisor::new(parts, signals);
         let serving_now = serving.subscribe();
-        let serve =
-            |server| serve::serve(server, settings.http, handle, errors, listener, serving_now);
+        let again = serve::Again { settings: settings.http, listener, kept_pair };
+        let serve = |server| serve::serve(server, again, handle, errors, serving_now);
         let served = server.map(|server| tokio::spawn(serve(server)));
         let mut supervising = pin!(supervisor.run());
         let ended = tokio::select! {

@@ -5,17 +5,23 @@ use tokio::time::sleep;
 
 use super::fallback::RETRY_DELAY;
 use crate::errors::{ErrorCode, Errors};
-use crate::http::{HttpSettings, Limits, Server};
+use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::KeptListener;
 use crate::supervisor::{Handle, Serving};
+
+/// What the API is served with once more.
+pub(super) struct Again {
+    pub(super) settings: HttpSettings,
+    pub(super) listener: KeptListener,
+    pub(super) kept_pair: Option<KeptPair>,
+}
 
 /// Serves until the manager ends.
 pub(super) async fn serve(
     mut server: Server,
-    settings: HttpSettings,
+    again: Again,
     handle: Handle,
     errors: Errors,
-    listener: KeptListener,
     mut serving: watch::Receiver<Serving>,
 ) {
     // Clients that connect earlier wait in the backlog: before the journal is read, the status would
@@ -31,18 +37,22 @@ pub(super) async fn serve(
         if !reopens(&handle, &mut serving).await {
             return;
         }
-        server = bound_again(&settings, &errors, &listener).await;
+        server = again.bound(&errors).await;
     }
 }
 
-/// The pids limit may leave no thread for it now.
-async fn bound_again(settings: &HttpSettings, errors: &Errors, listener: &KeptListener) -> Server {
-    loop {
-        match Server::bind(settings.clone(), Limits::default(), errors, listener.clone()).await {
-            Ok(server) => return server,
-            Err(problems) => errors.report(ErrorCode::Api, problems.join("; ")),
+impl Again {
+    /// The pids limit may leave no thread for it now.
+    async fn bound(&self, errors: &Errors) -> Server {
+        loop {
+            let (settings, listener) = (self.settings.clone(), self.listener.clone());
+            let kept_pair = self.kept_pair.clone();
+            match Server::bind(settings, Limits::default(), errors, listener, kept_pair).await {
+                Ok(server) => return server,
+                Err(problems) => errors.report(ErrorCode::Api, problems.join("; ")),
+            }
+            sleep(RETRY_DELAY).await;
         }
-        sleep(RETRY_DELAY).await;
     }
 }
 

@@ -1,20 +1,20 @@
 //! `warm`: makes an archive of the engine's classes, for an image build or in an init container.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use stayput_api::Span;
 
 use super::args::WarmArgs;
 use super::failure::Failure;
-use crate::warm::{self, Warm};
+use crate::warm::{self, Warm, WarmError};
 
 pub(super) fn make(args: WarmArgs, out: &mut impl Write) -> Result<(), Failure> {
     let WarmArgs { archive, options, java_home, best_effort, command } = args;
     let warm = Warm { archive, options, java_home, command };
     if let Some(limit) = best_effort {
-        return Ok(best_effort_within(&warm, limit, out)?);
+        return best_effort_within(&warm, limit, out);
     }
-    let made = warm::warm(&warm).map_err(|error| Failure::Failed(error.to_string()))?;
+    let made = warm::warm(&warm).map_err(failure)?;
     writeln!(
         out,
         "{}: {} MB; {} names it. The engine uses it, and accepted connections after {:.1} s",
@@ -34,14 +34,23 @@ pub(super) fn make(args: WarmArgs, out: &mut impl Write) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Whatever comes, the pod is to start.
-fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> io::Result<()> {
+fn failure(error: WarmError) -> Failure {
+    match error {
+        WarmError::Signal(signal) => Failure::Signal(signal, error.to_string()),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+/// Whatever comes, the pod is to start, unless it is being deleted.
+fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> Result<(), Failure> {
     let archive = warm.archive.display();
-    match warm::once(warm, limit.to_duration()) {
+    let written = match warm::once(warm, limit.to_duration()) {
         Ok(Some(size)) => {
             writeln!(out, "{archive}: {} MB; {} names it", size / 1_000_000, warm.options.display())
         }
         Ok(None) => writeln!(out, "{archive}: it was tried before, and is not tried again"),
+        Err(error @ WarmError::Signal(_)) => return Err(failure(error)),
         Err(error) => writeln!(out, "no archive, so the engine starts without: {error}"),
-    }
+    };
+    written.map_err(Failure::Output)
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes};
-use serde::de::DeserializeOwned;
+use serde::de::value::Error as NoValue;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -62,16 +64,62 @@ pub(super) fn parse<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Ref
     if !body.starts_with(b"{") {
         return Err(refuse("the body is not a JSON object such as {\"sequence\": 7}".to_owned()));
     }
-    serde_json::from_slice(body).map_err(|error| {
+    let request = serde_json::from_slice(body).map_err(|error| {
         let alone = |field| serde_json::from_value::<T>(field).map(drop);
         refuse(
             field_at_fault(body, &alone)
                 .unwrap_or_else(|| format!("the body cannot be read: {error}")),
         )
-    })
+    })?;
+    // Also in a journal there are requests, and a newer manager's may have other fields: only who
+    // sends one is told that it would have no effect.
+    match unknown_field(body, fields_of::<T>()) {
+        Some(message) => Err(refuse(message)),
+        None => Ok(request),
+    }
 }
 
-/// serde names unknown and doubled fields, but not a field of the wrong type, so each is tried
+fn unknown_field(body: &[u8], known: &[&str]) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let name = fields.keys().find(|name| !known.contains(&name.as_str()))?;
+    Some(format!("field {name:?} is unknown; the fields are: {}", known.join(", ")))
+}
+
+/// The names of a request's fields.
+fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    let mut fields: &'static [&'static str] = &[];
+    // Nothing is read, which is an error.
+    let _ = T::deserialize(Names(&mut fields));
+    fields
+}
+
+/// Takes the names that a struct asks for.
+struct Names<'a>(&'a mut &'static [&'static str]);
+
+impl<'de> Deserializer<'de> for Names<'_> {
+    type Error = NoValue;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, NoValue> {
+        *self.0 = fields;
+        self.deserialize_any(visitor)
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, NoValue> {
+        Err(NoValue::custom("there is nothing to read"))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// serde names doubled fields, but not a field of the wrong type, so each is tried
 /// alone. `None` if the body is no JSON at all.
 fn field_at_fault(
     body: &[u8],
@@ -96,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use stayput_api::{ConfigChoice, StartRequest, StopRequest};
+    use stayput_api::{ConfigChoice, DrainRequest, StartRequest, StopRequest, UpgradeRequest};
 
     #[test]
     fn empty_bodies_stand_for_an_empty_object() {
@@ -147,6 +195,23 @@ mod tests {
             let refusal = parse::<StartRequest>(body.as_bytes()).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidBody);
             assert!(refusal.message.starts_with(part), "{body}: {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_in_every_body() {
+        fn refusal<T: DeserializeOwned + Default + std::fmt::Debug>() -> String {
+            parse::<T>(br#"{"later": 1}"#).unwrap_err().message
+        }
+        assert_eq!(
+            refusal::<StopRequest>(),
+            "field \"later\" is unknown; the fields are: sequence, pod, grace, drain, resumeAfter, \
+             resumeChecksum, exit"
+        );
+        for refusal in
+            [refusal::<StartRequest>(), refusal::<DrainRequest>(), refusal::<UpgradeRequest>()]
+        {
+            assert!(refusal.starts_with("field \"later\" is unknown"), "{refusal}");
         }
     }
 

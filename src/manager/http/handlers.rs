@@ -209,5 +209,5 @@ pub(super) fn metrics(context: &Context) -> Answer {
 }
 
 fn status_answer(context: &Context, code: StatusCode, status: &Arc<Status>) -> Answer {
-    Answer::json(code, context.serialized(status))
+    Answer::json(code, context.serialized(status)).with_times_ahead(context.handle.times_ahead())
 }

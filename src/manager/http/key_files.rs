@@ -16,6 +16,7 @@ use stayput_net::validity::Validity;
 use thiserror::Error;
 
 use super::auth::{Rules, Tokens, read};
+use super::kept_pair::Pair;
 use super::settings::HttpSettings;
 use super::tls::{self, TlsConfigError, TlsMin};
 
@@ -28,7 +29,7 @@ const PAIR: usize = 2;
 pub(super) type FileDigest = [u8; 32];
 
 /// The keys and certificates in force.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Keys {
     /// Absent without `--tls-cert`, or if no usable certificate was read yet.
     pub(super) tls: Option<Arc<ServerConfig>>,
@@ -41,6 +42,13 @@ pub(super) struct Keys {
     pub(super) tokens: Arc<Tokens>,
     /// False if a file on disk is not the one in force.
     pub(super) is_current: bool,
+}
+
+impl Keys {
+    /// TLS is to be spoken, and cannot be.
+    pub(super) fn lacks_certificate(&self) -> bool {
+        self.tls.is_none() && !self.clear_text
+    }
 }
 
 /// Why key files cannot be used.
@@ -75,10 +83,22 @@ type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
 
 /// What is made from certificate, key and client CA.
 #[derive(Debug)]
-struct Tls {
-    config: Arc<ServerConfig>,
+pub(super) struct Tls {
+    pub(super) config: Arc<ServerConfig>,
     client_ca: Option<FileDigest>,
-    validity: Option<Validity>,
+    pub(super) validity: Option<Validity>,
+    /// What it was made from, until that is taken.
+    pair: Option<Pair>,
+}
+
+impl Tls {
+    /// Made from a pair alone: nobody is let in by a certificate.
+    ///
+    /// # Errors
+    /// What is wrong with the pair.
+    pub(super) fn from_pair(pair: &Pair, min: TlsMin) -> Result<Self, ContentError> {
+        read_tls(&[pair.certificate.clone().into_bytes(), pair.key.clone().into_bytes()], min)
+    }
 }
 
 /// The files, and what was last read from them.
@@ -151,6 +171,11 @@ impl KeyFiles {
         }
     }
 
+    /// The certificate and key in force, once for each that came into force.
+    pub(super) fn take_new_pair(&mut self) -> Option<Pair> {
+        self.tls.as_mut()?.value.as_mut()?.pair.take()
+    }
+
     /// Why files on disk are not in force.
     pub(super) fn errors(&self) -> Vec<String> {
         let tls = self.tls.iter().filter_map(|loaded| loaded.error.as_ref());
@@ -182,7 +207,8 @@ fn read_tls(files: &[Vec<u8>], min: TlsMin) -> Result<Tls, ContentError> {
     let config = Arc::new(tls::server_config(cert, key, ca.first().map(Vec::as_slice), min)?);
     let chain = pem::certificates("the certificate file", cert).map_err(TlsConfigError::from)?;
     let client_ca = (!ca.is_empty()).then(|| digest(ca));
-    Ok(Tls { config, client_ca, validity: Validity::of(&chain) })
+    let pair = Some(Pair::new(cert, key));
+    Ok(Tls { config, client_ca, validity: Validity::of(&chain), pair })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

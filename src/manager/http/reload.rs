@@ -14,7 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::checked_keys::{Check, CheckedKeys};
 use super::expiry;
-use super::key_files::{KeyFiles, Keys};
+use super::kept_pair::{Keeping, KeptPair, Pair};
+use super::key_files::{KeyFiles, Keys, Tls};
 use super::key_watch::KeyWatch;
 use super::retry;
 use super::settings::HttpSettings;
@@ -40,6 +41,12 @@ pub(super) struct Reloader {
     worker: Option<Worker>,
     reading: Option<(Instant, ReadingUnderWay)>,
     keys: watch::Sender<Arc<Keys>>,
+    kept: Option<KeptPair>,
+    /// Made from what was kept, if no mounted certificate could be used.
+    kept_tls: Option<Tls>,
+    /// Came into force, and is not kept yet.
+    new_pair: Option<Pair>,
+    keeping: Option<Keeping>,
     checks: watch::Sender<Check>,
     asked: Arc<Notify>,
     /// What was wrong at the last reading.
@@ -63,6 +70,7 @@ struct Reading {
     unwatched: Option<String>,
     changed: bool,
     keys: Keys,
+    new_pair: Option<Pair>,
     faults: Vec<String>,
 }
 
@@ -71,7 +79,11 @@ impl Reloader {
     ///
     /// # Errors
     /// The thread that reads the files cannot be made.
-    pub(super) fn new(settings: &HttpSettings, errors: &Errors) -> Result<Self, NoThread> {
+    pub(super) fn new(
+        settings: &HttpSettings,
+        errors: &Errors,
+        kept: Option<KeptPair>,
+    ) -> Result<Self, NoThread> {
         let worker = match KeyFiles::paths(settings).next() {
             Some(_) => Some(Worker::start("keys", errors)?),
             None => None,
@@ -86,6 +98,10 @@ impl Reloader {
             ready: None,
             reading: None,
             keys,
+            kept,
+            kept_tls: None,
+            new_pair: None,
+            keeping: None,
             checks: watch::Sender::new(Check::Began(Instant::now())),
             asked: Arc::default(),
             faults: Vec::new(),
@@ -105,11 +121,13 @@ impl Reloader {
         if self.worker.is_none() {
             return;
         }
+        self.serve_kept().await;
         if self.reading.is_some() {
             // The first one took too long.
             self.read(Some(&errors)).await;
         }
         loop {
+            self.keep();
             let next = self.report(&errors);
             let due = async {
                 match next {
@@ -125,6 +143,39 @@ impl Reloader {
             }
             self.read(Some(&errors)).await;
         }
+    }
+
+    /// Serves what was kept if no mounted certificate can be used.
+    async fn serve_kept(&mut self) {
+        let keys = self.keys.borrow().clone();
+        let Some(kept) = self.kept.as_ref().filter(|_| keys.lacks_certificate()) else { return };
+        let Some(pair) = kept.load().await else { return };
+        match Tls::from_pair(&pair, self.settings.tls_min.unwrap_or_default()) {
+            Ok(tls) => self.kept_tls = Some(tls),
+            Err(error) => return tracing::warn!("the kept certificate cannot be used: {error}"),
+        }
+        self.publish((*keys).clone());
+    }
+
+    /// Keeps the certificate that came into force. Not before the server serves: a first start that
+    /// is refused leaves nothing behind.
+    fn keep(&mut self) {
+        if let Some((kept, pair)) = self.kept.as_ref().zip(self.new_pair.take()) {
+            self.keeping = Some(kept.keep(pair));
+        }
+    }
+
+    fn publish(&self, mut keys: Keys) {
+        if let Some(kept) = self.kept_tls.as_ref().filter(|_| keys.lacks_certificate()) {
+            keys.tls = Some(kept.config.clone());
+            keys.validity = kept.validity;
+        }
+        self.keys.send_replace(Arc::new(keys));
+    }
+
+    fn serves_kept(&self) -> bool {
+        let (kept, keys) = (self.kept_tls.as_ref(), self.keys.borrow());
+        kept.zip(keys.tls.as_ref()).is_some_and(|(kept, now)| Arc::ptr_eq(&kept.config, now))
     }
 
     /// Reads all files on another thread. If the future is dropped, the next call continues.
@@ -155,8 +206,9 @@ impl Reloader {
             Ok(read) => {
                 (self.watch, self.unwatched, self.faults) =
                     (read.watch, read.unwatched, read.faults);
+                self.new_pair = read.new_pair.or(self.new_pair.take());
                 if read.changed {
-                    self.keys.send_replace(Arc::new(read.keys));
+                    self.publish(read.keys);
                 }
             }
             // The watches were lost with the thread: new ones are set at the next reading.
@@ -192,7 +244,8 @@ impl Reloader {
             }
             let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
             let changed = files.reread();
-            Reading { watch, unwatched, changed, keys: files.keys(), faults: files.errors() }
+            let (keys, faults) = (files.keys(), files.errors());
+            Reading { watch, unwatched, changed, keys, new_pair: files.take_new_pair(), faults }
         }))
     }
 
@@ -202,7 +255,10 @@ impl Reloader {
             Some(message) => errors.report(code, message),
             None => errors.resolve(code),
         };
-        let faults = (!self.faults.is_empty()).then(|| self.faults.join("; "));
+        let mut faults = (!self.faults.is_empty()).then(|| self.faults.join("; "));
+        if let Some(faults) = faults.as_mut().filter(|_| self.serves_kept()) {
+            faults.push_str("; until then the certificate that was last usable is served");
+        }
         let retry = faults.is_some().then(|| retry::delay_after(self.readings_with_faults));
         report(ErrorCode::KeyFiles, faults);
         let unwatched = self.unwatched.as_ref().map(|unwatched| {

@@ -8,7 +8,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
-use stayput_api::{Code, Problem, Refusal, SEQUENCE_HEADER, Status};
+use stayput_api::{Code, Problem, Refusal, SEQUENCE_HEADER, Status, TIMES_AHEAD_HEADER};
 
 /// An answer, and its problem code for the metrics.
 pub(super) struct Answer {
@@ -89,6 +89,11 @@ impl Answer {
     /// Names the request that this is the answer to: the status may be about a later one.
     pub(super) fn of_request(self, sequence: u64) -> Self {
         self.with(HeaderName::from_static(SEQUENCE_HEADER), HeaderValue::from(sequence))
+    }
+
+    /// Says how the times in a status are to be read.
+    pub(super) fn with_times_ahead(self, milliseconds: i64) -> Self {
+        self.with(HeaderName::from_static(TIMES_AHEAD_HEADER), HeaderValue::from(milliseconds))
     }
 
     /// 405, with the methods of the route.

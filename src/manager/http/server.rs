@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::binding::Binding;
 use super::connection;
 use super::context::{Context, Shutdown};
+use super::kept_pair::KeptPair;
 use super::limits::Limits;
 use super::places::{Evicted, Origin, Places};
 use super::reload::Reloader;
@@ -41,8 +42,8 @@ pub struct Server {
 
 impl Server {
     /// Checks the settings, reads keys and certificates, binds listener and socket; the listener is the
-    /// one that is kept, if one is. What does not
-    /// work is in [`Self::faults`] and is tried again while the server serves.
+    /// one that is kept, if one is. What does not work is in [`Self::faults`] and is tried again while
+    /// the server serves; a certificate is kept, and what was kept is served, only then.
     ///
     /// # Errors
     /// Settings that contradict each other: served, they could leave the API open. Or a
@@ -52,13 +53,14 @@ impl Server {
         limits: Limits,
         errors: &Errors,
         kept: KeptListener,
+        kept_pair: Option<KeptPair>,
     ) -> Result<Self, Vec<String>> {
         let contradictions = settings.validate();
         if !contradictions.is_empty() {
             return Err(contradictions.into_iter().map(str::to_owned).collect());
         }
         let mut reloader =
-            Reloader::new(&settings, errors).map_err(|error| vec![error.to_string()])?;
+            Reloader::new(&settings, errors, kept_pair).map_err(|error| vec![error.to_string()])?;
         if timeout(FIRST_READING, reloader.read(None)).await.is_err() {
             reloader.faults.push(
                 "keys and certificates cannot be read: their volume does not answer".to_owned(),

@@ -45,7 +45,8 @@ pub enum Effect {
     KillTree,
     /// Scan the tree; answered by [`super::Event::Tree`].
     ScanTree,
-    /// Keep the generation of the present run.
+    /// Keep the generation of the present run; as the last good one it is answered by
+    /// [`super::Event::Kept`].
     Keep(KeepAs),
     /// Ask the program whether it can take over; answered by [`super::Event::ProgramChecked`].
     CheckProgram,

@@ -19,6 +19,7 @@ impl Lifecycle {
             ran_ms: now.saturating_sub(started_at(run).unwrap_or(now)),
             at: super::timestamp(now),
             stragglers: Vec::new(),
+            unnamed: 0,
             strangers: Vec::new(),
         });
         let intent = &mut self.intent;

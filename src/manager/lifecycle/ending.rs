@@ -4,6 +4,10 @@
 use super::{Effect, ExitStatus, Lifecycle, Millis, OnExit, Phase, Timer, Tree};
 use stayput_api::{Exit, ExitReason, Process};
 
+/// How many processes of each kind an end names: it is written to the journal, whose size is
+/// limited.
+const MAX_NAMED: usize = 100;
+
 /// A run that is ending.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ending {
@@ -21,6 +25,8 @@ pub struct Ending {
     pub(super) stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
     pub(super) strangers: Vec<Process>,
+    /// How many more of both kinds were seen in one scan, at most.
+    pub(super) unnamed: usize,
     /// Why the remaining processes could not be read at the last scan.
     pub(super) unseen: Option<String>,
 }
@@ -35,8 +41,27 @@ impl Ending {
             jvm: false,
             stragglers: Vec::new(),
             strangers: Vec::new(),
+            unnamed: 0,
             unseen: None,
         }
+    }
+
+    /// Names what a scan found, up to the limit.
+    fn name(&mut self, stragglers: Vec<Process>, mut strangers: Vec<Process>) {
+        let mut unnamed = strangers.len().saturating_sub(MAX_NAMED);
+        for process in stragglers {
+            if self.stragglers.iter().any(|known| known.pid == process.pid) {
+                continue;
+            }
+            if self.stragglers.len() < MAX_NAMED {
+                self.stragglers.push(process);
+            } else {
+                unnamed += 1;
+            }
+        }
+        strangers.truncate(MAX_NAMED);
+        self.strangers = strangers;
+        self.unnamed = self.unnamed.max(unnamed);
     }
 
     /// Drops what is only shown to people.
@@ -44,6 +69,7 @@ impl Ending {
     pub(super) fn forget_names(&mut self) {
         self.stragglers.clear();
         self.strangers.clear();
+        self.unnamed = 0;
         self.unseen = None;
     }
 
@@ -142,12 +168,7 @@ impl Lifecycle {
         }
         let empty = tree.is_empty();
         let has_server = !tree.server.is_empty();
-        for process in tree.stragglers {
-            if !ending.stragglers.iter().any(|known| known.pid == process.pid) {
-                ending.stragglers.push(process);
-            }
-        }
-        ending.strangers = tree.strangers;
+        ending.name(tree.stragglers, tree.strangers);
         ending.unseen = tree.unseen;
         let unasked = !std::mem::replace(&mut ending.signalled, true);
         let grace = ending.grace;
@@ -214,15 +235,18 @@ impl Lifecycle {
             at: super::view::timestamp(now),
             stragglers: ending.stragglers,
             strangers: ending.strangers,
+            unnamed: u32::try_from(ending.unnamed).unwrap_or(u32::MAX),
         });
         self.clear_timers();
         self.run_is_over(now, &run, reason, out);
     }
 
-    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program.
+    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program, and
+    /// a config may still be kept.
     pub(super) fn clear_timers(&mut self) {
-        let goes_on =
-            |timer: &Timer| matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade);
+        let goes_on = |timer: &Timer| {
+            matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade | Timer::Keep)
+        };
         self.timers.retain(|timer, _| goes_on(timer));
     }
 }

@@ -64,6 +64,9 @@ pub enum Event {
     ConfigChanged,
     /// The readiness probe succeeded.
     Ready,
+    /// The config that has proved itself is kept, or cannot be: answer to [`super::Effect::Keep`]
+    /// with [`super::KeepAs::LastGood`].
+    Kept,
     /// The leader was reaped.
     EngineExited {
         /// How it ended.
@@ -178,6 +181,8 @@ pub enum Timer {
     Settle,
     /// The config of a ready engine has proved itself.
     Prove,
+    /// The time for keeping it is over.
+    Keep,
     /// The next restart in place is due.
     Backoff,
     /// The start after a stop with `resumeAfter` is due, or is tried again.

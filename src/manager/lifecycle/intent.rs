@@ -172,6 +172,9 @@ pub enum HeldCode {
     EndedWithManager,
     /// The journal cannot be read, so it is not known whether it should run.
     JournalUnreadable,
+    /// A newer manager has held it for a reason that this one does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 impl HeldCode {
@@ -185,6 +188,7 @@ impl HeldCode {
             Self::TooManyRestarts => "too_many_restarts",
             Self::EndedWithManager => "ended_with_manager",
             Self::JournalUnreadable => "journal_unreadable",
+            Self::Unknown => "unknown",
         }
     }
 }

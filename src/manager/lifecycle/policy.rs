@@ -31,6 +31,8 @@ impl Limits {
     /// How long an engine must have been up since it was ready before its config replaces the last
     /// good one.
     pub const PROOF_TIME: Millis = 60_000;
+    /// How long a program that is to take over waits until a config is kept that has proved itself.
+    pub const KEEP_TIMEOUT: Millis = 60_000;
     /// How long a config may take to be verified and staged.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
     /// How long each step of an upgrade may take.

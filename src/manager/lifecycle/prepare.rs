@@ -126,8 +126,8 @@ impl Lifecycle {
     /// answer is ignored.
     pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let message = format!(
-            "the config was not verified and staged within {} s: a volume behind --config or \
-             --stage does not answer",
+            "the config was not verified and staged within {} s: a volume behind --config, --stage or \
+             --tmp-dir does not answer",
             Limits::PREPARE_TIMEOUT / 1000
         );
         self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);

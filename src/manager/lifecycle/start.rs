@@ -199,6 +199,11 @@ impl Lifecycle {
         }
     }
 
+    pub(super) fn proved(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        self.timers.insert(Timer::Keep, now + Limits::KEEP_TIMEOUT);
+        out.push(Effect::Keep(KeepAs::LastGood));
+    }
+
     pub(super) fn became_ready(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.phase != Phase::Starting {
             return;

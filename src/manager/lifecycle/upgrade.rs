@@ -167,6 +167,8 @@ impl Lifecycle {
         };
         let why = match engine {
             Some(engine) => engine,
+            // The thread that keeps it would end with this program.
+            None if self.timers.contains_key(&Timer::Keep) => "its config is being kept",
             None if self.intent.fencing.unknown => "its journal cannot be read",
             None if !self.journal.is_on_disk() => "the journal is being written, or cannot be",
             None => return None,

@@ -210,7 +210,8 @@ impl Lifecycle {
             api::ExitReason::Stopped
             | api::ExitReason::Exited
             | api::ExitReason::Killed
-            | api::ExitReason::EndedWithManager => "",
+            | api::ExitReason::EndedWithManager
+            | api::ExitReason::Unknown => "",
         };
         format!("{how}{reason} after {ran}")
     }

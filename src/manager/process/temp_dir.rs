@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{self, Mutex, PoisonError};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -73,6 +73,11 @@ impl TempDir {
     /// The variables to set in the engine's environment.
     pub fn variables(&self) -> impl Iterator<Item = (OsString, OsString)> + '_ {
         VARIABLES.into_iter().map(|name| (name.into(), self.path.clone().into_os_string()))
+    }
+
+    /// It is being made or emptied.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.lock.try_lock(), Err(sync::TryLockError::WouldBlock))
     }
 
     /// Makes the directory, or empties it if it exists. Blocks on the disk; call it between runs.

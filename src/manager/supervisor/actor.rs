@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 
 use super::clock::Clock;
 use super::hand_over::HandOver;
@@ -98,6 +99,8 @@ pub struct Supervisor {
     pub(super) preparing: Option<Preparing>,
     /// The one that was prepared last: the next spawn uses it, and the run after that is on it.
     pub(super) prepared: Option<Prepared>,
+    /// It is being kept as the last good one.
+    pub(super) keeping: Option<JoinHandle<()>>,
     /// The same as the status shows it; also of a run that was taken over.
     pub(super) started_on: Option<StartedOn>,
     /// Where the request that is being decided gets its answer.
@@ -167,6 +170,7 @@ impl Supervisor {
             publisher,
             preparing: None,
             prepared: None,
+            keeping: None,
             started_on: None,
             reply: None,
             opening: None,
@@ -181,6 +185,6 @@ impl Supervisor {
             startup_code_loaded: true,
             end: Some(end),
         };
-        (supervisor, Handle::new(sender, status, watched), ended)
+        (supervisor, Handle::new(sender, status, watched, clock), ended)
     }
 }

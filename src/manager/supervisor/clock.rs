@@ -8,13 +8,13 @@ use crate::lifecycle::Millis;
 
 /// A clock that shows the time of day and never jumps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     wall: Millis,
     start: Instant,
 }
 
 impl Clock {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { wall: time_of_day(), start: Instant::now() }
     }
 

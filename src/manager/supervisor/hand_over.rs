@@ -214,6 +214,25 @@ mod tests {
         let mut newer = again.clone();
         newer["later"] = 1.into();
         assert_eq!(HandOver::parse(newer.to_string().as_bytes()).unwrap(), read);
+        // In each part of the lifecycle's.
+        for part in [
+            "/lifecycle",
+            "/lifecycle/intent",
+            "/lifecycle/intent/fencing",
+            "/lifecycle/intent/fencing/last",
+            "/lifecycle/intent/fencing/last/request",
+            "/lifecycle/run",
+            "/lifecycle/last_exit",
+        ] {
+            newer.pointer_mut(part).unwrap()["later"] = 1.into();
+        }
+        assert_eq!(HandOver::parse(newer.to_string().as_bytes()).unwrap(), read);
+        *newer.pointer_mut("/lifecycle/last_exit/reason").unwrap() = "later".into();
+        let reason = HandOver::parse(newer.to_string().as_bytes()).unwrap();
+        assert_eq!(
+            reason.lifecycle.last_exit.map(|exit| exit.reason),
+            Some(stayput_api::ExitReason::Unknown)
+        );
         newer["schema"] = 2.into();
         let error = HandOver::parse(newer.to_string().as_bytes()).unwrap_err().to_string();
         assert!(error.contains("schema 2"), "{error}");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::clock::Clock;
 use crate::config_watch::ConfigWatch;
 use stayput_api::{Accepted, Code, DrainRequest, Refusal, StartRequest, Status, StopRequest};
 
@@ -70,6 +71,7 @@ pub struct Handle {
     calls: mpsc::Sender<Call>,
     status: watch::Receiver<Arc<Status>>,
     config: Option<Arc<ConfigWatch>>,
+    clock: Clock,
 }
 
 impl Handle {
@@ -77,8 +79,9 @@ impl Handle {
         calls: mpsc::Sender<Call>,
         status: watch::Receiver<Arc<Status>>,
         config: Option<Arc<ConfigWatch>>,
+        clock: Clock,
     ) -> Self {
-        Self { calls, status, config }
+        Self { calls, status, config, clock }
     }
 
     /// Requests something on behalf of `by`.
@@ -101,6 +104,11 @@ impl Handle {
         if let Some(config) = &self.config {
             config.refresh();
         }
+    }
+
+    /// By how many milliseconds the clock of the status is ahead of the time of day.
+    pub fn times_ahead(&self) -> i64 {
+        self.clock.ahead()
     }
 
     /// The last published status.

@@ -1,16 +1,15 @@
 //! The data that must survive the container: one small JSON file in the state directory.
 //!
-//! Written to a temporary file, synced, renamed, and the directory synced: after a crash there is
-//! the old version or the new one, never a mixture.
+//! After a crash there is the old version or the new one, never a mixture.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
+use crate::private_file;
 use crate::worker::WorkPanicked;
 use stayput_api::{Exit, MAX_SEQUENCE, Run};
 
@@ -197,44 +196,22 @@ impl Journal {
         prepare: impl FnOnce() -> io::Result<()>,
     ) -> Result<(), JournalError> {
         let path = self.path();
-        self.replace(&path, record, prepare).map_err(|source| JournalError::Write { path, source })
-    }
-
-    fn replace(
-        &self,
-        path: &Path,
-        record: &Record,
-        prepare: impl FnOnce() -> io::Result<()>,
-    ) -> io::Result<()> {
-        let new = self.dir.join("journal.json.new");
-        // An existing file would keep its mode. The journal contains names of users, which are
-        // private.
-        removed(&new)?;
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        file.sync_all()?;
-        prepare()?;
-        fs::rename(&new, path)?;
-        File::open(&self.dir)?.sync_all()
+        // The journal contains names of users, which are private.
+        let written = serde_json::to_vec(record)
+            .map_err(io::Error::from)
+            .and_then(|content| private_file::replace(&path, &content, prepare));
+        written.map_err(|source| JournalError::Write { path, source })
     }
 
     fn keep_unreadable(&self) -> io::Result<()> {
         let (path, kept) = (self.path(), self.dir.join("journal.json.unreadable"));
-        removed(&kept)?;
+        private_file::remove(&kept)?;
         match fs::hard_link(&path, &kept) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // A directory, or a file system without links.
             Err(_) => fs::rename(&path, &kept),
             Ok(()) => Ok(()),
         }
-    }
-}
-
-/// Removes the file, if there is one.
-fn removed(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -188,12 +188,12 @@ impl Supervisor {
         self.oom_counter.as_ref().and_then(oom::Counter::read)
     }
 
-    fn keep(&self, kept: KeepAs) {
+    fn keep(&mut self, kept: KeepAs) {
         let (Some(config), Some(prepared)) = (self.parts.config.clone(), self.prepared.clone())
         else {
             return;
         };
-        tokio::spawn(async move {
+        let keeping = tokio::spawn(async move {
             let result = match kept {
                 KeepAs::Pinned => config.keep_pinned(&prepared).await,
                 KeepAs::Candidate => config.keep_candidate(&prepared).await,
@@ -203,6 +203,9 @@ impl Supervisor {
                 tracing::error!(%error, ?kept, "the config is not kept");
             }
         });
+        if kept == KeepAs::LastGood {
+            self.keeping = Some(keeping);
+        }
     }
 
     fn exit(&mut self, code: i32) {

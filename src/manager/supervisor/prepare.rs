@@ -4,6 +4,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use crate::config_watch::{self, ConfigWatch};
 use crate::lifecycle;
@@ -11,6 +14,12 @@ use crate::process::{TempDir, TempDirError};
 use crate::worker::Worker;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
+
+/// How long emptying the temporary directory may take: it may have large files. Shorter than the
+/// limit for all of a start, so that its cause can be said.
+const EMPTYING_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a start waits for what an earlier one has begun.
+const HANGING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The work of [`prepare`]: what the spawn needs, or why there is no spawn.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;
@@ -64,7 +73,23 @@ async fn verified(
 }
 
 async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker) -> Result<(), Refusal> {
-    match worker.run(move || temp_dir.prepare()).await {
+    let path = temp_dir.path().to_owned();
+    let limit = if temp_dir.is_busy() { HANGING_TIMEOUT } else { EMPTYING_TIMEOUT };
+    let emptied = match timeout(limit, worker.run(move || temp_dir.prepare())).await {
+        Ok(emptied) => emptied,
+        Err(_) => {
+            return Err(Refusal::new(
+                Code::TempDirFailed,
+                format!(
+                    "the engine's temporary directory {} was not emptied within {} s: its volume is \
+                     slow or does not answer; repair the volume behind --tmp-dir, or try again later",
+                    path.display(),
+                    limit.as_secs()
+                ),
+            ));
+        }
+    };
+    match emptied {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error @ TempDirError::NotEmptied { .. })) => {
             // A directory with old files in it is still as good as /tmp.
@@ -97,5 +122,35 @@ pub(super) fn without_config(
             "the manager runs without --config, so it does not know what is mounted",
         ),
         (ConfigChoice::Mounted, None) => Ok(lifecycle::Prepared { checksum: None, choice }),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::errors::Errors;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_temporary_directory_that_hangs_is_named_before_the_time_of_the_start_is_over() {
+        let parent = tempfile::tempdir().unwrap();
+        let temp_dir = Arc::new(TempDir::new(parent.path()));
+        let worker = Worker::start("test", &Errors::default()).unwrap();
+        let (go, gate) = channel::<()>();
+        let hanging = worker.run(move || gate.recv());
+        let began = Instant::now();
+        let refusal = emptied(temp_dir.clone(), &worker).await.unwrap_err();
+        assert_eq!(refusal.code, Code::TempDirFailed);
+        let path = temp_dir.path().to_str().unwrap();
+        assert!(refusal.message.contains(path), "{refusal:?}");
+        let limit = Duration::from_millis(lifecycle::Limits::PREPARE_TIMEOUT);
+        assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+        drop(go);
+        let _ = hanging.await;
+        emptied(temp_dir, &worker).await.unwrap();
     }
 }

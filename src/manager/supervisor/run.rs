@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
 use super::actor::Supervisor;
@@ -106,6 +107,10 @@ impl Supervisor {
                 });
                 self.feed(Event::Prepared(event));
             }
+            () = kept(&mut self.keeping) => {
+                self.keeping = None;
+                self.feed(Event::Kept);
+            }
             opened = next_opened(&mut self.opening) => {
                 self.opening = None;
                 self.program_opened(opened);
@@ -164,6 +169,16 @@ async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
 async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
     match preparing {
         Some(preparing) => preparing.await,
+        None => pending().await,
+    }
+}
+
+async fn kept(keeping: &mut Option<JoinHandle<()>>) {
+    match keeping {
+        Some(keeping) => {
+            // A panic is reported, and keeps nothing.
+            let _ = keeping.await;
+        }
         None => pending().await,
     }
 }

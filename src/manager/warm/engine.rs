@@ -1,12 +1,12 @@
 //! One run of the engine, from its launch until none of its processes is left.
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::WarmError;
+use super::{Until, WarmError};
 use crate::process::{self, Archive, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree};
 
 /// How long an engine may take to accept connections on a slow builder.
@@ -15,6 +15,8 @@ const START_LIMIT: Duration = Duration::from_secs(300);
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// How long one read may take: a signal does not end it.
+const READ_LIMIT: Duration = Duration::from_millis(200);
 /// How long its processes may take to end by KILL: one that waits for a disk does not.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
@@ -33,8 +35,7 @@ pub(super) struct Engine {
     reaper: Reaper,
     address: SocketAddr,
     launched: Instant,
-    /// When all waiting is over.
-    deadline: Option<Instant>,
+    until: Until,
     ended: Option<ExitStatus>,
 }
 
@@ -44,7 +45,7 @@ impl Engine {
         argv: Vec<OsString>,
         mut set_env: Vec<(OsString, OsString)>,
         http: u16,
-        deadline: Option<Instant>,
+        until: Until,
     ) -> Result<Self, LaunchError> {
         let cookie = format!("warm-{}", process::own_pid());
         set_env.push((RUN_VARIABLE.into(), cookie.clone().into()));
@@ -55,7 +56,7 @@ impl Engine {
             reaper: Reaper::new(),
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, http)),
             launched,
-            deadline,
+            until,
             ended: None,
         })
     }
@@ -78,19 +79,15 @@ impl Engine {
     /// Sends the requests.
     pub(super) fn use_once(&self) {
         for (method, target, body) in REQUESTS {
-            if self.is_over() {
-                return;
-            }
             let Ok(mut stream) = TcpStream::connect(self.address) else { return };
-            let limit = Instant::now() + ANSWER_LIMIT;
-            let until = self.deadline.map_or(limit, |deadline| deadline.min(limit));
+            let until = self.until.at_most(Instant::now() + ANSWER_LIMIT);
             let length = body.len();
             let request = format!(
                 "{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                  content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
             );
             let _ = stream.write_all(request.as_bytes());
-            read_until(&mut stream, until);
+            read_until(&mut stream, &until);
         }
     }
 
@@ -121,12 +118,9 @@ impl Engine {
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
     fn pause(&self, limit: Duration, since: Instant, what: &'static str) -> Result<(), WarmError> {
-        if since.elapsed() >= limit || self.is_over() {
+        self.until.signalled()?;
+        if since.elapsed() >= limit || self.until.left(PAUSE).is_none() {
             return Err(WarmError::Late { what, waited: since.elapsed() });
         }
         thread::sleep(PAUSE);
@@ -147,17 +141,19 @@ impl Drop for Engine {
 }
 
 /// Reads the answer, or what of it has come until then.
-fn read_until(stream: &mut TcpStream, until: Instant) {
+fn read_until(stream: &mut TcpStream, until: &Until) {
     let mut part = [0; 4096];
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        // A limit of zero is refused.
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+    while let Some(left) = until.left(READ_LIMIT) {
+        if stream.set_read_timeout(Some(left)).is_err() {
             return;
         }
         match stream.read(&mut part) {
-            Ok(0) | Err(_) => return,
+            Ok(0) => return,
             Ok(_) => {}
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {}
+                _ => return,
+            },
         }
     }
 }
@@ -175,7 +171,7 @@ mod tests {
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
         let server = thread::spawn(move || while server.write_all(b"more").is_ok() {});
-        read_until(&mut stream, Instant::now() + Duration::from_millis(20));
+        read_until(&mut stream, &Until::of(Instant::now() + Duration::from_millis(20)));
         drop(stream);
         server.join().unwrap();
     }

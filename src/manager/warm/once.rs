@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Warm, WarmError, all_or_nothing, make, plan, write};
+use super::{Until, Warm, WarmError, all_or_nothing, make, plan, write};
 
 /// Makes the archive within this time, if it was not tried before; returns its size if it was made now.
 ///
@@ -13,12 +13,12 @@ use super::{Warm, WarmError, all_or_nothing, make, plan, write};
 /// kubelet would repeat it for ever. The engine is not started a second time to see whether the
 /// archive is used: the pod waits, and the manager looks at each start.
 pub fn once(warm: &Warm, limit: Duration) -> Result<Option<u64>, WarmError> {
-    let deadline = Instant::now() + limit;
+    let until = Until::new(Some(Instant::now() + limit))?;
     if !is_first(warm)? {
         return Ok(None);
     }
     all_or_nothing(warm, |java_home| {
-        let size = make(warm, java_home, Some(deadline))?;
+        let size = make(warm, java_home, &until)?;
         write(&warm.options, &plan::option_file(&warm.archive))?;
         Ok(Some(size))
     })

@@ -6,7 +6,7 @@ use hyper::{Response, StatusCode};
 
 use super::{Answer, ClientError, ProtocolError, Refused};
 use crate::http_date;
-use stayput_api::{Problem, SEQUENCE_HEADER};
+use stayput_api::{Problem, SEQUENCE_HEADER, TIMES_AHEAD_HEADER};
 
 /// A response whose body has not been parsed.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub(super) struct Reply {
     content_type: String,
     date: Option<u64>,
     sequence: Option<u64>,
+    times_ahead: Option<i64>,
     body: Bytes,
     manager: String,
 }
@@ -26,9 +27,10 @@ impl Reply {
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or("no content type").to_owned();
         let date = http_date::seconds(&head.headers);
-        let sequence = head.headers.get(SEQUENCE_HEADER).and_then(|value| value.to_str().ok());
-        let sequence = sequence.and_then(|sequence| sequence.parse().ok());
-        Self { status: head.status, content_type, date, sequence, body, manager }
+        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let sequence = text(SEQUENCE_HEADER).and_then(|sequence| sequence.parse().ok());
+        let times_ahead = text(TIMES_AHEAD_HEADER).and_then(|ahead| ahead.parse().ok());
+        Self { status: head.status, content_type, date, sequence, times_ahead, body, manager }
     }
 
     /// Returns the answer if it is a good one.
@@ -39,7 +41,8 @@ impl Reply {
         match serde_json::from_slice(&self.body) {
             Ok(status) => {
                 let (done, date) = (self.status == StatusCode::OK, self.date);
-                Ok(Answer { done, sequence: self.sequence, status, body: self.body, date })
+                let Self { sequence, times_ahead, body, .. } = self;
+                Ok(Answer { done, sequence, status, body, date, times_ahead })
             }
             Err(error) => Err(self.unknown(format!("no status we know: {error}"), Some(error))),
         }
@@ -107,6 +110,23 @@ mod tests {
         };
         assert_eq!(date("Mon, 23 Nov 2026 05:00:07 GMT"), Some(1_795_410_007));
         assert_eq!(date("yesterday"), None);
+    }
+
+    #[test]
+    fn a_status_with_words_of_a_newer_manager_is_a_status() {
+        let status = include_str!("../../../proto/samples/status-stopped.json");
+        let mut status: serde_json::Value = serde_json::from_str(status).unwrap();
+        assert!(status["last_exit"].is_object() && status["last_request"].is_object());
+        status["last_exit"]["reason"] = "evicted".into();
+        status["last_request"]["kind"] = "replace".into();
+        status["later"] = serde_json::json!({"much": "later"});
+        let response = Response::builder().header("stayput-times-ahead", "-250");
+        let response = response.body(Bytes::from(status.to_string())).unwrap();
+        let answer = Reply::new(response, "m".to_owned()).into_answer().unwrap();
+        let (exit, last) = (answer.status.last_exit.unwrap(), answer.status.last_request.unwrap());
+        assert_eq!(answer.times_ahead, Some(-250));
+        assert_eq!(exit.reason, stayput_api::ExitReason::Unknown);
+        assert_eq!(last.kind, stayput_api::RequestKind::Unknown);
     }
 
     #[test]

@@ -122,6 +122,7 @@ fn timer(name: &'static str, timer: Timer) -> Happening {
         Timer::Kill => (|d| runs(d, Timer::Kill), |d| d.fires(Timer::Kill)),
         Timer::Settle => (|d| runs(d, Timer::Settle), |d| d.fires(Timer::Settle)),
         Timer::Prove => (|d| runs(d, Timer::Prove), |d| d.fires(Timer::Prove)),
+        Timer::Keep => (|d| runs(d, Timer::Keep), |d| d.fires(Timer::Keep)),
         Timer::Backoff => (|d| runs(d, Timer::Backoff), |d| d.fires(Timer::Backoff)),
         Timer::Resume => (|d| runs(d, Timer::Resume), |d| d.fires(Timer::Resume)),
         Timer::Journal => (|d| runs(d, Timer::Journal), |d| d.fires(Timer::Journal)),

@@ -4,6 +4,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -79,8 +80,24 @@ impl Faulty {
         );
         eventually("a journal", || faulty.pod.journal().exists().then_some(()));
         eventually("an answer over TLS", || faulty.answers().then_some(()));
+        eventually("a kept certificate", || faulty.kept().exists().then_some(()));
         manager.crash();
         faulty
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.pod.path("state/tls.json")
+    }
+
+    /// The status code of the liveness probe, asked for as the kubelet does: without credentials, and
+    /// the certificate is not checked.
+    fn livez(&self) -> Option<String> {
+        let url = format!("https://127.0.0.1:{}/livez", self.port);
+        let curl = Command::new("curl")
+            .args(["-sk", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}", &url])
+            .output()
+            .expect("curl");
+        String::from_utf8(curl.stdout).ok()
     }
 
     /// Whether a client with a certificate gets the status.
@@ -168,10 +185,46 @@ fn an_unusable_certificate_does_not_keep_the_engine_down() {
     fs::copy(other.file("key"), faulty.pod.path("keys/key")).expect("a copy");
     let manager = faulty.start();
     let fault = faulty.is_shown(&manager, "key_files");
-    assert!(fault["message"].as_str().unwrap().contains("not the certificate's"), "{fault}");
-    assert!(!faulty.answers());
+    let message = fault["message"].as_str().unwrap();
+    for part in ["not the certificate's", "the certificate that was last usable is served"] {
+        assert!(message.contains(part), "{fault}");
+    }
+    eventually("the kubelet's probe is answered", || {
+        (faulty.livez().as_deref() == Some("200")).then_some(())
+    });
+    assert_eq!(faulty.refusal_of(SHARED), None, "the key of tokens can be used");
+    assert!(!faulty.answers(), "nobody is let in by a certificate");
     fs::copy(faulty.pki.file("key"), faulty.pod.path("keys/key")).expect("a copy");
     faulty.is_over(&manager, "key_files");
+}
+
+#[test]
+fn a_volume_of_keys_that_hangs_at_the_start_leaves_the_probes_answered() {
+    let faulty = Faulty::was_running();
+    // Opening it takes as long as nobody writes.
+    fs::remove_file(faulty.pod.path("keys/key")).expect("a key");
+    nix::unistd::mkfifo(&faulty.pod.path("keys/key"), nix::sys::stat::Mode::S_IRWXU)
+        .expect("a fifo");
+    let manager = faulty.start();
+    faulty.is_shown(&manager, "key_files");
+    eventually("the kubelet's probe is answered", || {
+        (faulty.livez().as_deref() == Some("200")).then_some(())
+    });
+}
+
+#[test]
+fn a_certificate_that_cannot_be_kept_is_no_fault() {
+    let faulty = Faulty::new();
+    fs::create_dir(faulty.kept()).expect("a directory");
+    let manager = faulty.start();
+    eventually("an answer over TLS", || faulty.answers().then_some(()));
+    eventually("a journal", || faulty.pod.journal().exists().then_some(()));
+    eventually("a warning", || manager.log().contains("cannot be kept in").then_some(()));
+    manager.crash();
+    faulty.pod.write("keys/cert", "none");
+    let manager = faulty.start();
+    faulty.is_shown(&manager, "key_files");
+    assert_eq!(faulty.livez().as_deref(), Some("000"));
 }
 
 #[test]

@@ -347,6 +347,7 @@ pub(crate) fn stopped(cursor: u32) -> Status {
             ran_ms: 3_600_000,
             at: "2026-11-21T10:00:01Z".into(),
             stragglers: vec![],
+            unnamed: 0,
             strangers: vec![],
         }),
         ..stopping(cursor)

@@ -34,7 +34,9 @@ pub(crate) struct Launch {
     pub(crate) wrapper: Vec<String>,
     /// The `stayput` to run.
     pub(crate) program: OsString,
-    /// Options of `stayput run`.
+    /// `run`, or another one that runs an engine.
+    pub(crate) subcommand: &'static str,
+    /// Its options.
     pub(crate) options: Vec<String>,
     pub(crate) variables: Vec<(String, OsString)>,
     /// The engine's command.
@@ -55,6 +57,7 @@ impl Launch {
             work: work.to_owned(),
             wrapper: AS_ENGINE.map(str::to_owned).into(),
             program: stayput(),
+            subcommand: "run",
             options,
             variables: vec![],
             command: command.into_iter().map(Into::into).collect(),
@@ -114,7 +117,7 @@ impl Launch {
             .args(&namespace[1..])
             .args(&self.wrapper)
             .arg(&self.program)
-            .arg("run")
+            .arg(self.subcommand)
             .args(&self.options)
             .arg("--")
             .args(&self.command)

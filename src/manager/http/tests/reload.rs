@@ -116,6 +116,7 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         Limits::default(),
         &Errors::default(),
         KeptListener::default(),
+        None,
     )
     .await
     .unwrap();

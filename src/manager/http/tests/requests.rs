@@ -18,6 +18,8 @@ async fn the_status_is_shown_as_it_is() {
     let mut client = world.unix().await;
     let answer = client.get("/es/status", None).await;
     assert_eq!(serde_json::from_slice::<Status>(&answer.body).unwrap(), running());
+    let ahead: i64 = answer.header("stayput-times-ahead").parse().unwrap();
+    assert!(ahead.abs() < 60_000, "{ahead}");
     assert_eq!(answer.header("content-type"), "application/json");
     assert_eq!(answer.header("cache-control"), "no-store");
     world.publish(stopped());

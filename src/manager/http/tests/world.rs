@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 use super::super::{HttpSettings, Limits, Server};
 use crate::errors::Errors;
 use crate::process::KeptListener;
-use crate::supervisor::{Call, Control, Handle};
+use crate::supervisor::{Call, Clock, Control, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
 use stayput_api::{Pod, Status};
@@ -95,6 +95,7 @@ impl World {
             limits,
             &Errors::default(),
             KeptListener::default(),
+            None,
         ))
         .await
         .unwrap();
@@ -106,9 +107,13 @@ impl World {
         tokio::spawn(supervise(asked, script.clone()));
         let (stop, stopped) = oneshot::channel();
         let errors = Errors::default();
-        let serve = server.serve(Handle::new(calls, published, None), errors.clone(), async {
-            let _ = stopped.await;
-        });
+        let serve = server.serve(
+            Handle::new(calls, published, None, Clock::start()),
+            errors.clone(),
+            async {
+                let _ = stopped.await;
+            },
+        );
         let served = Some(tokio::spawn(serve));
         Self { directory, address, script, status, errors, stop: Some(stop), served }
     }

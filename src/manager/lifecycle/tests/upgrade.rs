@@ -80,6 +80,36 @@ fn it_is_refused_while_anything_is_under_way() {
 }
 
 #[test]
+fn a_config_that_is_being_kept_is_waited_for() {
+    let policy =
+        Policy { probe: true, keep_last_good: true, staged: true, ..on_exit(OnExit::Hold) };
+    let kept = |world: &mut World| world.happens(Event::Kept);
+    let time_is_over = |world: &mut World| world.waits_for(Timer::Keep);
+    for goes_on in [&kept as &dyn Fn(&mut World), &time_is_over] {
+        let mut world = World::running(policy.clone());
+        world.works();
+        world.waits_for(Timer::Prove);
+        world.asks_for_upgrade();
+        assert_eq!(refusal(&world), Code::NotAtRest);
+        assert!(!world.checking);
+        goes_on(&mut world);
+        world.asks_for_upgrade();
+        assert!(world.checking);
+    }
+    let mut world = World::running(policy);
+    world.works();
+    world.waits_for(Timer::Prove);
+    world.asks(stop(1));
+    world.works();
+    world.obeys();
+    world.asks_for_upgrade();
+    assert_eq!(refusal(&world), Code::NotAtRest, "the thread would end all the same");
+    world.happens(Event::Kept);
+    world.asks_for_upgrade();
+    assert!(world.checking);
+}
+
+#[test]
 fn what_happens_meanwhile_ends_it() {
     let mut world = running();
     world.asks_for_upgrade();

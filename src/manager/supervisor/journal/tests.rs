@@ -2,8 +2,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::lifecycle::{Held, HeldCode};
-use stayput_api::Desired;
+use crate::lifecycle::{Event, ExitStatus, Held, HeldCode, Lifecycle, Policy, Tree};
+use stayput_api::{Desired, ExitReason, Process};
 
 fn record(pod: Option<&str>) -> Record {
     let held = Held { code: HeldCode::StartFailed, message: "it ended".to_owned() };
@@ -41,6 +41,79 @@ fn what_was_written_is_recovered() {
     assert_eq!(journal.recover(Some("uid-1")), expected);
     journal.write(&record).unwrap();
     assert_eq!(journal.recover(None), expected, "an unknown pod is not another pod");
+}
+
+/// As this version writes it, with everything that it may have.
+const FIRST: &str = include_str!("first.json");
+
+/// A field in each object, of which there is an unknown number.
+fn add_unknown_fields(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.values_mut().for_each(add_unknown_fields);
+            fields.insert("later".to_owned(), serde_json::json!({"much": ["later"]}));
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(add_unknown_fields),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_journal_of_the_first_release_is_read_and_written_as_it_was() {
+    let record = parse(FIRST.as_bytes(), Some("u-1")).unwrap();
+    assert!(record.intent.fencing.last.is_some() && record.last_exit.is_some());
+    let value: serde_json::Value = serde_json::from_str(FIRST).unwrap();
+    assert_eq!(serde_json::to_value(&record).unwrap(), value);
+}
+
+#[test]
+fn a_journal_with_what_only_a_newer_version_knows_is_read() {
+    let record = parse(FIRST.as_bytes(), Some("u-1")).unwrap();
+    let mut newer: serde_json::Value = serde_json::from_str(FIRST).unwrap();
+    add_unknown_fields(&mut newer);
+    assert_eq!(parse(newer.to_string().as_bytes(), Some("u-1")).unwrap(), record);
+    newer["last_exit"]["reason"] = "evicted".into();
+    newer["intent"]["held"]["code"] = "evicted".into();
+    let read = parse(newer.to_string().as_bytes(), Some("u-1")).unwrap();
+    assert_eq!(read.last_exit.map(|exit| exit.reason), Some(ExitReason::Unknown));
+    let held = read.intent.held.unwrap();
+    assert_eq!((held.code, held.message), (HeldCode::Unknown, record.intent.held.unwrap().message));
+}
+
+#[test]
+fn an_engine_that_leaves_forty_thousand_processes_behind_leaves_a_journal_that_can_be_read() {
+    let process = |pid| Process { pid, command: "x".repeat(200) };
+    let many = |pids: std::ops::Range<u32>| pids.map(process).collect::<Vec<_>>();
+    let mut lifecycle = Lifecycle::new(Policy::default(), 0);
+    let mut taken = lifecycle.hand_over();
+    taken.run = Some(crate::lifecycle::Run {
+        id: "run".to_owned(),
+        pid: 1,
+        started_at: 0,
+        checksum: None,
+        config: stayput_api::ConfigChoice::Mounted,
+        config_uncertain: false,
+        requested: true,
+        was_ready: true,
+    });
+    let tree =
+        |stragglers, strangers| Event::Tree(Tree { stragglers, strangers, ..Tree::default() });
+    for event in [
+        Event::Boot(Recovered::TakenOver(Box::new(taken))),
+        Event::EngineExited { status: ExitStatus::Code(0), oom: false },
+        tree(many(2..40_002), many(50_000..50_150)),
+        tree(many(2..20_002), vec![]),
+        tree(vec![], many(50_000..50_150)),
+    ] {
+        lifecycle.step(1, event);
+    }
+    let exit = lifecycle.last_exit().cloned().unwrap();
+    assert_eq!((exit.stragglers.len(), exit.strangers.len()), (100, 100));
+    assert_eq!(exit.unnamed, 39_900 + 50);
+    let record = Record::new("b".into(), None, lifecycle.intent().clone(), None, Some(exit));
+    let written = serde_json::to_vec(&record).unwrap();
+    assert!((written.len() as u64) < MAX_BYTES, "{}", written.len());
+    assert_eq!(parse(&written, None).unwrap(), record);
 }
 
 #[test]

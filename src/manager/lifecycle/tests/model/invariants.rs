@@ -223,6 +223,8 @@ fn structure(world: &World) -> Result<(), &'static str> {
         Timer::Journal => !lifecycle.end_is_recorded(),
         Timer::Resume => phase == Phase::Stopped,
         Timer::Prove | Timer::Drain => phase == Phase::Running,
+        // The disk may be slow, and the engine may have ended meanwhile.
+        Timer::Keep => true,
         _ => false,
     };
     let awake = lifecycle.is_deciding() || lifecycle.timers.keys().all(only);

@@ -14,6 +14,12 @@ pub(super) fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
     seconds(least.since(answered)) - seconds(asked.since(most))
 }
 
+/// A time of a status by the manager's time of day. The status is by a clock that began with that and
+/// never jumps: once the time of day was set, it is ahead of it by so many milliseconds.
+pub(super) fn by_time_of_day(told: Time, ahead: i64) -> Time {
+    Time(told.0.saturating_add_signed(ahead.saturating_neg()))
+}
+
 /// What to add to the reason of a refusal; nothing if tokens are not refused for the difference.
 pub(super) fn cause(ahead: i64) -> String {
     if ahead.unsigned_abs() < LEEWAY {
@@ -36,6 +42,14 @@ mod tests {
         assert_eq!([131, 132, 70, 69].map(ahead), [29, 30, -29, -30]);
         assert_eq!(super::ahead(None, asked, answered), 0);
         assert!(ahead(u64::MAX) > 30);
+    }
+
+    #[test]
+    fn a_time_of_before_the_clock_was_set_is_corrected() {
+        let hour = 3_600_000;
+        assert_eq!(by_time_of_day(Time(2 * 3_600_000), hour), Time(3_600_000));
+        assert_eq!(by_time_of_day(Time(3_600_000), -hour), Time(2 * 3_600_000));
+        assert_eq!(by_time_of_day(Time(1), i64::MIN), Time(1 + i64::MAX.cast_unsigned()));
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Answer {
                 Ok(Some(next)) => {
                     // The answer was delayed: its date is not that of the request.
                     let clock_ahead = told.clock_ahead;
-                    let result = Ok(Told { status: next.status, clock_ahead });
+                    let times_ahead = next.times_ahead.unwrap_or_default();
+                    let result = Ok(Told { status: next.status, clock_ahead, times_ahead });
                     let (facts, client) = (Arc::clone(&self.facts), Some(client.clone()));
                     return Self { facts, client, asked_at, result };
                 }
@@ -75,6 +76,8 @@ pub(super) struct Told {
     pub(super) status: Status,
     /// By how many seconds its clock is ahead of ours.
     pub(super) clock_ahead: i64,
+    /// By how many milliseconds the times of the status are ahead of that clock.
+    pub(super) times_ahead: i64,
 }
 
 /// Why a manager gave no answer.
@@ -132,7 +135,11 @@ pub(super) async fn ask_one(
     metrics.count_request(Side::Manager, "status", result.is_ok());
     let result = match result {
         // Only this is kept: there may be ten thousand answers at once.
-        Ok(answer) => Ok(Told { status: answer.status, clock_ahead: ahead(answer.date) }),
+        Ok(answer) => Ok(Told {
+            status: answer.status,
+            clock_ahead: ahead(answer.date),
+            times_ahead: answer.times_ahead.unwrap_or_default(),
+        }),
         Err(error) => {
             let date = match &error {
                 ClientError::Refused(refused) => refused.date,
