@@ -140,7 +140,9 @@ impl Lifecycle {
                 self.persist_failed(now, version, out);
             }
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
-            Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
+            Event::SpawnFailed { code, shortage, message } => {
+                self.spawn_failed(now, code, shortage, message, out);
+            }
             Event::ConfigOutdated => self.config_outdated(now, out),
             Event::ConfigChanged => self.config_changed(out),
             Event::Ready => self.became_ready(now, out),

@@ -55,6 +55,8 @@ pub enum Event {
     SpawnFailed {
         /// The exit code of a shell: 127 not found, 126 not executable.
         code: i32,
+        /// Processes, memory or descriptors are used up: it may work later.
+        shortage: bool,
         /// The system's error, with the command.
         message: String,
     },

@@ -242,7 +242,14 @@ impl World {
     pub(super) fn spawn_fails(&mut self) {
         self.spawning = None;
         let message = "no such command".to_owned();
-        self.happens(Event::SpawnFailed { code: 127, message });
+        self.happens(Event::SpawnFailed { code: 127, shortage: false, message });
+    }
+
+    /// The pids of the container are used up.
+    pub(super) fn spawn_lacks(&mut self) {
+        self.spawning = None;
+        let message = "no process can be made".to_owned();
+        self.happens(Event::SpawnFailed { code: 126, shortage: true, message });
     }
 
     pub(super) fn config_outdated(&mut self) {
