@@ -6,8 +6,8 @@
 //! engine to stay down sends another stop.
 
 use super::commit::Deciding;
-use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Phase, Prepared, Timer};
 use super::timestamp;
+use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Phase, Prepared, Timer};
 use stayput_api::{ConfigChoice, Desired, Refusal};
 
 /// A start that was due and could not be made.

@@ -80,14 +80,34 @@ impl Lifecycle {
                 }
             }
             Recovered::TakenOver(taken) => self.take_over(*taken, out),
-            Recovered::Unreadable(message) => {
-                // Nothing is written before the next request: a user may still want to read the
-                // file.
-                self.phase = Phase::Failed;
-                self.intent.fencing.unknown = true;
-                self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
+            Recovered::Unreadable(message) => self.hold_without_journal(message),
+            Recovered::NotYet(message) => {
+                self.awaits_journal = true;
+                self.hold_without_journal(message);
             }
         }
+    }
+
+    /// Nothing is written before the next request: a user may still want to read the file.
+    fn hold_without_journal(&mut self, message: String) {
+        self.phase = Phase::Failed;
+        self.intent.fencing.unknown = true;
+        self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
+    }
+
+    /// The disk has answered after all. If somebody has asked for a start meanwhile, that holds.
+    pub(super) fn journal_read(
+        &mut self,
+        now: Millis,
+        recovered: Recovered,
+        out: &mut Vec<Effect>,
+    ) {
+        if !std::mem::take(&mut self.awaits_journal) || self.exit.is_some() {
+            return;
+        }
+        self.phase = Phase::Stopped;
+        self.intent = Intent::default();
+        self.boot(now, recovered, out);
     }
 
     /// Begins a start without a request. A requested start that has not been ready yet is continued

@@ -39,10 +39,7 @@ impl LaunchError {
 
     /// Whether processes, memory or descriptors were used up: the same command may work later.
     pub fn is_shortage(&self) -> bool {
-        matches!(
-            errno(&self.source),
-            Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE
-        )
+        matches!(errno(&self.source), Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE)
     }
 }
 

@@ -140,12 +140,7 @@ pub(super) fn other_moves(world: &World) -> Vec<Move> {
         moves.extend([Move::Written, Move::WriteFails]);
     }
     if world.spawning.is_some() {
-        moves.extend([
-            Move::Spawned,
-            Move::SpawnFails,
-            Move::SpawnLacks,
-            Move::ConfigOutdated,
-        ]);
+        moves.extend([Move::Spawned, Move::SpawnFails, Move::SpawnLacks, Move::ConfigOutdated]);
     }
     if world.scan {
         moves.push(Move::Scanned);
