@@ -59,7 +59,8 @@ pub enum Code {
     StartFailed,
     /// The request was accepted, and a later one replaced it while the caller waited.
     Superseded,
-    /// The intent could not be written to the state directory, so it was not acted on.
+    /// The intent could not be written to the state directory, or what was written there before is not
+    /// read yet, so it was not acted on.
     JournalUnavailable,
     /// The manager's supervisor did not answer.
     Unavailable,
@@ -203,7 +204,7 @@ impl Code {
             Self::SpawnFailed => "The engine cannot be executed",
             Self::StartFailed => "The engine ended before it was ready",
             Self::Superseded => "A later request took the place of this one",
-            Self::JournalUnavailable => "The intent cannot be written down",
+            Self::JournalUnavailable => "The journal cannot be used",
             Self::Unavailable => "The supervisor does not answer",
             Self::TooManyWaiting => "Too many requests wait",
             Self::NotAtRest => "The manager is not at rest",

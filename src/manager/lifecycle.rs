@@ -84,6 +84,8 @@ pub struct Lifecycle {
     failure: Option<Held>,
     /// Why a start that is due by [`Intent::resume`] was not made.
     resume_refused: Option<RefusedResume>,
+    /// The journal is still being read, and no request was judged without it.
+    awaits_journal: bool,
     /// The highest sequence that a drain ahead of a stop had in this boot.
     drained: u64,
     /// The last stop asked that the manager ends when the engine is stopped.
@@ -113,6 +115,7 @@ impl Lifecycle {
             own_ends: Vec::new(),
             failure: None,
             resume_refused: None,
+            awaits_journal: false,
             drained: 0,
             exit_after_stop: false,
             journal: JournalVersions::default(),
@@ -125,11 +128,12 @@ impl Lifecycle {
     /// Takes one event and returns the effects to carry out, in order.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         let before = self.phase.state();
-        let is_boot = matches!(event, Event::Boot(_));
+        let is_boot = matches!(event, Event::Boot(_) | Event::JournalRead(_));
         let mut effects = Vec::new();
         let out = &mut effects;
         match event {
             Event::Boot(recovered) => self.boot(now, recovered, out),
+            Event::JournalRead(recovered) => self.journal_read(now, recovered, out),
             Event::Stop { request, by } => self.stop_requested(now, request, by, out),
             Event::Start { request, by } => self.start_requested(now, request, by, out),
             Event::Drain(request) => self.drain_requested(now, request, out),
@@ -140,7 +144,9 @@ impl Lifecycle {
                 self.persist_failed(now, version, out);
             }
             Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
-            Event::SpawnFailed { code, message } => self.spawn_failed(now, code, message, out),
+            Event::SpawnFailed { code, shortage, message } => {
+                self.spawn_failed(now, code, shortage, message, out);
+            }
             Event::ConfigOutdated => self.config_outdated(now, out),
             Event::ConfigChanged => self.config_changed(out),
             Event::Ready => self.became_ready(now, out),

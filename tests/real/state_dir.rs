@@ -117,6 +117,40 @@ fn hung() {
     }
 }
 
+/// After the start of a node all of its disks are slow.
+#[test]
+fn hung_at_the_start() {
+    let work = work_directory(&["backing"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung_at_the_start", &why),
+        Ok(disk) => {
+            let manager = launch(work.path()).start();
+            let started = manager.api.post("/es/start", &json!({ "sequence": 41 }));
+            assert!(matches!(started.status, 200 | 202), "{}", started.body);
+            manager.api.status_when("written down", |now| now["manager"]["durable"] == true);
+            manager.kill();
+
+            disk.signal(Signal::SIGSTOP);
+            let manager = launch(work.path()).start();
+            // Freed before the manager is waited for, also when this fails.
+            let disk = disk;
+            let status = manager.api.until_state("failed");
+            assert_eq!(status["reason"]["code"], "journal_unreadable", "{status:#}");
+            for path in ["/es/start", "/es/stop"] {
+                let answer = manager.api.post(path, &json!({ "sequence": 3 }));
+                answer.expect_problem(503, "journal_unavailable");
+            }
+            disk.signal(Signal::SIGCONT);
+            let status = manager.api.until_state("starting");
+            assert_eq!(status["sequence"], 41, "{status:#}");
+            let late = manager.api.post("/es/stop", &json!({ "sequence": 40 }));
+            late.expect_problem(409, "stale_sequence");
+            manager.api.stop();
+            manager.assert_alone();
+        }
+    }
+}
+
 /// As disks usually fail: while something is written, with a file open. Neither the engine's start
 /// nor anything else may have to wait for that file.
 #[test]

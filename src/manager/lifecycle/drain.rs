@@ -21,9 +21,9 @@ impl Lifecycle {
         let DrainRequest { sequence, pod } = request;
         // It is judged as the stop that follows it, so that a late one is refused.
         let stop = Request::Stop(StopRequest { sequence, pod, ..StopRequest::default() });
-        self.for_this_pod(&stop)?;
+        let verdict = self.judge(&stop)?;
         let is_new = sequence.is_none_or(|sequence| sequence > self.drained);
-        if let Verdict::Fresh(fresh) = self.intent.fencing.judge(&stop)?
+        if let Verdict::Fresh(fresh) = verdict
             && is_new
             && self.phase == Phase::Running
         {

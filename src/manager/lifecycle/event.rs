@@ -10,8 +10,10 @@ use stayput_api::{
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
-    /// The journal was read. This is the first event and comes once.
+    /// The journal was read, or did not answer in time. This is the first event and comes once.
     Boot(Recovered),
+    /// The journal was read after all, after [`Recovered::NotYet`].
+    JournalRead(Recovered),
     /// `POST /es/stop`, authorised.
     Stop {
         request: StopRequest,
@@ -55,6 +57,8 @@ pub enum Event {
     SpawnFailed {
         /// The exit code of a shell: 127 not found, 126 not executable.
         code: i32,
+        /// Processes, memory or descriptors are used up: it may work later.
+        shortage: bool,
         /// The system's error, with the command.
         message: String,
     },
@@ -103,6 +107,8 @@ pub enum Recovered {
     TakenOver(Box<TakenOver>),
     /// There is a journal that cannot be used, for this reason.
     Unreadable(String),
+    /// The disk did not answer in time, and is still waited for.
+    NotYet(String),
 }
 
 /// A config that was verified and, where configured, staged.

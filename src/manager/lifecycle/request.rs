@@ -91,9 +91,9 @@ impl Lifecycle {
         by: String,
         out: &mut Vec<Effect>,
     ) -> Option<(Pending, Verdict)> {
-        let judged = self.for_this_pod(&request).and_then(|()| self.intent.fencing.judge(&request));
-        match judged {
+        match self.judge(&request) {
             Ok(verdict) => {
+                self.awaits_journal = false;
                 let sequence = match verdict {
                     Verdict::Fresh(sequence) => sequence,
                     Verdict::Retry => self.intent.fencing.sequence,
@@ -109,7 +109,29 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn for_this_pod(&self, request: &Request) -> Result<(), Refusal> {
+    /// Judges pod and sequence of a request.
+    pub(super) fn judge(&self, request: &Request) -> Result<Verdict, Refusal> {
+        self.for_this_pod(request)?;
+        self.needs_no_journal(request)?;
+        self.intent.fencing.judge(request)
+    }
+
+    /// As long as the journal is still being read, only a start is accepted, and only one without a
+    /// sequence: which sequences are too low stands in the journal, and a stop must be written there.
+    fn needs_no_journal(&self, request: &Request) -> Result<(), Refusal> {
+        match request {
+            _ if !self.awaits_journal => Ok(()),
+            Request::Start(StartRequest { sequence: None, .. }) => Ok(()),
+            Request::Start(_) | Request::Stop(_) => Err(Refusal::new(
+                Code::JournalUnavailable,
+                "the journal is not read yet, because the state directory does not answer; nothing \
+                 was done. Send the request again, or repair the volume behind --state-dir; only a \
+                 start without a sequence is carried out meanwhile",
+            )),
+        }
+    }
+
+    fn for_this_pod(&self, request: &Request) -> Result<(), Refusal> {
         match (request.pod(), &self.policy.pod) {
             (None, _) => Ok(()),
             (Some(_), None) => Err(Refusal::new(

@@ -6,6 +6,7 @@
 //! engine to stay down sends another stop.
 
 use super::commit::Deciding;
+use super::timestamp;
 use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Phase, Prepared, Timer};
 use stayput_api::{ConfigChoice, Desired, Refusal};
 
@@ -109,6 +110,22 @@ impl Lifecycle {
         self.persist(out);
     }
 
+    /// There was no process or no memory for the spawn. It is tried again: its sender may be lost.
+    pub(super) fn resume_later(
+        &mut self,
+        now: Millis,
+        before: Intent,
+        error: &str,
+        out: &mut Vec<Effect>,
+    ) {
+        let at = before.resume.as_ref().map_or_else(String::new, |resume| timestamp(resume.at));
+        let message =
+            format!("the engine was to be started again at {at}, but {error}; it is tried again");
+        self.resume_again(before, out);
+        let retry_at = now + Limits::RESUME_RETRY_INTERVAL;
+        self.resume_refused = Some(RefusedResume { message, retry_at });
+    }
+
     /// This config cannot be used. If none can, the start is tried again when the mounted config
     /// changes, and from time to time: a full disk may be the cause.
     pub(super) fn resume_refused(
@@ -125,7 +142,7 @@ impl Lifecycle {
             self.prepare_exactly(now, ConfigChoice::LastGood, expected, out);
             return;
         }
-        let at = super::timestamp(resume.at);
+        let at = timestamp(resume.at);
         let why = match mounted {
             Some(mounted) => format!("{mounted}; nor on the last good config: {}", refusal.message),
             None => refusal.message,

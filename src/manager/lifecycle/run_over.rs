@@ -49,6 +49,15 @@ impl Lifecycle {
         }
     }
 
+    /// As [`Self::by_policy`], for a start that failed because of what may be over soon, such as a full
+    /// disk. It is tried again and does not count: nobody may be there who would ask for the start.
+    pub(super) fn wait_out(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+        match self.policy.on_exit {
+            OnExit::Exit => self.end_failed(held, out),
+            OnExit::Hold | OnExit::Restart => self.back_off(now, Limits::MAX_BACKOFF, held, out),
+        }
+    }
+
     /// Ends the manager because the engine does not run, and keeps the reason.
     fn end_failed(&mut self, failure: Held, out: &mut Vec<Effect>) {
         self.failure = Some(failure);
@@ -78,10 +87,14 @@ impl Lifecycle {
             }
             return;
         }
+        let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));
+        self.back_off(now, wait, held, out);
+    }
+
+    fn back_off(&mut self, now: Millis, wait: Millis, held: Held, out: &mut Vec<Effect>) {
         self.failure = Some(held);
         self.phase = Phase::Backoff;
         self.record(out);
-        let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));
         self.timers.insert(Timer::Backoff, now + wait);
     }
 

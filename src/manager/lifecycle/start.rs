@@ -73,27 +73,47 @@ impl Lifecycle {
                     // The intent was read from the disk, so it is durable.
                     self.record(out);
                 }
-                // A requested start that has not been ready yet is continued as that start.
-                let origin = if self.intent.unproven { Origin::Request } else { Origin::Boot };
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
-                    (None, Desired::Running) => self.start_unasked(now, origin, out),
+                    (None, Desired::Running) => self.start_unasked(now, Origin::Boot, out),
                 }
             }
             Recovered::TakenOver(taken) => self.take_over(*taken, out),
-            Recovered::Unreadable(message) => {
-                // Nothing is written before the next request: a user may still want to read the
-                // file.
-                self.phase = Phase::Failed;
-                self.intent.fencing.unknown = true;
-                self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
+            Recovered::Unreadable(message) => self.hold_without_journal(message),
+            Recovered::NotYet(message) => {
+                self.awaits_journal = true;
+                self.hold_without_journal(message);
             }
         }
     }
 
-    /// Begins a start without a request.
+    /// Nothing is written before the next request: a user may still want to read the file.
+    fn hold_without_journal(&mut self, message: String) {
+        self.phase = Phase::Failed;
+        self.intent.fencing.unknown = true;
+        self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
+    }
+
+    /// The disk has answered after all. If somebody has asked for a start meanwhile, that holds.
+    pub(super) fn journal_read(
+        &mut self,
+        now: Millis,
+        recovered: Recovered,
+        out: &mut Vec<Effect>,
+    ) {
+        if !std::mem::take(&mut self.awaits_journal) || self.exit.is_some() {
+            return;
+        }
+        self.phase = Phase::Stopped;
+        self.intent = Intent::default();
+        self.boot(now, recovered, out);
+    }
+
+    /// Begins a start without a request. A requested start that has not been ready yet is continued
+    /// as that start.
     fn start_unasked(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+        let origin = if self.intent.unproven { Origin::Request } else { origin };
         self.deciding = Some(Deciding::Preparing(origin));
         self.prepare_own(now, out);
     }
@@ -153,6 +173,7 @@ impl Lifecycle {
         &mut self,
         now: Millis,
         code: i32,
+        shortage: bool,
         message: String,
         out: &mut Vec<Effect>,
     ) {
@@ -161,16 +182,21 @@ impl Lifecycle {
         };
         self.own_code = Some(code);
         let held = Held { code: HeldCode::SpawnFailed, message: message.clone() };
-        if pending.is_some() {
-            self.hold(held, out);
-            out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
-        } else if origin.is_requested() {
-            self.hold(held, out);
-        } else {
-            self.by_policy(now, held, out);
+        match origin {
+            // Its sender is told, and may ask again.
+            _ if pending.is_some() => {
+                self.hold(held, out);
+                out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
+            }
+            Origin::Resume(before) if shortage => self.resume_later(now, *before, &message, out),
+            Origin::Boot | Origin::Restart | Origin::Request if shortage => {
+                self.wait_out(now, held, out);
+            }
+            Origin::Request | Origin::Resume(_) => self.hold(held, out),
+            Origin::Boot | Origin::Restart => self.by_policy(now, held, out),
         }
         if self.terminating {
-            self.end(code);
+            self.end_without_engine();
         }
     }
 
@@ -179,7 +205,12 @@ impl Lifecycle {
         const EX_CONFIG: i32 = 78;
         self.own_code = Some(EX_CONFIG);
         let held = Held { code: HeldCode::PrepareFailed, message: refusal.message };
-        self.by_policy(now, held, out);
+        // A full disk, or one that hangs, may be the cause; a config that cannot be read is not.
+        if matches!(refusal.code, Code::StageFailed | Code::TempDirFailed) {
+            self.wait_out(now, held, out);
+        } else {
+            self.by_policy(now, held, out);
+        }
     }
 
     pub(super) fn config_changed(&mut self, out: &mut Vec<Effect>) {

@@ -2,10 +2,12 @@
 
 use super::commit::Deciding;
 use super::{Effect, Lifecycle, Millis, Phase, Timer};
+use stayput_api::Span;
 
 impl Lifecycle {
     /// TERM to the manager: ends the engine, then the manager. It cancels a start that is not
-    /// spawned yet.
+    /// spawned yet, and ends a drain that is longer than that of the settings: such a drain would take
+    /// the engine's own time to end, and a pod that is being deleted has left its Services.
     pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let first = !std::mem::replace(&mut self.terminating, true);
         if first {
@@ -18,7 +20,11 @@ impl Lifecycle {
             Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
             Phase::Starting | Phase::Running => self.stop_to_end(now, out),
             Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
+                self.shorten_drain(now, Some(Span(self.policy.drain)));
                 self.limit_remaining_time(now, self.policy.termination_grace);
+                if self.policy.drain == 0 {
+                    self.drain_over(now, out);
+                }
             }
             Phase::Draining => {
                 self.shorten_grace(now, self.policy.tree_grace);

@@ -36,6 +36,11 @@ impl LaunchError {
     pub fn shell_code(&self) -> i32 {
         fork_exec::shell_code(errno(&self.source))
     }
+
+    /// Whether processes, memory or descriptors were used up: the same command may work later.
+    pub fn is_shortage(&self) -> bool {
+        matches!(errno(&self.source), Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE)
+    }
 }
 
 /// Starts the command and returns once it has been executed, or has taken too long for it.
@@ -202,6 +207,16 @@ mod tests {
         assert_eq!(error("x", libc::ENOTDIR).shell_code(), 127);
         assert_eq!(error("x", libc::EACCES).shell_code(), 126);
         assert_eq!(error("x", libc::ENOEXEC).shell_code(), 126);
+    }
+
+    #[test]
+    fn what_was_used_up_may_be_there_again_later() {
+        for code in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
+            assert!(error("x", code).is_shortage(), "{code}");
+        }
+        for code in [libc::ENOENT, libc::EACCES, libc::ENOEXEC, libc::EINVAL] {
+            assert!(!error("x", code).is_shortage(), "{code}");
+        }
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::prepare::Preparing;
 use super::probe::Prober;
 use super::random_id::random_number;
 use super::readiness::Readiness;
+use super::run::Reading;
 use super::status::{Publisher, StartedOn};
 use super::upgrade::{Asked, Opening, Serving};
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
@@ -93,6 +94,8 @@ pub struct Supervisor {
     pub(super) oom_kills: Option<u64>,
     pub(super) oom_counter: Option<oom::Counter>,
     pub(super) journal: Option<JournalWriter>,
+    /// The journal, if reading it takes longer than the start of the manager waits.
+    pub(super) reading: Option<Reading>,
     pub(super) readiness: Readiness,
     pub(super) publisher: Publisher,
     /// The config that is being prepared.
@@ -166,6 +169,7 @@ impl Supervisor {
             oom_kills: None,
             oom_counter: oom::Counter::find(),
             journal: None,
+            reading: None,
             readiness,
             publisher,
             preparing: None,

@@ -35,6 +35,11 @@ impl JournalWriter {
         Self { journal, worker, is_unreadable, writing: None, waiting: None }
     }
 
+    /// The file that exists was read after all.
+    pub(super) fn is_readable(&mut self) {
+        self.is_unreadable = false;
+    }
+
     /// Writes a version; an older one that waits is dropped.
     pub(super) fn write(&mut self, version: u64, record: Record) {
         if self.writing.is_some() {

@@ -126,7 +126,11 @@ impl Supervisor {
             }
             Err(error) => {
                 tracing::error!(%error, "the engine was not spawned");
-                Event::SpawnFailed { code: error.shell_code(), message: error.to_string() }
+                Event::SpawnFailed {
+                    code: error.shell_code(),
+                    shortage: error.is_shortage(),
+                    message: error.to_string(),
+                }
             }
         }
     }

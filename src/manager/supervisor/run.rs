@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,10 @@ use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
 use stayput_api::Refusal;
 
-/// How long reading the journal may take before it counts as unreadable.
+/// The journal that is being read.
+pub(super) type Reading = Pin<Box<dyn Future<Output = Recovered> + Send>>;
+
+/// How long the start of the manager waits for the journal.
 const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last version of the journal may take when the manager ends.
 const JOURNAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -62,17 +66,39 @@ impl Supervisor {
         let Some((journal, worker)) = self.parts.journal.clone() else { return Recovered::Fresh };
         let (reader, pod) = (journal.clone(), self.parts.pod.uid.clone());
         let read = worker.run(move || reader.recover(pod.as_deref()));
-        let recovered = match timeout(JOURNAL_READ_TIMEOUT, read).await {
-            Ok(Ok(recovered)) => recovered,
-            Ok(Err(error)) => Recovered::Unreadable(format!("cannot read the journal: {error}")),
-            Err(_) => Recovered::Unreadable(format!(
-                "the state directory did not answer within {JOURNAL_READ_TIMEOUT:?}: repair the volume \
-                 behind --state-dir"
-            )),
+        let mut reading: Reading = Box::pin(async {
+            read.await.unwrap_or_else(|error| {
+                Recovered::Unreadable(format!("cannot read the journal: {error}"))
+            })
+        });
+        let recovered = match timeout(JOURNAL_READ_TIMEOUT, &mut reading).await {
+            Ok(recovered) => recovered,
+            Err(_) => {
+                self.reading = Some(reading);
+                let message = format!(
+                    "the state directory did not answer within {JOURNAL_READ_TIMEOUT:?}: as soon as \
+                     it does, the journal is followed; repair the volume behind --state-dir"
+                );
+                tracing::error!("{message}");
+                Recovered::NotYet(message)
+            }
         };
-        let is_unreadable = matches!(recovered, Recovered::Unreadable(_));
+        let is_unreadable = matches!(recovered, Recovered::Unreadable(_) | Recovered::NotYet(_));
         self.journal = Some(JournalWriter::new(journal, worker, is_unreadable));
         recovered
+    }
+
+    /// The journal was read after all.
+    fn journal_read(&mut self, recovered: Recovered) {
+        tracing::info!("the state directory answers again, and the journal was read");
+        // If a start was asked for meanwhile, the file is kept beside the new one.
+        if self.lifecycle.awaits_journal()
+            && !matches!(recovered, Recovered::Unreadable(_))
+            && let Some(journal) = &mut self.journal
+        {
+            journal.is_readable();
+        }
+        self.feed(Event::JournalRead(recovered));
     }
 
     /// Waits for one thing to happen and deals with it.
@@ -95,6 +121,10 @@ impl Supervisor {
                     self.feed(Event::PersistFailed { version: written.version, error });
                 }
             },
+            recovered = next_read(&mut self.reading) => {
+                self.reading = None;
+                self.journal_read(recovered);
+            }
             result = next_prepared(&mut self.preparing) => {
                 self.preparing = None;
                 if let Err(refusal) = &result {
@@ -162,6 +192,13 @@ impl Supervisor {
 async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
     match journal {
         Some(journal) => journal.written().await,
+        None => pending().await,
+    }
+}
+
+async fn next_read(reading: &mut Option<Reading>) -> Recovered {
+    match reading {
+        Some(reading) => reading.await,
         None => pending().await,
     }
 }

@@ -67,6 +67,13 @@ pub(super) fn runs_as_expected(manager: &Manager, member: &Member) -> bool {
     has_resumed(manager, member) && is_on_expected(manager, member)
 }
 
+/// Whether it has done so on another config, because that was mounted by then, or was the one that it was last
+/// told to run. Our start cannot be accepted then.
+pub(super) fn runs_on_another(manager: &Manager, member: &Member) -> bool {
+    let is_alive = matches!(manager.state, State::Starting | State::Running);
+    has_resumed(manager, member) && is_alive && !is_on_expected(manager, member)
+}
+
 /// Whether the engine runs, or is starting, on the config that the member is to be started on.
 pub(super) fn is_on_expected(manager: &Manager, member: &Member) -> bool {
     let run = manager.run.as_ref();

@@ -111,6 +111,8 @@ scenarios! {
     cancel
     control_plane_lost
     control_plane_lost_coordinated
+    control_plane_lost_last_good
+    control_plane_lost_other_config
     controller_crash
     config_reverted
     config_reverted_for_all

@@ -29,11 +29,19 @@ const MIDDLE: &str = "
   spawned) the next request waits.
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
+* As long as the journal could not be read, because its disk has not answered since the manager started, the engine
+  is `failed` (`journal_unreadable`), and a `stop`, or a `start` with a sequence, gets 503 `journal_unavailable`. A
+  `start` without a sequence is carried out. When the disk answers, the journal is followed as at any other start.
 * A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before, or another
   caller has stopped the engine without `resumeAfter`. If it
   is due during the stop, or the container is down then, it is made as soon as that is over; if that is more
   than ten seconds late, or the manager was frozen meanwhile, it waits a minute for a request first. If its
-  config is neither mounted nor the last good one, it is not made (`resume_refused`) and tried again.
+  config is neither mounted nor the last good one, or no process can be made, it is not made (`resume_refused`) and
+  tried again.
+* A start that nobody requests, and for which processes, memory, descriptors or room for the copy of the config are
+  missing, is tried again every minute (`backoff`) and does not count; with `--on-exit exit` the manager ends. After a
+  requested start such a lack is reported, and the engine is held.
+* A drain that a `stop` asked for and that is longer than `--drain` is cut to that by TERM to the manager.
 * After a `stop` with `exit` the manager ends with 0, when the engine is stopped and the answer is sent.
 * The container killed as a whole leaves no end of the run: the next manager shows `ended_with_manager`. A
   requested start that was never ready and ended so three times in a row is held.

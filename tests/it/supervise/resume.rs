@@ -62,6 +62,20 @@ fn it_is_started_on_the_expected_config_only() {
 }
 
 #[test]
+fn without_a_checksum_it_is_started_on_what_is_mounted_then() {
+    let pod = Pod::new();
+    let config = pod.path("config");
+    pod.write("config/elasticsearch.yml", "a: 1\n");
+    let manager = pod.start(&["--config", config.to_str().unwrap()], &["sleep", "600"]);
+    let before = manager.until_state("running")["config"]["checksum"].clone();
+    assert_eq!(manager.post("/es/stop?wait=20s", r#"{"resumeAfter":"3s"}"#).code, 200);
+    pod.write("config/elasticsearch.yml", "a: 2\n");
+    let resumed = manager.until_state("running");
+    assert_eq!(resumed["run"]["checksum"], resumed["config"]["checksum"]);
+    assert_ne!(resumed["run"]["checksum"], before);
+}
+
+#[test]
 fn with_exit_the_manager_answers_and_ends_and_the_next_one_waits() {
     let pod = Pod::new();
     let mut manager = pod.start_sleeper();

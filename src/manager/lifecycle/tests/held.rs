@@ -2,7 +2,9 @@
 
 use super::scenario::{done, on_exit, start, start_last_good, stop, under_way};
 use super::world::World;
-use crate::lifecycle::{Event, ExitStatus, HeldCode, OnExit, Phase, Policy, Recovered, Timer};
+use crate::lifecycle::{
+    Event, ExitStatus, HeldCode, OnExit, Phase, Policy, Recovered, Request, Timer,
+};
 use stayput_api::{Code, Desired};
 
 #[test]
@@ -100,6 +102,80 @@ fn an_unreadable_journal_is_held_and_not_written_over() {
     world.happens(Event::Terminate);
     assert_eq!(world.exit, Some(0));
     assert_eq!(world.writing.len(), 0);
+}
+
+/// A manager whose disk does not answer in time. On the disk is what request 5 has left.
+fn without_an_answer(request: Request) -> World {
+    let mut before = World::running(Policy::default());
+    before.answer_to(request).unwrap();
+    before.works();
+    let mut world = World::new(Policy::default());
+    world.disk = before.disk.take();
+    world.now = 6_000;
+    world.happens(Event::Boot(Recovered::NotYet("no answer".to_owned())));
+    assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
+    world
+}
+
+#[test]
+fn a_journal_that_is_read_late_is_followed_and_its_sequences_count() {
+    let mut world = without_an_answer(start(5));
+    for request in [start(3), start(6), stop(6), stop(0)] {
+        assert_eq!(world.answer_to(request), Err(Code::JournalUnavailable));
+    }
+    assert_eq!(world.drains_ahead(6).unwrap_err().code, Code::JournalUnavailable);
+    assert_eq!(world.lifecycle.intent().held.as_ref().unwrap().code, HeldCode::JournalUnreadable);
+    assert_eq!(world.writing.len(), 0);
+    world.journal_is_read();
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Starting, 1), "without a request");
+    assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence));
+    assert_eq!(world.answer_to(stop(6)), under_way(6));
+
+    let mut world = without_an_answer(stop(5));
+    world.journal_is_read();
+    world.works();
+    assert_eq!((world.phase(), world.spawns()), (Phase::Stopped, 0));
+    assert_eq!(world.answer_to(stop(5)), done(5));
+}
+
+#[test]
+fn a_start_without_a_sequence_does_not_wait_for_the_journal() {
+    let mut world = without_an_answer(stop(5));
+    let saved = world.disk.clone().unwrap();
+    world.asks(start(0));
+    world.prepared(world.verify());
+    world.waits_for(Timer::Journal);
+    world.spawned();
+    world.answer().unwrap();
+    assert_eq!(world.phase(), Phase::Starting);
+    // What was read before that start does not stop the engine.
+    world.disk = Some(saved);
+    world.journal_is_read();
+    world.works();
+    assert_eq!((world.phase(), world.lifecycle.desired()), (Phase::Starting, Desired::Running));
+    assert_eq!(world.disk.as_ref().unwrap().intent.desired, Desired::Running);
+}
+
+#[test]
+fn a_journal_that_is_read_late_may_be_missing_or_unreadable_or_too_late() {
+    let mut world = without_an_answer(stop(5));
+    world.disk = None;
+    world.journal_is_read();
+    world.works();
+    assert_eq!(world.phase(), Phase::Starting);
+
+    let mut world = without_an_answer(stop(5));
+    world.happens(Event::JournalRead(Recovered::Unreadable("torn".to_owned())));
+    assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
+    assert_eq!(world.lifecycle.reason().unwrap().message, "torn");
+    assert_eq!(world.answer_to(start(7)), under_way(7));
+
+    let mut world = without_an_answer(start(5));
+    world.happens(Event::Terminate);
+    assert_eq!(world.exit, Some(0));
+    world.journal_is_read();
+    assert_eq!((world.spawns(), world.writing.len()), (0, 0));
 }
 
 #[test]

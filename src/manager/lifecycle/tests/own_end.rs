@@ -127,6 +127,66 @@ fn a_spawn_or_a_config_that_fails_by_itself_is_an_end_as_any_other() {
     assert_eq!(world.exit, Some(78));
 }
 
+/// Neither a shortage of processes nor a full disk is a reason to be down until somebody asks.
+#[test]
+fn a_start_that_nobody_asked_for_is_repeated_until_a_shortage_is_over() {
+    let full = |world: &mut World| {
+        world.prepared(Err(Refusal::new(Code::StageFailed, "no space")));
+    };
+    let no_temp_dir = |world: &mut World| {
+        world.prepared(Err(Refusal::new(Code::TempDirFailed, "no space")));
+    };
+    let no_process = |world: &mut World| {
+        world.prepared(world.verify());
+        world.spawn_lacks();
+    };
+    for fails in [full, no_temp_dir, no_process] {
+        for policy in [OnExit::Restart, OnExit::Hold] {
+            let mut world = World::new(on_exit(policy));
+            world.boot();
+            for _ in 0..2 * Limits::MAX_RESTARTS {
+                fails(&mut world);
+                while !world.writing.is_empty() {
+                    world.write_ends(true);
+                }
+                assert_eq!(world.phase(), Phase::Backoff);
+                assert_eq!(world.due(Timer::Backoff), Some(world.now + Limits::MAX_BACKOFF));
+                assert_eq!(world.disk.as_ref().unwrap().intent.held, None);
+                world.waits_for(Timer::Backoff);
+            }
+            world.works();
+            assert_eq!(world.phase(), Phase::Starting);
+        }
+    }
+}
+
+#[test]
+fn with_exit_a_shortage_is_left_to_the_next_container() {
+    let mut world = World::new(on_exit(OnExit::Exit));
+    world.boot();
+    world.prepared(world.verify());
+    world.spawn_lacks();
+    world.works();
+    assert_eq!(world.exit, Some(126));
+    world.comes_back();
+    world.works();
+    assert_eq!(world.phase(), Phase::Starting);
+}
+
+#[test]
+fn a_requested_start_that_a_shortage_delays_is_still_a_requested_one() {
+    let mut world = World::started_by_request(on_exit(OnExit::Restart));
+    world.comes_back();
+    world.prepared(world.verify());
+    world.spawn_lacks();
+    world.works();
+    assert_eq!(world.answer_to(start(2)), under_way(2), "it goes on");
+    world.waits_for(Timer::Backoff);
+    world.works();
+    world.dies(78);
+    assert_eq!(world.lifecycle.intent().held.as_ref().unwrap().code, HeldCode::StartFailed);
+}
+
 #[test]
 fn a_stop_wins_over_an_end_of_the_engines_own_beside_it() {
     for policy in [OnExit::Exit, OnExit::Restart, OnExit::Hold] {

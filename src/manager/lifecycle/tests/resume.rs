@@ -215,6 +215,38 @@ fn a_start_that_fails_is_held_and_not_repeated() {
 }
 
 #[test]
+fn a_start_for_which_no_process_can_be_made_is_tried_again() {
+    let mut world = stopped(Some(MOUNTED));
+    for _ in 0..10 {
+        world.waits_for(Timer::Resume);
+        world.prepared(world.verify());
+        world.spawn_lacks();
+        world.works();
+        assert_eq!((world.phase(), world.lifecycle.desired()), (Phase::Stopped, Desired::Stopped));
+        assert_eq!(world.disk.as_ref().unwrap().intent.held, None);
+        assert_eq!(world.due(Timer::Resume), Some(world.now + Limits::RESUME_RETRY_INTERVAL));
+        let reason = world.lifecycle.reason().unwrap();
+        assert!(reason.message.contains("no process can be made"), "{reason:?}");
+    }
+    let mut back = world.clone();
+    back.comes_back();
+    // It was away, so it waits for a request first.
+    back.waits_for(Timer::Resume);
+    for world in [&mut world, &mut back] {
+        world.waits_for(Timer::Resume);
+        world.works();
+        assert_eq!(world.phase(), Phase::Starting);
+    }
+    let mut ending = stopped(None);
+    ending.waits_for(Timer::Resume);
+    ending.prepared(ending.verify());
+    ending.happens(Event::Terminate);
+    ending.spawn_lacks();
+    ending.works();
+    assert_eq!(ending.exit, Some(0), "it was stopped by request");
+}
+
+#[test]
 fn a_config_that_changes_before_the_spawn_is_judged_again() {
     let mut world = stopped(Some(MOUNTED));
     world.waits_for(Timer::Resume);

@@ -1,6 +1,6 @@
 //! TERM to the manager, in every phase.
 
-use super::scenario::{on_exit, start, start_with, stop, under_way};
+use super::scenario::{on_exit, start, start_with, stop, stop_within, under_way};
 use super::world::{MOUNTED, World};
 use crate::lifecycle::{Effect, Event, ExitStatus, OnExit, Phase, Policy, Timer};
 use stayput_api::{Code, Desired};
@@ -50,6 +50,24 @@ fn the_bound_holds_drain_and_grace_together() {
     let mut world = termed(world);
     world.waits_for(Timer::Drain);
     assert_eq!(world.due(Timer::Grace), Some(34), "counted from TERM");
+}
+
+/// The limit would be over when the engine gets its stop signal.
+#[test]
+fn a_drain_of_a_request_is_cut_to_that_of_the_settings() {
+    for (drain, bound) in [(0, Some(30)), (10, Some(30)), (0, None), (10, None)] {
+        let policy = Policy { drain, termination_grace: bound, ..Policy::default() };
+        let mut world = World::running(policy);
+        world.answer_to(stop_within(1, Some(500), Some(100))).unwrap();
+        world.now = 4;
+        let mut world = termed(world);
+        if drain > 0 {
+            assert_eq!(world.due(Timer::Drain), Some(4 + drain));
+            world.waits_for(Timer::Drain);
+        }
+        assert!(world.did(&Effect::SignalLeader(15)), "{drain} {bound:?}");
+        assert_eq!(world.due(Timer::Grace), Some(bound.map_or(world.now + 500, |bound| 4 + bound)));
+    }
 }
 
 #[test]

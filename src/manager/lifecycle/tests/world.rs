@@ -116,15 +116,23 @@ impl World {
 
     /// The manager starts and reads what is on the disk.
     pub(super) fn boot(&mut self) {
-        let recovered = match &self.disk {
+        self.happens(Event::Boot(self.recovered()));
+    }
+
+    /// The disk that did not answer in time does so now.
+    pub(super) fn journal_is_read(&mut self) {
+        self.happens(Event::JournalRead(self.recovered()));
+    }
+
+    fn recovered(&self) -> Recovered {
+        match &self.disk {
             None => Recovered::Fresh,
             Some(Saved { intent, last_exit, run }) => Recovered::Journal {
                 intent: Box::new(intent.clone()),
                 last_exit: last_exit.clone(),
                 run: run.clone(),
             },
-        };
-        self.happens(Event::Boot(recovered));
+        }
     }
 
     /// The container ends, for any reason, and comes back: only the disk is kept.
@@ -242,7 +250,14 @@ impl World {
     pub(super) fn spawn_fails(&mut self) {
         self.spawning = None;
         let message = "no such command".to_owned();
-        self.happens(Event::SpawnFailed { code: 127, message });
+        self.happens(Event::SpawnFailed { code: 127, shortage: false, message });
+    }
+
+    /// The pids of the container are used up.
+    pub(super) fn spawn_lacks(&mut self) {
+        self.spawning = None;
+        let message = "no process can be made".to_owned();
+        self.happens(Event::SpawnFailed { code: 126, shortage: true, message });
     }
 
     pub(super) fn config_outdated(&mut self) {

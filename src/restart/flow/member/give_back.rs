@@ -4,8 +4,11 @@
 //! A stop may have been sent before the rules changed. So its start is sent first: from then on the
 //! manager refuses the stop. If the stop was quicker, the member is restarted as planned, unless its start
 //! was taken before its pod could be changed.
+//!
+//! So does one whose engine was started by its manager, on another config than ours: we or the apiserver were
+//! away. Its start is refused then, and the next turn stops it once more.
 
-use super::super::answers::{is_ending, is_overtaken, overtaken, was_refused};
+use super::super::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
 use super::update;
 use crate::changes::Changes;
 use crate::context::Context;
@@ -87,6 +90,13 @@ fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> R
     if manager.sequence < member.stop_sequence {
         if is_ending(manager.state) || manager.state == State::Stuck {
             let message = format!("its engine is {}", manager.state.as_str());
+            return Err(wait(Code::GivingBack, message));
+        }
+        return Err(super::start::send_start(member));
+    }
+    if runs_on_another(manager, member) {
+        if !has_joined(context, member)? {
+            let message = "its manager has started its engine; the cluster does not list it yet";
             return Err(wait(Code::GivingBack, message));
         }
         return Err(super::start::send_start(member));

@@ -8,13 +8,13 @@ use super::update::{self, labels::relabel};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, is_ending, runs_as_expected, start_failure, was_refused,
+    describe_state, is_ending, runs_as_expected, runs_on_another, start_failure, was_refused,
 };
 use crate::flow::drain::{describe, end_drain};
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time};
 use crate::flow::requests::configs::why_not_started;
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod, Restart};
 use stayput_api::{ConfigChoice, State};
 
@@ -51,6 +51,11 @@ pub(super) fn start(
         }
         return send_start(member);
     }
+    let is_ending_restart = ledger.restart.as_ref().is_some_and(|one| one.ending.is_some());
+    if runs_on_another(manager, member) && member.update.is_none() && !is_ending_restart {
+        let reason = "its manager has started its engine by itself, on another config";
+        return Turn::GiveBack(GiveBack { reason: reason.into(), by_rule: false });
+    }
     if is_over_time(context, member, phases) {
         return Turn::Abort(format!("not started in time: {}", describe_state(manager)));
     }
@@ -58,7 +63,7 @@ pub(super) fn start(
         if is_over_time(context, member, 1) && !is_ending(manager.state) {
             return Turn::Abort(format!("not stopped in time: {}", describe_state(manager)));
         }
-        let resume = Some(resume_on(member.expected.clone()));
+        let resume = Some(resume_on(None));
         let exit = update::exits(member, pod);
         if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, exit) {
             return Turn::act(action);

@@ -17,7 +17,10 @@ use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume
 /// a stop and the look at its result take, and short for a cluster without a node.
 const RESUME_AFTER: u64 = 10 * 60 * 1000;
 
-/// What the manager of an engine that we stop starts it on, if our start does not come.
+/// When the manager of an engine that we stop starts it, and on what, if our start does not come.
+///
+/// In a rolling restart, without a checksum: on what it would start an engine on that ends by itself. The
+/// expected config may not be mounted any more by then, and the engine would be down until somebody comes.
 pub(in crate::flow) const fn resume_on(checksum: Option<String>) -> Resume {
     Resume { after: RESUME_AFTER, checksum }
 }
@@ -37,7 +40,7 @@ pub(super) fn stop(
             uid: pod.uid.clone(),
             sequence: member.stop_sequence,
             drain: context.policy.drain.longest(),
-            resume: Some(resume_on(member.expected.clone())),
+            resume: Some(resume_on(None)),
             exit: update::exits(member, pod),
         }),
     }

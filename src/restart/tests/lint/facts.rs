@@ -285,6 +285,19 @@ impl<'a> Facts<'a> {
         by_start || by_another || manager.sequence > sequence
     }
 
+    /// Whether the manager of a stopped member has started its engine by itself, on another config than ours.
+    pub(super) fn runs_on_another(&self, member: &Member) -> bool {
+        self.manager(&member.pod_uid).is_some_and(|manager| {
+            let run = manager.run.as_ref();
+            let last = manager.last_request.as_ref();
+            manager.sequence == member.stop_sequence
+                && last.is_some_and(|last| last.accepted && last.kind == RequestKind::Stop)
+                && matches!(manager.state, State::Starting | State::Running)
+                && member.expected.is_some()
+                && run.is_some_and(|run| run.checksum != member.expected)
+        })
+    }
+
     /// A stop of ours may have reached the manager: the slot was taken, and the manager does not
     /// report a lower sequence.
     pub(super) fn may_be_stopped(&self, member: &Member) -> bool {

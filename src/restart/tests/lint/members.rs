@@ -110,6 +110,7 @@ fn check_member(
     if new.step == MemberStep::GivingBack
         && old.step == MemberStep::Restarting
         && facts.may_be_stopped(old)
+        && !facts.runs_on_another(old)
     {
         wrong.push(format!("S7: {node} gives its slot back and may be stopped"));
     }

@@ -66,7 +66,8 @@ pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: 
     }
 }
 
-/// A node that is lost with us comes back by itself, on the config that its restart goes to.
+/// A node that is lost with us comes back by itself: in a coordinated restart on the config that it goes
+/// to or not at all, otherwise on whatever its manager can start it on.
 pub(super) fn resume(
     facts: &Facts,
     uid: &str,
@@ -75,7 +76,12 @@ pub(super) fn resume(
     wrong: &mut Vec<String>,
 ) {
     let wanted = match cause_of_stop(facts, uid, sequence) {
-        Some(Cause::Turn(member)) => Some(member.expected.clone()),
+        Some(Cause::Turn(member)) => {
+            let restart = facts.restart();
+            let is_coordinated =
+                restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
+            Some(member.expected.clone().filter(|_| is_coordinated))
+        }
         Some(Cause::Compensation) => {
             let back = facts.member(uid).and_then(|member| member.compensation.as_ref());
             let manager = facts.manager(uid);

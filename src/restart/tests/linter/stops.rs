@@ -18,8 +18,8 @@ fn a_stop_that_ends_by_itself_on_something_else_is_found() {
         }
         spoiled
     };
-    let other = spoiled(&|resume| resume.as_mut().unwrap().checksum = Some("v1".into()));
-    finds("resumes on Some(Some(\"v1\")), not on Some(Some(\"v2\"))", &snapshot, &other);
+    let other = spoiled(&|resume| resume.as_mut().unwrap().checksum = Some("v2".into()));
+    finds("resumes on Some(Some(\"v2\")), not on Some(None)", &snapshot, &other);
     finds("resumes on None", &snapshot, &spoiled(&|resume| *resume = None));
 }
 

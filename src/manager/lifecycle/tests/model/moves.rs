@@ -19,6 +19,7 @@ pub(super) enum Move {
     WriteFails,
     Spawned,
     SpawnFails,
+    SpawnLacks,
     ConfigOutdated,
     Ready,
     LeaderEnds {
@@ -54,6 +55,7 @@ impl Move {
             Self::WriteFails => world.write_ends(false),
             Self::Spawned => world.spawned(),
             Self::SpawnFails => world.spawn_fails(),
+            Self::SpawnLacks => world.spawn_lacks(),
             Self::ConfigOutdated => world.config_outdated(),
             Self::Ready => world.happens(Event::Ready),
             Self::LeaderEnds { status, server, straggler } => {
@@ -138,7 +140,7 @@ pub(super) fn other_moves(world: &World) -> Vec<Move> {
         moves.extend([Move::Written, Move::WriteFails]);
     }
     if world.spawning.is_some() {
-        moves.extend([Move::Spawned, Move::SpawnFails, Move::ConfigOutdated]);
+        moves.extend([Move::Spawned, Move::SpawnFails, Move::SpawnLacks, Move::ConfigOutdated]);
     }
     if world.scan {
         moves.push(Move::Scanned);
