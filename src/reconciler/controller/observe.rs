@@ -238,6 +238,9 @@ impl Observer {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
             self.trials.write_into(pod);
             pod.room = match self.rooms.why_not(pod) {
+        if self.trials.shows_no_resize() {
+            self.owners.forget_abilities();
+        }
                 Ok(None) => Ok(ordered.why_not(facts, pod)),
                 known => known,
             };

@@ -153,3 +153,8 @@ impl Owners {
         self.known.remove(name);
     }
 }
+    /// Whether sizes of pods can be changed is asked again.
+    pub(super) fn forget_abilities(&mut self) {
+        self.templates.forget_abilities();
+    }
+
