@@ -30,6 +30,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
         pods,
         configs: KnownConfigs::default(),
         engine: Ok(engine(nodes)),
+        missing: Vec::new(),
         flushed: BTreeSet::new(),
     }
 }

@@ -176,6 +176,43 @@ impl Code {
         }
     }
 
+    /// Whether the manager's status shows what a stop or start with this answer came to: its supervisor has
+    /// judged it. What was refused before that leaves no trace there, nor does a sequence that is too high.
+    pub const fn is_shown_in_status(self) -> bool {
+        match self {
+            Self::InvalidBody
+            | Self::InvalidQuery
+            | Self::BodyTooLarge
+            | Self::RequestTimeout
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::SequenceJump
+            | Self::Unavailable
+            | Self::TooManyWaiting
+            | Self::NotAtRest
+            | Self::UpgradeRefused => false,
+            Self::StaleSequence
+            | Self::SequenceReused
+            | Self::WrongPod
+            | Self::PodUnknown
+            | Self::ChecksumMismatch
+            | Self::ConfigUnknown
+            | Self::WrongConfig
+            | Self::NoLastGood
+            | Self::StageFailed
+            | Self::TempDirFailed
+            | Self::Stopping
+            | Self::Stuck
+            | Self::Terminating
+            | Self::SpawnFailed
+            | Self::StartFailed
+            | Self::Superseded
+            | Self::JournalUnavailable => true,
+        }
+    }
+
     /// A short summary of the kind of problem: the same text for every occurrence.
     pub const fn title(self) -> &'static str {
         match self {

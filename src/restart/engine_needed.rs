@@ -22,10 +22,11 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }
 
-/// Whether the engine is to be read: also while a pod is not ready, because only the engine knows
-/// whether its node is in the cluster, and while its version decides how a config can be changed.
+/// Whether the engine is to be read: also while a pod is not ready or missing, because only the engine
+/// knows whether its node is in the cluster and what that costs, and while its version decides how a config can be changed.
 pub fn reads_engine(snapshot: &Snapshot) -> bool {
     needs_engine(snapshot)
+        || !snapshot.missing.is_empty()
         || snapshot.pods.iter().any(|pod| !pod.ready)
         || needs_coordinated::needs_version(snapshot)
 }

@@ -106,9 +106,9 @@ pub struct Counts {
     pub unreachable: u32,
     /// Nodes that are down and not to be kept stopped: the engine has failed, was stopped (also by a
     /// person's request to its manager), or is not in the cluster; or its manager gives no answer and
-    /// nothing shows that it serves. One that is being restarted counts only once a restart that can only
-    /// go forward has tried to start it for as long as a phase may take; one whose pod is being deleted
-    /// does not count.
+    /// nothing shows that it serves; or its StatefulSet wants its pod and does not make it. One that is
+    /// being restarted counts only once a restart that can only go forward has tried to start it for as
+    /// long as a phase may take; one whose pod is being deleted does not count.
     pub down: u32,
 }
 
@@ -133,7 +133,7 @@ pub struct NodeReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager_version: Option<String>,
     /// Code of why it is down, of each node that `counts.down` counts: `failed`, `backoff`, `stopped`,
-    /// `stuck`, `not_in_cluster`, `crash_looping`, `manager_unreachable` or `wrong_pod`.
+    /// `stuck`, `not_in_cluster`, `crash_looping`, `pod_missing`, `manager_unreachable` or `wrong_pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<String>,
     /// How its restart, or the one that it needs, is carried out.

@@ -27,7 +27,7 @@ pub use engine::{
 };
 pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
-pub use pod::{Endpoint, Pod, Sources, exec_manager};
+pub use pod::{Endpoint, MissingPod, Pod, Sources, exec_manager};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::{NumberedCopy, Others};
@@ -63,6 +63,10 @@ pub struct Snapshot {
     pub ledger: Ledger,
     /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
+    /// The pods that StatefulSets want and that are not there, although there was time to make them. No
+    /// decision depends on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingPod>,
     /// What is known of the configs that the sources have now.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,

@@ -24,7 +24,7 @@ pub struct Declaration<'a> {
 }
 
 /// What the Kubernetes at hand can do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// It serves `pods/resize`.
     pub resize: bool,

@@ -1,5 +1,5 @@
-//! Fields of ours that a schema does not have, because it is of another version: Kubernetes drops what is
-//! written there without a word.
+//! Fields and values of ours that a schema does not have, because it is of another version: Kubernetes drops
+//! what is written to such a field without a word, and refuses what has such a value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,22 +22,26 @@ impl fmt::Display for MissingFields {
     }
 }
 
-/// The fields of SearchClusters that these schemas of their versions do not have.
+/// The fields of SearchClusters, and the values of those that have a list of them (`spec.field=value`), that
+/// these schemas of their versions do not have.
 pub fn missing_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<MissingFields> {
     let ours = crd();
     let ours = ours.spec.versions.iter().filter_map(|version| version.schema.as_ref());
     let ours: Vec<Value> = ours.map(|schema| json!(schema.open_api_v3_schema)).collect();
     let theirs = fields(theirs);
     let ours = fields(&ours);
-    // A field is named once, and not with all fields inside of it.
-    let is_top =
-        |field: &&String| field.rsplit_once('.').is_none_or(|(above, _)| theirs.contains(above));
+    // A field is named once, and not with all fields and values inside of it.
+    let above = |field: &'_ String| -> Option<String> {
+        let (above, _) = field.split_once('=').or_else(|| field.rsplit_once('.'))?;
+        Some(above.to_owned())
+    };
+    let is_top = |field: &&String| above(field).is_none_or(|above| theirs.contains(&above));
     let mut missing = ours.difference(&theirs).filter(is_top);
     let first = missing.next()?.clone();
     Some(MissingFields { first, more: missing.count() })
 }
 
-/// The paths of all fields.
+/// The paths of all fields, and the values that each may have.
 fn fields<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for schema in schemas {
@@ -51,6 +55,9 @@ fn collect(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
         let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         collect(field, &path, all);
         all.insert(path);
+    }
+    for value in schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        all.insert(format!("{at}={value}"));
     }
     for inner in ["items", "additionalProperties"].iter().filter_map(|inner| schema.get(inner)) {
         collect(inner, at, all);
@@ -80,6 +87,12 @@ mod tests {
         windows["windows"]["items"]["properties"].as_object_mut().unwrap().remove("timeZone");
         let missing = missing_fields([&older]).expect("two");
         assert_eq!(missing.to_string(), "spec.restart.windows.timeZone and 1 more");
+        let mut of_less = schema();
+        let history = &mut of_less["properties"]["status"]["properties"]["history"]["items"];
+        let outcomes = history["properties"]["outcome"]["enum"].as_array_mut().expect("values");
+        assert_eq!(outcomes.remove(0), "done", "{history}");
+        let missing = missing_fields([&of_less]).expect("a value");
+        assert_eq!(missing.to_string(), "status.history.outcome=done");
         let missing = missing_fields([]).expect("everything");
         assert_eq!(missing.to_string(), "spec and 1 more");
     }

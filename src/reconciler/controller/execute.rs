@@ -321,7 +321,8 @@ impl Executor<'_> {
         Ok(Answered::Done)
     }
 
-    /// A refusal of a manager is no failure: it is in the status that the next observation reads.
+    /// What a manager has judged and refused is no failure: it is in the status that the next observation
+    /// reads. What it does not even take (a field, a route that an older one does not know) is nowhere else.
     fn manager_answer(
         &self,
         kind: &'static str,
@@ -331,9 +332,13 @@ impl Executor<'_> {
         self.metrics.count_request(Side::Manager, kind, answer.is_ok());
         match answer {
             Ok(_) => Ok(Answered::Done),
-            Err(ClientError::Refused(refused)) => {
+            Err(ClientError::Refused(refused)) if refused.problem.code.is_shown_in_status() => {
                 tracing::warn!(pod.uid = uid, request = kind, "the manager refused: {refused}");
                 Ok(Answered::Done)
+            }
+            Err(ClientError::Refused(source)) => {
+                let pod = self.pod(uid).map_or_else(|_| uid.to_owned(), |pod| pod.name.clone());
+                Err(Failure::NotTaken { pod, request: kind, source })
             }
             Err(error) => Err(error.into()),
         }

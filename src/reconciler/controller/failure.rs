@@ -4,7 +4,7 @@ use super::apiserver::ApiError;
 use crate::engine_client::EngineError;
 use crate::random_id::NoRandomNumbers;
 use stayput_certificates::issue::IssueError;
-use stayput_net::manager_client::ClientError;
+use stayput_net::manager_client::{ClientError, Refused};
 
 /// Why a step of a reconcile failed; the cause is its source.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,9 @@ pub(super) enum Failure {
     /// A request to a manager.
     #[error(transparent)]
     Manager(#[from] ClientError),
+    /// A request that a manager does not take: it is older, or our credentials do not allow it.
+    #[error("the manager of {pod} does not take a {request} request: {source}")]
+    NotTaken { pod: String, request: &'static str, source: Refused },
     /// A request to the engine.
     #[error(transparent)]
     Engine(#[from] EngineError),

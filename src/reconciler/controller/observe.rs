@@ -13,6 +13,7 @@ mod generations;
 mod leaving;
 mod leftovers;
 mod managers;
+mod missing;
 mod objects;
 mod ordered;
 mod owners;
@@ -50,6 +51,7 @@ use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
+use missing::Missing;
 use ordered::Ordered;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
@@ -85,6 +87,7 @@ pub(super) struct Observer {
     sources: sources::SourceReader,
     content: content::ContentReader,
     pub(super) owners: owners::Owners,
+    pub(super) missing: Missing,
     rooms: room::Rooms,
     claims: claims::Claims,
     trials: trials::Trials,
@@ -112,6 +115,7 @@ impl Observer {
             sources: sources::SourceReader::default(),
             content: content::ContentReader::default(),
             owners: owners::Owners::default(),
+            missing: Missing::default(),
             rooms: room::Rooms::default(),
             claims: claims::Claims::default(),
             trials: trials::Trials::default(),
@@ -158,6 +162,7 @@ impl Observer {
         };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         let (api, metrics) = (&self.api, &self.metrics);
+        let sets = self.missing.sets();
         let (tell_next, start_comes_next) = oneshot::channel();
         let (tell_due, start_is_due) = oneshot::channel();
         let (engine_is_read, engine_read) = oneshot::channel();
@@ -187,7 +192,7 @@ impl Observer {
             },
             self.sources.read(api, &cluster.metadata, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),
-            self.owners.read(api, namespace, &pods, &ages),
+            self.owners.read(api, namespace, &pods, &ages, &sets),
         );
         answers.extend(answered);
         let doubts = self.managers.remember(answers, &self.sources, checked, &pods);
@@ -233,6 +238,9 @@ impl Observer {
             Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
             Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages, end)),
         );
+        if self.trials.shows_no_resize() {
+            self.owners.forget_abilities();
+        }
         let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
         for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
@@ -247,6 +255,7 @@ impl Observer {
         snapshot.engine = engine;
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = seen;
+        snapshot.missing = self.missing.look(&self.owners, &pods, &checked.pods, Instant::now());
         let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
         snapshot.configs = self.sources.configs(checked, both);
         let mut both = pods.iter().zip(&snapshot.pods);

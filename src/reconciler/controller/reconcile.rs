@@ -447,7 +447,8 @@ async fn report_and_requeue(
         cx.refresh_cluster().await;
     }
     let after = bounded(after, &snapshot, cx.observer.managers.has_unasked(), due);
-    let due = [cx.declared.due_in(), cx.certificates.due_in()];
+    let missing = cx.observer.missing.due_in(Instant::now());
+    let due = [cx.declared.due_in(), cx.certificates.due_in(), missing];
     let after = due.into_iter().flatten().fold(after, Duration::min);
     tracing::debug!(
         cluster = cx.name,

@@ -133,7 +133,18 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
         ],
     ),
     // Why a node is down, as the status says it.
-    ("nodes_down", &["backoff", "crash_looping", "failed", "not_in_cluster", "stopped", "stuck"]),
+    (
+        "nodes_down",
+        &[
+            "backoff",
+            "crash_looping",
+            "failed",
+            "not_in_cluster",
+            "pod_missing",
+            "stopped",
+            "stuck",
+        ],
+    ),
     (
         "engine_held",
         &[

@@ -1,5 +1,6 @@
 //! A StatefulSet: which pods it wants, of which revision, and how it replaces them.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -27,6 +28,10 @@ pub(crate) struct Set {
     pub(crate) is_ordered: bool,
     /// How long a pod has to be ready for that, in milliseconds.
     pub(crate) min_ready: u64,
+    /// It is being deleted.
+    pub(crate) is_deleted: bool,
+    /// Of its pods.
+    labels: BTreeMap<String, String>,
     first: i64,
     count: i64,
 }
@@ -67,6 +72,10 @@ impl Set {
                 .and_then(|seconds| u64::try_from(seconds).ok())
                 .unwrap_or_default()
                 .saturating_mul(1000),
+            is_deleted: metadata.deletion_timestamp.is_some(),
+            labels: spec
+                .and_then(|spec| spec.template.metadata.as_ref()?.labels.clone())
+                .unwrap_or_default(),
             first,
             count: spec.and_then(|spec| spec.replicas).unwrap_or(1).into(),
         }
@@ -80,6 +89,16 @@ impl Set {
     /// The numbers that its pods are to have.
     pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first..self.first + self.count
+    }
+
+    /// The name of its pod of this number, and the labels that this is to have: those of the template,
+    /// and those that its controller adds.
+    pub(crate) fn pod(&self, ordinal: i64) -> (String, BTreeMap<String, String>) {
+        let name = format!("{}-{ordinal}", self.name);
+        let mut labels = self.labels.clone();
+        labels.insert("statefulset.kubernetes.io/pod-name".into(), name.clone());
+        labels.insert("apps.kubernetes.io/pod-index".into(), ordinal.to_string());
+        (name, labels)
     }
 
     /// The revision that its pods are to have.

@@ -174,11 +174,13 @@ fn available(snapshot: &Snapshot, counts: &Counts) -> Value {
         Some(Color::Red) => return value(Status::No, "Red", "a primary shard is not assigned"),
         Some(Color::Unknown) | None => {}
     }
-    let message = format!("{} of {} pods are ready", counts.ready, counts.pods);
+    let missing = u32::try_from(snapshot.missing.len()).unwrap_or(u32::MAX);
+    let wanted = counts.pods.saturating_add(missing);
+    let message = format!("{} of {wanted} pods are ready", counts.ready);
     match counts.ready {
-        _ if counts.pods == 0 => value(Status::Unknown, "NoPods", "the selector matches no pods"),
+        _ if wanted == 0 => value(Status::Unknown, "NoPods", "the selector matches no pods"),
         0 => value(Status::No, "NoPodReady", message),
-        ready if ready == counts.pods => value(Status::Yes, "PodsReady", message),
+        ready if ready == wanted => value(Status::Yes, "PodsReady", message),
         _ => value(Status::Yes, "SomePodsReady", message),
     }
 }

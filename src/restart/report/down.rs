@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
-use crate::{Ledger, Manager, Member, MemberStep, Pod, Policy, Restart, Snapshot, Time};
+use crate::{
+    Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot, Time,
+};
 use stayput_api::{Desired, State};
 
 /// So many nodes are described in one message; the table of nodes has the others.
@@ -27,7 +29,7 @@ pub(super) struct Down {
     needs_a_person: bool,
 }
 
-/// The nodes that are down, by uid of their pods.
+/// The nodes that are down, by uid of their pods, or by the name of one that is missing.
 pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 
 /// The nodes that are down, without those that are being restarted, that are to be kept stopped, or
@@ -49,15 +51,30 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a
         !(pod.terminating || is_kept || is_normal)
     };
     let expected = snapshot.pods.iter().filter(is_expected);
-    expected
-        .filter_map(|pod| {
-            let retrying = retrying.filter(|_| under_way.contains(pod.uid.as_str()));
-            let (code, message) = why(&index, &Commands { snapshot, pod, retrying })?;
-            let needs_a_person = needs_a_person(snapshot, &members, pod);
-            let down = Down { node: pod.node.clone(), code, message, needs_a_person };
-            Some((pod.uid.as_str(), down))
-        })
-        .collect()
+    let down = expected.filter_map(|pod| {
+        let retrying = retrying.filter(|_| under_way.contains(pod.uid.as_str()));
+        let (code, message) = why(&index, &Commands { snapshot, pod, retrying })?;
+        let needs_a_person = needs_a_person(snapshot, &members, pod);
+        let down = Down { node: pod.node.clone(), code, message, needs_a_person };
+        Some((pod.uid.as_str(), down))
+    });
+    let moving = snapshot.ledger.under_way().filter(|_| retrying.is_none());
+    let mut not_missed: BTreeSet<&str> = moving.map(|member| member.pod.as_str()).collect();
+    not_missed.extend(snapshot.cluster.stopped.iter().map(String::as_str));
+    not_missed.extend(snapshot.ledger.debts.leaving.nodes.iter().map(String::as_str));
+    let missing = snapshot.missing.iter().filter(|one| !not_missed.contains(one.name.as_str()));
+    down.chain(missing.map(|one| (one.name.as_str(), without_a_pod(snapshot, one)))).collect()
+}
+
+/// Its set tries again by itself to make the pod.
+fn without_a_pod(snapshot: &Snapshot, missing: &MissingPod) -> Down {
+    let MissingPod { name, set } = missing;
+    let (namespace, _) = namespace_and_name(&snapshot.cluster.name);
+    let message = format!(
+        "StatefulSet {set} wants its pod, and there is none: `kubectl -n {namespace} describe \
+         statefulset {set}`"
+    );
+    Down { node: name.clone(), code: "pod_missing", message, needs_a_person: false }
 }
 
 /// Whether one of them stays down unless a person does something.

@@ -50,7 +50,9 @@ pub(super) fn listed<'a>(
             member,
             pod,
             waiting: waiting.get(uid).copied(),
-            down: down.get(uid),
+            down: down
+                .get(uid)
+                .or_else(|| down.get(member.filter(|_| pod.is_none())?.pod.as_str())),
             phase: restart.zip(member).and_then(|(restart, member)| {
                 let marks = pod.map(|pod| Marks::of(&snapshot.cluster, pod));
                 let shown = marks.and_then(|marks| marks.shown_of(&restart.request.id));
@@ -65,7 +67,11 @@ pub(super) fn listed<'a>(
     let pods = snapshot.pods.iter().map(|pod| row(&pod.uid, pod.node.as_str(), Some(pod)));
     let gone = members.iter().filter(|(uid, _)| !there.contains(*uid));
     let gone = gone.map(|(uid, member)| row(uid, member.node.as_str(), None));
-    let mut rows: Vec<NodeRow<'_>> = pods.chain(gone).filter(NodeRow::is_listed).collect();
+    let lost: BTreeSet<&str> = members.values().map(|member| member.pod.as_str()).collect();
+    let missing = snapshot.missing.iter().filter(|missing| !lost.contains(missing.name.as_str()));
+    let missing = missing.map(|missing| row(&missing.name, &missing.name, None));
+    let rows = pods.chain(gone).chain(missing).filter(NodeRow::is_listed);
+    let mut rows: Vec<NodeRow<'_>> = rows.collect();
     rows.sort_by_cached_key(NodeRow::sort_key);
     rows.truncate(MAX_NODES);
     rows.iter().map(NodeRow::report).collect()

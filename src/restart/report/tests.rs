@@ -82,6 +82,7 @@ fn three() -> Snapshot {
         ledger: Ledger::default(),
         pods: ["logs-0", "logs-1", "logs-2"].map(pod).into(),
         engine: Err(Unknown { message: "not read".into() }),
+        missing: vec![],
         flushed: Default::default(),
     }
 }

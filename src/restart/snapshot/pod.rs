@@ -97,6 +97,18 @@ pub struct Pod {
     pub manager: Known<Manager>,
 }
 
+/// A pod that is not there.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MissingPod {
+    /// The name that it is to have.
+    pub name: String,
+    /// The StatefulSet that wants it.
+    pub set: String,
+}
+
 const fn unread_claims() -> Known<BTreeMap<String, String>> {
     Ok(BTreeMap::new())
 }

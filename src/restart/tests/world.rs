@@ -214,6 +214,7 @@ impl World {
             pods: listed.map(|pod| pod.observe(now)).collect(),
             configs: self.known_configs(),
             engine: Err(not_read),
+            missing: vec![],
             flushed: flushed.clone(),
         };
         if reads_engine(&snapshot) || self.finds_leftovers() {

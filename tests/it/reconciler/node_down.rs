@@ -3,12 +3,15 @@
 
 use std::path::Path;
 
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use stayput_restart::{Condition, Outcome};
 
 use super::fixture::{Fixture, NODES};
-use super::objects::eventually;
+use super::objects::{NAMESPACE, eventually};
 use super::program::Program;
 use crate::support::processes::send;
 use crate::support::program::{finish, kubectl_stayput};
@@ -149,6 +152,67 @@ async fn a_node_outside_is_seen_at_rest(settings: &str, has_a_master: bool) {
     kubectl(&kubeconfig, &format!("restart logs --node {name} --id back")).await;
     let entry = fixture.until_over("back").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 1), "{entry:?}");
+    until_none_is_down(&fixture).await;
+    reconciler.end().await;
+}
+
+/// Its set wants it, and something refuses the pod.
+#[tokio::test]
+async fn a_pod_that_its_set_does_not_make_again_is_seen_at_rest() {
+    let fixture = Fixture::new("").await;
+    let set = json!({
+        "metadata": {"name": "logs", "namespace": NAMESPACE},
+        "spec": {
+            "replicas": 3,
+            "serviceName": "logs",
+            "selector": {"matchLabels": {"app": "logs"}},
+            "updateStrategy": {"type": "OnDelete"},
+            "template": {
+                "metadata": {"labels": {"app": "logs"}},
+                "spec": {"containers": [{"name": "search", "image": "search"}]},
+            },
+        },
+    });
+    let set: StatefulSet = fixture.create(set).await;
+    let owned = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": set.metadata.uid,
+        "controller": true,
+    }]}});
+    let pods = fixture.api::<Pod>();
+    for name in NODES {
+        let patch = Patch::Merge(&owned);
+        pods.patch(name, &PatchParams::default(), &patch).await.expect("it is taken");
+    }
+    let (_directory, kubeconfig) = fixture.kubeconfig();
+    let reconciler = Program::start(&kubeconfig, "first");
+    fixture.until_seen().await;
+    until_none_is_down(&fixture).await;
+
+    pods.delete("logs-2", &DeleteParams::default()).await.expect("it is deleted");
+    let cluster = fixture
+        .until("the node is shown as down", |cluster| {
+            cluster.status.as_ref().is_some_and(|status| status.report.counts.down == 1)
+        })
+        .await;
+    let report = cluster.status.expect("a status").report;
+    let down = report.nodes.iter().find(|node| node.down.is_some()).expect("a node that is down");
+    assert_eq!((&*down.name, down.down.as_deref()), ("logs-2", Some("pod_missing")));
+    let reason = |kind: &str| {
+        let condition = report.conditions.iter().find(|condition| condition.kind == kind);
+        condition.map(|condition| (&*condition.status, &*condition.reason))
+    };
+    assert_eq!(reason("Degraded"), Some(("True", "NodesDown")));
+    assert_eq!(reason("Ready"), Some(("False", "NodesDown")));
+    assert_eq!(reason("Available"), Some(("True", "Green")), "the engine is read");
+    assert_eq!(nodes_down(&reconciler).await, Some(1));
+    let status = kubectl(&kubeconfig, "status logs --no-color").await;
+    assert!(status.contains("StatefulSet logs wants its pod, and there is none"), "{status}");
+
+    // A set that is made smaller wants it no longer.
+    let smaller = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    let sets = fixture.api::<StatefulSet>();
+    sets.patch("logs", &PatchParams::default(), &smaller).await.expect("it is taken");
+    reconciled_again(&fixture, &reconciler, 0).await;
     until_none_is_down(&fixture).await;
     reconciler.end().await;
 }

@@ -237,6 +237,25 @@ fn it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin: &Kubectl) {
     patch(json!([set("/spec/containers/0/image", json!("another:2"))]), &[]).expect("an image");
     let all = json!([revision, set(&label("tier"), json!("hot")), annotation]);
     patch(all, &[]).expect("labels and annotations of a revision");
+    // The same kind in another group is somebody else's.
+    let mut theirs = pod;
+    theirs["metadata"]["name"] = json!("theirs");
+    theirs["metadata"]["ownerReferences"][0]["apiVersion"] = json!("apps.kruise.io/v1beta1");
+    admin.attempt(&["create", "-f", "-"], &theirs.to_string()).expect("a pod");
+    let image = json!([set("/spec/containers/0/image", json!("another:2"))]).to_string();
+    let of_theirs = ["patch", "pod", "theirs", "--namespace", "stayput", "--type=json", account];
+    let why = admin.attempt(&[&of_theirs[..], &["--patch", &image]].concat(), "");
+    let why = why.expect_err("it is refused");
+    assert!(why.contains("no StatefulSet owns"), "{why}");
+    admin.run(&[
+        "delete",
+        "pod",
+        "theirs",
+        "--namespace",
+        "stayput",
+        "--grace-period=0",
+        "--force",
+    ]);
     let size = json!([set("/spec/containers/0/resources/requests/memory", json!("40Mi"))]);
     // kubectl reads what it patches; the reconciler does not, and has no right to.
     let role = ["create", "role", "reader", "--verb=get", "--resource=pods/resize"];

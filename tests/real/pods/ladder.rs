@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::clients::{Clients, document};
+use super::clients::{Clients, Count, document};
 use super::fixture::Fixture;
 use super::history::outcomes;
 use super::nodes::NODES;
@@ -49,7 +49,8 @@ fn documents_are_written_throughout_and_none_is_lost() {
     let ended = outcomes(ladder.fixture());
     assert_eq!(ended, "done done done rolledBack done aborted done done done done done");
 
-    ladder.assert_none_lost(clients);
+    let count = ladder.assert_none_lost(clients);
+    assert!(count.writes.refused <= 3, "unanswered through the Service: {:?}", count.writes);
 }
 
 /// The set, its template as it was edited last, and its pods.
@@ -74,12 +75,13 @@ impl Ladder {
     }
 
     /// Ends the clients, and asks for each document whose write was answered.
-    fn assert_none_lost(&self, clients: Clients) {
+    fn assert_none_lost(&self, clients: Clients) -> Count {
         let count = clients.end();
         println!("{:?}, {:?}, failing for {:?}", count.writes, count.searches, count.failing);
         let lost = |number: &u32| self.pods[0].ask(&document(*number)).is_none();
-        let lost: Vec<u32> = count.kept.into_iter().filter(lost).collect();
+        let lost: Vec<u32> = count.kept.iter().copied().filter(lost).collect();
         assert!(lost.is_empty(), "{lost:?}");
+        count
     }
 
     fn container(&mut self) -> &mut Value {

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::*;
 use crate::controller::apiserver::Apiserver;
-use stayput_api::ConfigChoice;
+use stayput_api::{Code, ConfigChoice, Problem};
+use stayput_net::manager_client::Refused;
 use stayput_restart::{Change, Marker};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 
@@ -62,6 +63,32 @@ async fn nothing_is_written_to_the_engine_without_the_lease() {
         assert!(matches!(outcome, Err(Failure::LeaseLost)), "{action:?}: {outcome:?}");
         let outcome = execute(&Lease::not_needed(), &action).await;
         assert!(matches!(outcome, Err(Failure::EngineNotObserved)), "{action:?}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_manager_does_not_take_is_a_failure_in_its_words() {
+    let answered = |code| {
+        let executor = Executor {
+            observer: &Observer::of_nothing_for_test(),
+            cluster: &cluster(),
+            policy: &Policy::default(),
+            metrics: &Metrics::new(),
+            lease: &Lease::not_needed(),
+        };
+        let problem = Box::new(Problem::new(code, "unknown field `exit`"));
+        let refused = Refused { problem, body: Default::default(), date: None };
+        let answer = executor.manager_answer("stop", "u", Err(refused.into()));
+        answer.err().map(|failure| failure.to_string())
+    };
+    let text = "the manager of u does not take a stop request: unknown field `exit` (invalid_body, HTTP 400)";
+    assert_eq!(answered(Code::InvalidBody).as_deref(), Some(text));
+    for code in [Code::NotFound, Code::MethodNotAllowed, Code::Forbidden, Code::SequenceJump] {
+        assert!(answered(code).is_some(), "{code:?}");
+    }
+    // The next observation reads these.
+    for code in [Code::StaleSequence, Code::ChecksumMismatch, Code::JournalUnavailable] {
+        assert_eq!(answered(code), None, "{code:?}");
     }
 }
 

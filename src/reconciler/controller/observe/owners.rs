@@ -32,13 +32,14 @@ pub(in super::super) struct Owners {
 }
 
 impl Owners {
-    /// Reads those that are due, and the revisions of pods that are to be updated.
+    /// Reads those that are due, these in any case, and the revisions of pods that are to be updated.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
         namespace: &str,
         pods: &[Arc<Facts>],
         ages: &Ages<'_>,
+        must_read: &BTreeSet<String>,
     ) {
         let due: BTreeSet<&str> = pods
             .iter()
@@ -47,6 +48,7 @@ impl Owners {
                 ages.is_over(&pod.uid, self.known.get(*name).map(|(read, _)| *read))
             })
             .map(|(_, name)| name)
+            .chain(must_read.iter().map(String::as_str))
             .collect();
         let read = async |name: &str| {
             let found = api.find(namespace, name).await;
@@ -126,6 +128,18 @@ impl Owners {
         self.set(pod.owner.as_ref()?).ok()
     }
 
+    /// Each set that pods belong to, or belonged to, by name; none if it is gone.
+    pub(super) fn sets(&self) -> impl Iterator<Item = (&str, Result<Option<&Set>, &ApiError>)> {
+        let known = self.known.iter();
+        known.map(|(name, (_, set))| (name.as_str(), set.as_ref().map(Option::as_ref)))
+    }
+
+    /// A set as it was read.
+    #[cfg(test)]
+    pub(super) fn put(&mut self, name: &str, set: Result<Option<Set>, ApiError>) {
+        self.known.insert(name.to_owned(), (Instant::now(), set));
+    }
+
     fn set(&self, owner: &Owner) -> Result<&Set, UpdateError> {
         let gone = || NotComparable::OwnerGone(owner.name.clone()).into();
         match self.known.get(&owner.name).map(|(_, set)| set) {
@@ -146,6 +160,11 @@ impl Owners {
     /// Reads every set again at the next observation.
     pub(in super::super) fn forget_all(&mut self) {
         self.known.clear();
+    }
+
+    /// Whether sizes of pods can be changed is asked again.
+    pub(super) fn forget_abilities(&mut self) {
+        self.templates.forget_abilities();
     }
 
     /// Reads this set again at the next observation.

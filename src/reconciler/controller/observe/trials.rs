@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
 use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
 use tokio::time::Instant;
 
@@ -21,6 +22,9 @@ use crate::controller::pods::Facts;
 
 /// An answer about a pod that is not under way may be this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
+
+const NO_RESIZE: &str = "this apiserver has no pods/resize, though one said so: are there apiservers of \
+                         several versions?";
 
 const NOT_ASKED: &str = "the apiserver was not asked yet: it is slow to answer";
 
@@ -46,6 +50,8 @@ enum Answer {
     Yes(BTreeMap<String, String>),
     /// It would not: why.
     No(String),
+    /// It cannot change the size of any pod.
+    NoResize,
     /// There is none, and the pod's turn has begun.
     Missing(String),
 }
@@ -117,6 +123,11 @@ impl Trials {
         }
     }
 
+    /// Whether the apiserver cannot change the size of any pod.
+    pub(super) fn shows_no_resize(&self) -> bool {
+        self.known.values().any(|(_, answer)| *answer == Answer::NoResize)
+    }
+
     /// Writes into a pod why the apiserver would not change it, and the images that it would have then: what
     /// is wanted is what admission makes of it.
     pub(super) fn write_into(&self, pod: &mut restart::Pod) {
@@ -124,6 +135,7 @@ impl Trials {
         match answer.map(|(_, answer)| answer) {
             None => {}
             Some(Answer::No(why)) => pod.unchangeable = Some(why.clone()),
+            Some(Answer::NoResize) => pod.unchangeable = Some(NO_RESIZE.to_owned()),
             Some(Answer::Missing(why)) => pod.update = Err(unknown(why.clone())),
             Some(Answer::Yes(images)) => {
                 let Ok(Some(update)) = &mut pod.update else { return };
@@ -173,6 +185,10 @@ async fn ask(
     if update.step == UpdateStep::Resize && !resources.is_empty() {
         let patch = patches::resources(pod, On::AnyVersion, resources)?;
         if let Err(error) = api.try_to_resize_pod(&pod.namespace, &pod.name, patch).await {
+            // The pod or the subresource.
+            if error.is_not_found() && api.get::<Pod>(&pod.namespace, &pod.name).await.is_ok() {
+                return Ok(Ok(Answer::NoResize));
+            }
             return Ok(Err(error));
         }
     }

@@ -4,8 +4,9 @@ use super::{condition, manager, member, pod, shown, three, under_way, waits};
 use crate::tests::driver::Driver;
 use crate::tests::world::World;
 use crate::{
-    Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, MemberStep, Node, Policy,
-    Predicate, Report, Request, Snapshot, Time, Unknown, annotation, plan, report,
+    Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, MemberStep, MissingPod, Node,
+    Policy, Predicate, Report, Request, Snapshot, Time, Unknown, annotation, plan, reads_engine,
+    report,
 };
 use stayput_api::{ConfigChoice, Desired, ExitReason, State};
 
@@ -164,6 +165,40 @@ fn a_container_that_ends_again_and_again_hides_its_manager_and_is_down() {
         down(&report),
         [("logs-0", "crash_looping", crash), ("logs-1", "manager_unreachable", silent)]
     );
+}
+
+#[test]
+fn a_pod_that_its_set_does_not_make_is_down_unless_it_is_replaced_or_leaves() {
+    let mut snapshot = three();
+    snapshot.pods.remove(2);
+    snapshot.missing = vec![MissingPod { name: "logs-2".into(), set: "logs".into() }];
+    assert!(reads_engine(&snapshot));
+    let report = shown(&snapshot, &[]);
+    let message = "StatefulSet logs wants its pod, and there is none: `kubectl -n search describe \
+                   statefulset logs`";
+    assert_eq!(down(&report), [("logs-2", "pod_missing", message)]);
+    assert_eq!((report.phase.as_str(), report.counts.down), ("Degraded", 1));
+    let sentence = format!("logs-2 is down: {message}");
+    assert_eq!(condition(&report, "Degraded"), ("True", "NodesDown", sentence.as_str()));
+    assert_eq!(condition(&report, "Available"), ("True", "SomePodsReady", "2 of 3 pods are ready"));
+    let standard = ["Ready", "Reconciling", "Stalled"].map(|kind| condition(&report, kind).0);
+    assert_eq!(standard, ["False", "True", "False"], "its set tries again by itself");
+
+    let mut replaced = under_way();
+    replaced.pods.remove(1);
+    replaced.missing = vec![MissingPod { name: "logs-1".into(), set: "logs".into() }];
+    assert_eq!(down(&shown(&replaced, &[])), []);
+    // In one row, where a restart has given it up.
+    let members = &mut replaced.ledger.restart.as_mut().unwrap().members;
+    members[1].step = MemberStep::Finished;
+    assert_eq!(down(&shown(&replaced, &[])).len(), 1);
+
+    let mut leaves = snapshot.clone();
+    leaves.ledger.debts.leaving.nodes.insert("logs-2".into());
+    assert_eq!(shown(&leaves, &[]).counts.down, 0);
+    let mut kept = snapshot;
+    kept.cluster.stopped.insert("logs-2".into());
+    assert_eq!(shown(&kept, &[]).counts.down, 0);
 }
 
 #[test]

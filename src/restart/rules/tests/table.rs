@@ -56,6 +56,7 @@ impl Case {
                 ledger: Ledger::default(),
                 pods: Vec::new(),
                 engine: Ok(engine("")),
+                missing: vec![],
                 flushed: Default::default(),
             },
             policy: Policy::default(),

@@ -1,10 +1,12 @@
 //! The revisions of StatefulSets, and how pods get from one to another.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 use stayput_restart::PodUpdate;
 use stayput_reuse::{Abilities, Update, UpdateStep};
+use tokio::time::Instant;
 
 use super::patch::patch;
 use crate::controller::apiserver::{ApiError, Apiserver};
@@ -12,6 +14,8 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::pods::{Facts, LiveFacts};
 use crate::workload::{NotComparable, Revision, Set, update};
 
+/// How long what the apiserver cannot do is believed: it may be upgraded.
+const INABILITY_MAX_AGE: Duration = Duration::from_secs(300);
 /// So many fields are named.
 const MAX_FIELDS: usize = 4;
 
@@ -37,7 +41,8 @@ type Compared = (String, [String; 2], String);
 pub(super) struct Templates {
     /// None if it is not there.
     revisions: BTreeMap<Key, Result<Option<Revision>, ApiError>>,
-    abilities: Option<Result<Abilities, ApiError>>,
+    /// What the apiserver can do, and when it said so.
+    abilities: Option<(Instant, Result<Abilities, ApiError>)>,
     compared: BTreeMap<Compared, Fields>,
 }
 
@@ -56,10 +61,31 @@ impl Templates {
             (key.clone(), answer)
         };
         self.revisions.extend(join_limited(missing.map(read).collect()).await);
-        if !needed.is_empty() && !matches!(self.abilities, Some(Ok(_))) {
+        if !needed.is_empty() && self.are_abilities_due() {
             let resize = api.serves_resize().await;
-            self.abilities = Some(resize.map(|resize| Abilities { resize }));
+            let before = self.abilities.take().and_then(|(_, abilities)| abilities.ok());
+            let abilities = match (resize.map(|resize| Abilities { resize }), before) {
+                (Err(_), Some(before)) => Ok(before),
+                (answer, _) => answer,
+            };
+            if abilities.as_ref().ok() != before.as_ref() {
+                self.compared.clear();
+            }
+            self.abilities = Some((Instant::now(), abilities));
         }
+    }
+
+    fn are_abilities_due(&self) -> bool {
+        match &self.abilities {
+            Some((_, Ok(Abilities { resize: true }))) => false,
+            Some((read, Ok(Abilities { resize: false }))) => read.elapsed() >= INABILITY_MAX_AGE,
+            Some((_, Err(_))) | None => true,
+        }
+    }
+
+    /// What the apiserver can do is read again.
+    pub(super) fn forget_abilities(&mut self) {
+        self.abilities = None;
     }
 
     /// How the pod gets from the revision `from` to `to`.
@@ -72,8 +98,8 @@ impl Templates {
         engine_container: &str,
     ) -> Result<PodUpdate, UpdateError> {
         let abilities = match &self.abilities {
-            Some(Ok(abilities)) => *abilities,
-            Some(Err(error)) => return Err(UpdateError::Api(error.to_string())),
+            Some((_, Ok(abilities))) => *abilities,
+            Some((_, Err(error))) => return Err(UpdateError::Api(error.to_string())),
             None => return Err(UpdateError::NotRead(to.to_owned())),
         };
         let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
@@ -99,7 +125,7 @@ impl Templates {
     #[cfg(test)]
     pub(super) fn put(&mut self, key: Key, revision: Result<Option<Revision>, ApiError>) {
         self.revisions.insert(key, revision);
-        self.abilities = Some(Ok(Abilities { resize: true }));
+        self.abilities = Some((Instant::now(), Ok(Abilities { resize: true })));
     }
 
     fn revision(&self, set: &Set, name: &str) -> Result<&Revision, UpdateError> {
@@ -142,5 +168,22 @@ fn sentence(difference: &stayput_reuse::Difference) -> String {
         (None, Some(to)) => format!("{field}: {to} is new"),
         (Some(from), None) => format!("{field}: {from} is gone"),
         (None, None) => field.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_sizes_cannot_be_changed_is_believed_for_five_minutes() {
+        let is_due = |resize, age: Duration| {
+            let read = Instant::now().checked_sub(age).expect("the machine runs long enough");
+            let abilities = Some((read, Ok(Abilities { resize })));
+            Templates { abilities, ..Templates::default() }.are_abilities_due()
+        };
+        assert!(Templates::default().are_abilities_due());
+        assert!(!is_due(true, INABILITY_MAX_AGE) && is_due(false, INABILITY_MAX_AGE));
+        assert!(!is_due(false, INABILITY_MAX_AGE - Duration::from_secs(1)));
     }
 }

@@ -155,7 +155,7 @@ impl Fixture {
         let must_read = BTreeSet::new();
         let ages = Ages::of(&snapshot, &must_read, true, pods.len());
         let mut owners = Owners::default();
-        owners.read(&self.api, "default", pods, &ages).await;
+        owners.read(&self.api, "default", pods, &ages, &BTreeSet::new()).await;
         let mut all: Vec<_> = pods.iter().map(|facts| seen(facts)).collect();
         for (pod, facts) in all.iter_mut().zip(pods) {
             pod.update = match lacks {

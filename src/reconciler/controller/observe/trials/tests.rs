@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
@@ -150,6 +150,27 @@ async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_no
     assert!(all[1].as_ref().is_some_and(|why| why.contains(quota)), "{all:?}");
     fixture.server.clear_faults();
     assert_eq!(fixture.why_not(&mut trials, step, &[1]).await, [None, None]);
+}
+
+#[tokio::test]
+async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() {
+    let mut fixture = Fixture::new().await;
+    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
+    let absent = Fault::new(How::Refuse(404)).resource("pods/resize").times(u32::MAX);
+    fixture.server.inject(absent);
+    for why in fixture.why_not(&mut trials, step, &[1]).await {
+        assert!(why.is_some_and(|why| why.contains("has no pods/resize")));
+    }
+    assert!(trials.shows_no_resize());
+    fixture.server.clear_faults();
+    assert_eq!(fixture.why_not(&mut Trials::default(), step, &[1]).await, [None, None]);
+    // The next look does not list it.
+    let pods: Api<Pod> = Api::namespaced(fixture.server.client(), "default");
+    pods.delete("logs-0", &DeleteParams::default()).await.expect("it is deleted");
+    fixture.pods.truncate(1);
+    let mut trials = Trials::default();
+    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None]);
+    assert!(!trials.shows_no_resize());
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ fn definition(facts: &Facts) -> Option<Finding> {
         "definition",
         object,
         format!(
-            "it is older than kubectl stayput: it has no {missing}; Kubernetes drops what is written there"
+            "it is older than kubectl stayput: it has no {missing}; Kubernetes drops or refuses what is written there"
         ),
         apply,
     ))
