@@ -2,6 +2,7 @@
 //! cluster.
 
 mod connections;
+mod outside;
 
 use std::time::{Duration, Instant};
 

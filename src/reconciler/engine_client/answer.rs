@@ -4,6 +4,7 @@ use std::fmt;
 
 use hyper::body::Bytes;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::EngineError;
@@ -65,6 +66,29 @@ impl Answer {
         matches!(self.status, 400 | 404 | 405)
     }
 
+    /// Whether it is a cluster state without an elected master.
+    pub(super) fn lacks_master(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Body {
+            #[serde(alias = "cluster_manager_node")]
+            master_node: Option<IgnoredAny>,
+        }
+        self.status == 200 && self.body::<Body>().is_ok_and(|body| body.master_node.is_none())
+    }
+
+    /// The error for that.
+    pub(super) fn without_master(&self) -> EngineError {
+        let Self { status, asked, .. } = self;
+        let reason = "it has no elected master".to_owned();
+        EngineError::Refused {
+            status: *status,
+            message: format!(
+                "{asked} answered with a state of the past: {reason}; see the logs of its nodes"
+            ),
+            reason,
+        }
+    }
+
     /// The error for an answer that no engine gives.
     pub(super) fn unexpected(
         &self,
@@ -88,7 +112,8 @@ impl Answer {
             401 => {
                 let message = format!(
                     "{asked} did not accept {} (HTTP 401): {reason}; check the credentials of this \
-                     cluster",
+                     cluster. An Elasticsearch answers so as well while its index .security is not \
+                     available yet",
                     asked.shown
                 );
                 return EngineError::Unauthorized(message.into());

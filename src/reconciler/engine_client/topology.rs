@@ -11,7 +11,7 @@ use super::answer::Answer;
 use super::details::Details;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
-use super::transport::Call;
+use super::transport::{Call, Place};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
 /// The cluster, as its elected master has it.
@@ -36,6 +36,9 @@ pub struct Topology {
     /// Whether the elected master has read indices, persistent settings and shutdown records from
     /// the disks of the nodes. Until then the engine reports none of them.
     pub recovered: bool,
+    /// Where it was read. From Elasticsearch 9.2 on each node answers with a state of its own, so that
+    /// another one may have older copies.
+    pub(super) place: Place,
 }
 
 /// A node of the cluster.
@@ -90,7 +93,7 @@ impl EngineClient {
     /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
     ///
     /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn topology(
         &self,
         engine: &Engine,
@@ -104,8 +107,8 @@ impl EngineClient {
             parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?).map(Some)
         };
         let state = state_call(&timeout);
-        let (state, minimum) = tokio::try_join!(self.transport.send(&state), minimum)?;
-        let mut topology = parse(&state, minimum)?;
+        let ((state, place), minimum) = tokio::try_join!(self.transport.send_led(&state), minimum)?;
+        let mut topology = Topology { place, ..parse(&state, minimum)? };
         if topology.is_led_without_configurations() {
             let minimum = parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?;
             topology.voting = Voting::MinimumMasterNodes(minimum);
@@ -119,7 +122,8 @@ impl EngineClient {
                 let (shards, immovable) = (Arc::clone(&before.shards), before.immovable.clone());
                 return Ok(Routing { shards, immovable });
             }
-            let answer = self.transport.send(&shards::routing_call(&timeout)).await?;
+            let call = shards::routing_call(&timeout);
+            let answer = self.transport.send_to(topology.place, &call).await?;
             shards::parse(&answer, &topology.nodes)
         };
         let details = async {
@@ -351,5 +355,6 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         shards: Arc::default(),
         immovable: BTreeSet::new(),
         recovered: !blocks.global.contains_key(STATE_NOT_RECOVERED),
+        place: Place::default(),
     })
 }
