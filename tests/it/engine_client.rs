@@ -3,6 +3,7 @@
 
 mod connections;
 mod outside;
+mod privileges;
 
 use std::time::{Duration, Instant};
 

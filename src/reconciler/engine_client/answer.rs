@@ -13,6 +13,16 @@ use super::error::Cause;
 /// Longer reasons are cut: some engines quote whole mappings.
 const MAX_REASON_CHARS: usize = 400;
 
+/// All that any of our requests needs; docs/operators.md has the same.
+const PRIVILEGES: &str = "give that user on Elasticsearch the cluster privileges `monitor` and \
+     `manage`, and on all indices `maintenance` and `view_index_metadata`; on OpenSearch the cluster \
+     permissions `cluster_monitor`, `cluster:admin/settings/update` and \
+     `cluster:admin/voting_config/*`, and on all indices `indices:admin/flush*` and \
+     `indices:monitor/settings/get`";
+/// With `xpack.security.operator_privileges.enabled` even a superuser lacks them.
+const OPERATORS: &str = "this cluster reserves it for operators: list this user in \
+     operator_users.yml of every node";
+
 /// A whole answer, and its request.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
@@ -124,16 +134,24 @@ impl Answer {
                  cluster.blocks.read_only_allow_delete of the cluster, or index.blocks.* of an index"
             }
             403 => {
+                let what_to_do = match reason.contains("Operator privileges are required") {
+                    true => OPERATORS,
+                    false => PRIVILEGES,
+                };
                 let message = format!(
-                    "{asked}: {} may not do this (HTTP 403): {reason}; give that \
-                     user the cluster privileges `monitor` and `manage`, or on OpenSearch \
-                     `cluster_monitor`, `cluster:admin/settings/update`, \
-                     `cluster:admin/voting_config/*` and `indices:admin/flush*`",
+                    "{asked}: {} may not do this (HTTP 403): {reason}; {what_to_do}",
                     asked.shown
                 );
                 return EngineError::Unauthorized(message.into());
             }
+            429 if self.kind().as_deref() == Some("timeout_exception") => {
+                "; its own time for it was over: the request is repeated"
+            }
             429 => "; it is overloaded: the request is repeated",
+            503 if reason.contains("OpenSearch Security not initialized") => {
+                "; its security plugin has no configuration yet: is the index that holds it \
+                 available? see the logs of its nodes"
+            }
             503 => "; does the cluster have an elected master? see the logs of its nodes",
             _ => "",
         };
@@ -151,7 +169,7 @@ impl Answer {
     }
 
     /// The engine's own reason, from either format of error bodies.
-    fn reason(&self) -> String {
+    pub(super) fn reason(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let error = &body["error"];
         let mut reason = match (error.as_str(), error["type"].as_str(), error["reason"].as_str()) {
