@@ -48,7 +48,7 @@ pub use members::{Member, Members};
 pub use running_snapshots::RunningSnapshot;
 pub use shards::{Shard, ShardState, unreplicated};
 pub(crate) use shutdown::record_path;
-pub use shutdown::{Record, RecordKind, RecordStatus, ShardMigration};
+pub use shutdown::{Part, Record, RecordKind, RecordStatus, ShardMigration};
 pub use topology::{Node, Topology, Voting};
 pub use version::{Version, VersionError};
 
