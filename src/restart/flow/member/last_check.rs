@@ -3,7 +3,10 @@
 use super::update::may_be_replaced;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::flow::engine::{allocation::is_tight, record::{prepares, records}};
+use crate::flow::engine::{
+    allocation::is_tight,
+    record::{prepares, records},
+};
 use crate::flow::observed::{describe_zone, expected_now};
 use crate::rules::preflight;
 use crate::{Blocker, Code, Ledger, Member, MemberStep, Pod, Restart};
