@@ -2,7 +2,8 @@
 //! restart needs. Every difference between versions and distributions is in this module.
 //!
 //! * A client has several endpoints of one cluster. A request that could not be sent goes to the
-//!   next endpoint; so does a read that one endpoint cannot answer.
+//!   next endpoint; so does a read that one endpoint cannot answer, or a cluster state without an
+//!   elected master.
 //! * Reads use connections that are kept, a few for each endpoint. They end with the client, which is
 //!   made for one CA and one identity. A write has a connection of its own.
 //! * [`Topology`] has nodes and votes of one cluster state, and the shard copies of the same or of a
@@ -47,7 +48,7 @@ pub use members::{Member, Members};
 pub use running_snapshots::RunningSnapshot;
 pub use shards::{Shard, ShardState, unreplicated};
 pub(crate) use shutdown::record_path;
-pub use shutdown::{Record, RecordKind, RecordStatus, ShardMigration};
+pub use shutdown::{Part, Record, RecordKind, RecordStatus, ShardMigration};
 pub use topology::{Node, Topology, Voting};
 pub use version::{Version, VersionError};
 

@@ -41,7 +41,8 @@ mod tests {
     }
 
     fn record(is_restart: bool, reason: &str) -> Record {
-        Record { node_id: "a".into(), is_restart, reason: reason.into(), complete: true }
+        let (node_id, reason) = ("a".into(), reason.into());
+        Record { node_id, is_restart, reason, complete: true, preparing: Vec::new() }
     }
 
     #[test]

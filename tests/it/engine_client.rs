@@ -2,6 +2,8 @@
 //! cluster.
 
 mod connections;
+mod outside;
+mod privileges;
 
 use std::time::{Duration, Instant};
 

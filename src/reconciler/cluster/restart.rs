@@ -37,7 +37,8 @@ pub struct RestartSpec {
     /// Allow stops that lose the quorum, or the last copy of a shard: a cluster that cannot be
     /// restarted without an outage is restarted with one.
     pub allow_outage: bool,
-    /// How long one phase of one node may take before its restart is aborted: "15m", "90s".
+    /// How long one phase of one node may take before its restart is aborted: "15m", "90s". Elasticsearch
+    /// may take 10 minutes of it to move the jobs of machine learning off a node before its stop.
     #[schemars(schema_with = "duration")]
     pub phase_timeout: String,
     /// How long a node is not ready before its stop signal: "auto" (until no Service sends requests to

@@ -227,9 +227,15 @@ impl Executor<'_> {
             Action::Flush { node } => {
                 let (client, identity) = self.engine()?;
                 let flush = self.with_lease(client.flush(identity, FLUSH_TIMEOUT)).await?;
-                let is_good = matches!(flush, Flush::Done { .. });
-                self.metrics.count_request(Side::Engine, "flush", is_good);
-                tracing::info!(node, "flush: {flush:?}");
+                self.metrics.count_request(
+                    Side::Engine,
+                    "flush",
+                    matches!(flush, Flush::Done { .. }),
+                );
+                match flush {
+                    Flush::NotKnown(why) => tracing::warn!(node, "not flushed: {why}"),
+                    Flush::Done { .. } => tracing::info!(node, "flush: {flush:?}"),
+                }
                 Ok(Answered::Flushed(node.clone()))
             }
             Action::PutRecord { node_id, reason } => {

@@ -35,9 +35,9 @@ impl EngineClient {
     /// Reads the current settings.
     ///
     /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn allocation(&self) -> Result<Allocation, EngineError> {
-        parse(&self.transport.send(&read_call(&self.transport.master_timeout())).await?)
+        parse(&self.of_a_member(read_call).await?)
     }
 
     /// Sets allocation to `value` (`primaries`, `none`…) and our marker to `marker`, in one

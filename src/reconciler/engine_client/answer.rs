@@ -4,6 +4,7 @@ use std::fmt;
 
 use hyper::body::Bytes;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::EngineError;
@@ -11,6 +12,16 @@ use super::error::Cause;
 
 /// Longer reasons are cut: some engines quote whole mappings.
 const MAX_REASON_CHARS: usize = 400;
+
+/// All that any of our requests needs; docs/operators.md has the same.
+const PRIVILEGES: &str = "give that user on Elasticsearch the cluster privileges `monitor` and \
+     `manage`, and on all indices `maintenance` and `view_index_metadata`; on OpenSearch the cluster \
+     permissions `cluster_monitor`, `cluster:admin/settings/update` and \
+     `cluster:admin/voting_config/*`, and on all indices `indices:admin/flush*` and \
+     `indices:monitor/settings/get`";
+/// With `xpack.security.operator_privileges.enabled` even a superuser lacks them.
+const OPERATORS: &str = "this cluster reserves it for operators: list this user in \
+     operator_users.yml of every node";
 
 /// A whole answer, and its request.
 #[derive(Debug, Clone)]
@@ -65,6 +76,29 @@ impl Answer {
         matches!(self.status, 400 | 404 | 405)
     }
 
+    /// Whether it is a cluster state without an elected master.
+    pub(super) fn lacks_master(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Body {
+            #[serde(alias = "cluster_manager_node")]
+            master_node: Option<IgnoredAny>,
+        }
+        self.status == 200 && self.body::<Body>().is_ok_and(|body| body.master_node.is_none())
+    }
+
+    /// The error for that.
+    pub(super) fn without_master(&self) -> EngineError {
+        let Self { status, asked, .. } = self;
+        let reason = "it has no elected master".to_owned();
+        EngineError::Refused {
+            status: *status,
+            message: format!(
+                "{asked} answered with a state of the past: {reason}; see the logs of its nodes"
+            ),
+            reason,
+        }
+    }
+
     /// The error for an answer that no engine gives.
     pub(super) fn unexpected(
         &self,
@@ -88,7 +122,8 @@ impl Answer {
             401 => {
                 let message = format!(
                     "{asked} did not accept {} (HTTP 401): {reason}; check the credentials of this \
-                     cluster",
+                     cluster. An Elasticsearch answers so as well while its index .security is not \
+                     available yet",
                     asked.shown
                 );
                 return EngineError::Unauthorized(message.into());
@@ -99,16 +134,24 @@ impl Answer {
                  cluster.blocks.read_only_allow_delete of the cluster, or index.blocks.* of an index"
             }
             403 => {
+                let what_to_do = match reason.contains("Operator privileges are required") {
+                    true => OPERATORS,
+                    false => PRIVILEGES,
+                };
                 let message = format!(
-                    "{asked}: {} may not do this (HTTP 403): {reason}; give that \
-                     user the cluster privileges `monitor` and `manage`, or on OpenSearch \
-                     `cluster_monitor`, `cluster:admin/settings/update`, \
-                     `cluster:admin/voting_config/*` and `indices:admin/flush*`",
+                    "{asked}: {} may not do this (HTTP 403): {reason}; {what_to_do}",
                     asked.shown
                 );
                 return EngineError::Unauthorized(message.into());
             }
+            429 if self.kind().as_deref() == Some("timeout_exception") => {
+                "; its own time for it was over: the request is repeated"
+            }
             429 => "; it is overloaded: the request is repeated",
+            503 if reason.contains("OpenSearch Security not initialized") => {
+                "; its security plugin has no configuration yet: is the index that holds it \
+                 available? see the logs of its nodes"
+            }
             503 => "; does the cluster have an elected master? see the logs of its nodes",
             _ => "",
         };
@@ -126,7 +169,7 @@ impl Answer {
     }
 
     /// The engine's own reason, from either format of error bodies.
-    fn reason(&self) -> String {
+    pub(super) fn reason(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let error = &body["error"];
         let mut reason = match (error.as_str(), error["type"].as_str(), error["reason"].as_str()) {

@@ -22,9 +22,9 @@ impl EngineClient {
     /// Reads the current values.
     ///
     /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn excluded_names(&self) -> Result<ExcludedNames, EngineError> {
-        parse(&self.transport.send(&read_call(&self.transport.master_timeout())).await?)
+        parse(&self.of_a_member(read_call).await?)
     }
 
     /// Sets the values that are given; none unsets one.

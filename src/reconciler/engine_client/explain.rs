@@ -47,6 +47,7 @@ pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
     }
     #[derive(Deserialize)]
     struct OnNode {
+        node_decision: Option<String>,
         #[serde(default)]
         deciders: Vec<Decider>,
     }
@@ -58,6 +59,14 @@ pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
     }
     let body: Body = answer.read()?;
     if body.can_move_to_other_node.as_deref() != Some("no") {
+        return Ok(None);
+    }
+    // It is "no" also for a copy that only waits for its turn.
+    let takes_it = |node: &OnNode| {
+        let decision = node.node_decision.as_deref();
+        matches!(decision, Some("throttled" | "yes" | "not_preferred"))
+    };
+    if body.node_allocation_decisions.iter().any(takes_it) {
         return Ok(None);
     }
     let mut obstacles: Vec<(usize, String)> = Vec::new();

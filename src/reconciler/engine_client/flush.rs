@@ -27,7 +27,8 @@ pub enum Flush {
 }
 
 impl EngineClient {
-    /// Flushes every index, a synced flush where the engine has one, and waits up to `timeout`.
+    /// Flushes every index that is not hidden, also those behind data streams, but not those of the engine
+    /// itself. A synced flush where it has one. Waits up to `timeout`.
     pub async fn flush(&self, engine: &Engine, timeout: Duration) -> Flush {
         let synced = engine.has_synced_flush();
         let answer = self.transport.send(&call(synced).within(timeout)).await;

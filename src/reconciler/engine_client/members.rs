@@ -13,7 +13,7 @@ use super::{EngineClient, EngineError, identify};
 pub struct Members {
     /// The cluster's own id.
     pub cluster_uuid: Option<String>,
-    /// The id of the elected master; none while there is none.
+    /// The id of the elected master.
     pub elected_master: Option<String>,
     /// By id. Two nodes can have the same name.
     pub nodes: Vec<Member>,
@@ -34,10 +34,31 @@ impl EngineClient {
     /// Reads which nodes are in the cluster.
     ///
     /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn members(&self) -> Result<Members, EngineError> {
-        parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
+        let (answer, _) = self.transport.send_led(&call(&self.transport.master_timeout())).await?;
+        parse(&answer)
     }
+
+    /// What a node answers that has just said which master it follows. Elasticsearch answers from the
+    /// state of the node that is asked, about cluster settings from 9.0 on and about those of indices
+    /// from 9.1 on. One that has not joined would answer that there are none.
+    pub(super) async fn of_a_member(
+        &self,
+        read: impl Fn(&str) -> Call,
+    ) -> Result<Answer, EngineError> {
+        let timeout = self.transport.master_timeout();
+        let (_, place) = self.transport.send_led(&master_call(&timeout)).await?;
+        self.transport.send_to(place, &read(&timeout)).await
+    }
+}
+
+/// Only which node is the elected master.
+fn master_call(timeout: &str) -> Call {
+    Call::get(format!(
+        "/_cluster/state/master_node?master_timeout={timeout}\
+         &filter_path=master_node,cluster_manager_node"
+    ))
 }
 
 pub(super) fn call(timeout: &str) -> Call {

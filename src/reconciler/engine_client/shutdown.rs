@@ -25,6 +25,34 @@ pub struct Record {
     /// Status of the shards; none on engines that do not report it.
     #[serde(default)]
     pub shard_migration: Option<ShardMigration>,
+    /// Status of the tasks that move to another node, such as those of machine learning.
+    #[serde(default)]
+    pub persistent_tasks: Option<Part>,
+    /// Status of the engine's plugins.
+    #[serde(default)]
+    pub plugins: Option<Part>,
+}
+
+/// How far one part of the preparation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub struct Part {
+    pub status: RecordStatus,
+}
+
+impl Record {
+    /// The parts of the preparation that are not complete, by the engine's names.
+    pub fn preparing(&self) -> impl Iterator<Item = &'static str> {
+        let part = |part: Option<Part>| part.map(|part| part.status);
+        let parts = [
+            ("shard_migration", self.shard_migration.as_ref().map(|shards| shards.status)),
+            ("persistent_tasks", part(self.persistent_tasks)),
+            ("plugins", part(self.plugins)),
+        ];
+        let is_open = |status: &Option<RecordStatus>| {
+            status.is_some_and(|status| status != RecordStatus::Complete)
+        };
+        parts.into_iter().filter(move |(_, status)| is_open(status)).map(|(name, _)| name)
+    }
 }
 
 /// How far the shards are.

@@ -20,8 +20,7 @@ impl EngineClient {
     /// See [`EngineError`]. The account needs the privilege `view_index_metadata`, in OpenSearch
     /// `indices:monitor/settings/get`.
     pub async fn searchable_snapshots(&self) -> Result<BTreeSet<String>, EngineError> {
-        let call = store_types_call(&self.transport.master_timeout());
-        parse(&self.transport.send(&call).await?)
+        parse(&self.of_a_member(store_types_call).await?)
     }
 }
 

@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::details::Details;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
-use super::transport::Call;
+use super::transport::{Call, Place};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
 /// The cluster, as its elected master has it.
@@ -37,6 +37,9 @@ pub struct Topology {
     /// Whether the elected master has read indices, persistent settings and shutdown records from
     /// the disks of the nodes. Until then the engine reports none of them.
     pub recovered: bool,
+    /// Where it was read. From Elasticsearch 9.2 on each node answers with a state of its own, so that
+    /// another one may have older copies.
+    pub(super) place: Place,
 }
 
 /// A node of the cluster.
@@ -86,7 +89,7 @@ impl EngineClient {
     /// Reads the cluster as a whole: [`Self::listed`], then [`Self::completed`].
     ///
     /// # Errors
-    /// See [`EngineError`]; a cluster without a master refuses with 503.
+    /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn topology(
         &self,
         engine: &Engine,
@@ -114,8 +117,8 @@ impl EngineClient {
             parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?).map(Some)
         };
         let state = state_call(&timeout);
-        let (state, minimum) = tokio::try_join!(self.transport.send(&state), minimum)?;
-        let mut topology = parse(&state, minimum)?;
+        let ((state, place), minimum) = tokio::try_join!(self.transport.send_led(&state), minimum)?;
+        let mut topology = Topology { place, ..parse(&state, minimum)? };
         if topology.is_led_without_configurations() {
             let minimum = parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?;
             topology.voting = Voting::MinimumMasterNodes(minimum);
@@ -147,8 +150,8 @@ impl EngineClient {
                 return Ok((Routing { shards, immovable }, Instant::now()));
             }
             let call = shards::routing_call(&self.transport.master_timeout());
-            let routing = shards::parse(&self.transport.send(&call).await?, &listed.nodes)?;
-            Ok((routing, Instant::now()))
+            let answer = self.transport.send_to(listed.place, &call).await?;
+            Ok((shards::parse(&answer, &listed.nodes)?, Instant::now()))
         };
         let details = async {
             match listed.nodes.iter().all(|node| node.roles.is_some()) {
@@ -386,5 +389,6 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         shards: Arc::default(),
         immovable: BTreeSet::new(),
         recovered: !blocks.global.contains_key(STATE_NOT_RECOVERED),
+        place: Place::default(),
     })
 }

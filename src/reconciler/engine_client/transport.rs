@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -92,6 +92,17 @@ impl Call {
     }
 }
 
+/// Which of the endpoints has answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Place(usize);
+
+/// Whether another endpoint may answer a read all the same. A node of Elasticsearch that has not joined
+/// knows no user of the index `.security` (401), and one that is overloaded refuses alone (429). A node
+/// that waits for its master in vain says 500, 503, or 429.
+const fn is_answered_elsewhere(status: u16) -> bool {
+    matches!(status, 401 | 429 | 500 | 502..=504)
+}
+
 /// The endpoints of a cluster, and what every call to them has in common.
 #[derive(Debug)]
 pub(super) struct Transport {
@@ -157,23 +168,59 @@ impl Transport {
         }
     }
 
+    fn ask_last(&self, at: usize) {
+        self.order().sort_by_key(|one| *one == at);
+    }
+
     /// The parameter for how long the engine waits for its master: less than we wait for the answer,
     /// so that the engine can report why it gave up.
     pub(super) fn master_timeout(&self) -> String {
         format!("{}ms", (self.timeout / 4 * 3).as_millis())
     }
 
-    /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was
-    /// not answered, or that was answered with 502 to 504, as by a node that has not joined. All
-    /// endpoints together have twice the time of one.
+    /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was not
+    /// answered, or that was answered as by a node that has not joined. All endpoints together have
+    /// twice the time of one.
     ///
     /// Reads use kept connections. A write has one of its own: on a kept one it would not be known
     /// whether the engine got it before it closed the connection.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
+        let order = self.order().clone();
+        self.ask(call, order, |_| true).await.map(|(answer, _)| answer)
+    }
+
+    /// Reads a cluster state with the elected master in it. From Elasticsearch 9.2 on a node that has
+    /// no master answers with the last state that it knows, and with none before it has joined: then
+    /// the next endpoint is asked.
+    pub(super) async fn send_led(&self, call: &Call) -> Result<(Answer, Place), EngineError> {
+        let order = self.order().clone();
+        let (answer, place) = self.ask(call, order, |answer| !answer.lacks_master()).await?;
+        match answer.lacks_master() {
+            true => Err(answer.without_master()),
+            false => Ok((answer, place)),
+        }
+    }
+
+    /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now
+    /// on.
+    pub(super) async fn send_to(&self, place: Place, call: &Call) -> Result<Answer, EngineError> {
+        let asked = self.ask(call, vec![place.0], |_| true).await.map(|(answer, _)| answer);
+        if !asked.as_ref().is_ok_and(|answer| !is_answered_elsewhere(answer.status)) {
+            self.ask_last(place.0);
+        }
+        asked
+    }
+
+    /// Asks these endpoints one after the other. A read goes on until an answer `is_good`.
+    async fn ask(
+        &self,
+        call: &Call,
+        order: Vec<usize>,
+        is_good: impl Fn(&Answer) -> bool,
+    ) -> Result<(Answer, Place), EngineError> {
         self.targets.iter().for_each(Kept::close_old);
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
-        let order = self.order().clone();
         let mut failures = Failures::new(call.what());
         for (before, at) in order.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -193,28 +240,16 @@ impl Transport {
             match response {
                 Ok(response) => {
                     self.silent[at].store(false, Ordering::Relaxed);
-                    let answer = Answer {
-                        status: response.status().as_u16(),
-                        allow: response
-                            .headers()
-                            .get(ALLOW)
-                            .and_then(|value| value.to_str().ok())
-                            .map(str::to_owned),
-                        body: response.into_body(),
-                        asked: Asked {
-                            what: call.what(),
-                            endpoint: target.to_string(),
-                            shown: self.shown,
-                        },
-                    };
-                    if call.is_read() && matches!(answer.status, 502..=504) {
-                        failures.refused(answer);
+                    let answer = self.answer(call, target, response);
+                    let goes_on = is_answered_elsewhere(answer.status) || !is_good(&answer);
+                    if call.is_read() && goes_on {
+                        failures.refused(answer, Place(at));
                         continue;
                     }
                     if before > 0 {
                         self.ask_first(at);
                     }
-                    return Ok(answer);
+                    return Ok((answer, Place(at)));
                 }
                 Err(error) => {
                     let sent = matches!(error, ExchangeError::Unanswered(_));
@@ -227,6 +262,16 @@ impl Transport {
             }
         }
         failures.into_result()
+    }
+
+    fn answer(&self, call: &Call, target: &Target, response: Response<Bytes>) -> Answer {
+        let allow = response.headers().get(ALLOW).and_then(|value| value.to_str().ok());
+        Answer {
+            status: response.status().as_u16(),
+            allow: allow.map(str::to_owned),
+            asked: Asked { what: call.what(), endpoint: target.to_string(), shown: self.shown },
+            body: response.into_body(),
+        }
     }
 
     fn request(&self, call: &Call) -> Result<Request<Bytes>, EngineError> {
@@ -259,7 +304,8 @@ struct Failures {
     worst: Kind,
     /// The error of the last endpoint that failed.
     last: Option<ExchangeError>,
-    refused: Option<Answer>,
+    /// The first answer that was not taken.
+    refused: Option<(Answer, Place)>,
 }
 
 /// What is known about the request; a later one takes precedence.
@@ -282,8 +328,8 @@ impl Failures {
         self.messages.push(message);
     }
 
-    fn refused(&mut self, answer: Answer) {
-        self.refused.get_or_insert(answer);
+    fn refused(&mut self, answer: Answer, place: Place) {
+        self.refused.get_or_insert((answer, place));
     }
 
     fn failed(&mut self, target: &Target, error: ExchangeError) {
@@ -302,9 +348,9 @@ impl Failures {
     }
 
     /// An engine's own answer, if there is one; otherwise what failed at each endpoint.
-    fn into_result(self) -> Result<Answer, EngineError> {
-        if let Some(answer) = self.refused {
-            return Ok(answer);
+    fn into_result(self) -> Result<(Answer, Place), EngineError> {
+        if let Some(refused) = self.refused {
+            return Ok(refused);
         }
         let Self { what, mut messages, worst, last, .. } = self;
         let more = messages.len().saturating_sub(MAX_NAMED);

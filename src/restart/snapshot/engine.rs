@@ -225,4 +225,8 @@ pub struct Record {
     pub reason: String,
     /// Whether the engine has finished its preparation.
     pub complete: bool,
+    /// What of it is not complete, as far as the engine says: `shard_migration`, `persistent_tasks`,
+    /// `plugins`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preparing: Vec<String>,
 }

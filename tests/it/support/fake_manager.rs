@@ -57,6 +57,8 @@ pub(crate) struct Act {
 pub(crate) enum Script {
     /// The same answer to everything.
     Always(Reply),
+    /// An answer to each path.
+    ByPath(fn(&str) -> Reply),
     /// Accepts requests and never answers.
     Silence,
     /// A status that changes with each act. A later status is only sent to a client that has seen
@@ -137,7 +139,7 @@ impl FakeManager {
     fn run(script: Script, accept: impl AsyncFnOnce(Arc<Stage>) + Send + 'static) -> Self {
         let first = match &script {
             Script::Story { first, .. } => vec![Status::clone(first)],
-            Script::Always(_) | Script::Silence => vec![],
+            Script::Always(_) | Script::ByPath(_) | Script::Silence => vec![],
         };
         let stage = Arc::new(Stage {
             script: Mutex::new(script),
@@ -228,6 +230,7 @@ impl Stage {
         });
         let next = match &mut *self.script.lock().expect("a lock") {
             Script::Always(reply) => Next::Reply(reply.clone()),
+            Script::ByPath(answer) => Next::Reply(answer(head.uri.path())),
             Script::Silence => Next::Never,
             Script::Story { .. } if head.method == Method::GET => {
                 let query = head.uri.query().unwrap_or_default();

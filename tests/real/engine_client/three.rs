@@ -97,6 +97,7 @@ fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Mem
         shards,
         immovable,
         recovered,
+        ..
     } = topology;
     assert_eq!(cluster_uuid, engine.cluster_uuid);
     assert!(version > 0 && recovered && immovable.is_empty());

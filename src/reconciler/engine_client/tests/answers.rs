@@ -20,7 +20,30 @@ fn wrong_credentials_and_missing_rights_say_what_to_check() {
         assert!(forbidden.contains("may not do this (HTTP 403)"), "{forbidden}");
         assert!(forbidden.contains("is unauthorized for user [looker]"), "{forbidden}");
         assert!(forbidden.contains("`manage`"), "{forbidden}");
+        assert!(forbidden.contains("`maintenance`"), "{forbidden}");
     }
+}
+
+#[test]
+fn a_user_who_is_no_operator_is_told_to_become_one() {
+    let body = r#"{"error":{"type":"security_exception","reason":"Operator privileges are required for action [cluster:admin/shutdown/get]"},"status":403}"#;
+    let EngineError::Unauthorized(message) = made_up(403, body).refusal() else {
+        panic!("not authorized")
+    };
+    assert!(message.contains("[cluster:admin/shutdown/get]"), "{message}");
+    assert!(message.contains("operator_users.yml of every node"), "{message}");
+    assert!(!message.contains("`manage`"), "{message}");
+}
+
+#[test]
+fn what_is_not_a_matter_of_load_or_of_the_master_is_not_said_to_be() {
+    let message = |status, body| made_up(status, body).refusal().to_string();
+    let late = message(429, r#"{"error":{"type":"timeout_exception","reason":"timed out"}}"#);
+    assert!(late.contains("time for it was over") && !late.contains("overloaded"), "{late}");
+    let full = message(429, r#"{"error":{"type":"circuit_breaking_exception","reason":"full"}}"#);
+    assert!(full.contains("it is overloaded"), "{full}");
+    let unset = message(503, "OpenSearch Security not initialized.");
+    assert!(unset.contains("security plugin") && !unset.contains("master"), "{unset}");
 }
 
 #[test]

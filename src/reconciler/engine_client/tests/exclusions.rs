@@ -63,12 +63,18 @@ fn no_name_reaches_other_nodes() {
 }
 
 #[test]
-fn an_empty_body_is_enough_and_a_timeout_is_a_refusal() {
+fn an_empty_body_is_enough_and_so_is_one_that_takes_effect_late() {
     for body in ["", "{}"] {
         assert_eq!(exclusions::parse(&made_up(200, body)), Ok(()));
     }
-    let late = r#"{"error":{"type":"timeout_exception","reason":"timed out waiting for voting
-        config exclusions to take effect"},"status":503}"#;
-    let late = exclusions::parse(&made_up(503, late));
-    assert!(matches!(late, Err(EngineError::Refused { status: 503, .. })), "{late:?}");
+    let late = |reason| {
+        let error = serde_json::json!({ "type": "timeout_exception", "reason": reason });
+        serde_json::json!({ "error": error }).to_string()
+    };
+    for status in [429, 500, 503] {
+        let body = late("timed out waiting for voting config exclusions [{logs-0}] to take effect");
+        assert_eq!(exclusions::parse(&made_up(status, &body)), Ok(()), "{status}");
+        let other = exclusions::parse(&made_up(status, &late("timed out")));
+        assert!(matches!(other, Err(EngineError::Refused { .. })), "{other:?}");
+    }
 }

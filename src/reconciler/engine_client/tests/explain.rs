@@ -32,7 +32,20 @@ const OURS: (&str, &str) = (
 #[test]
 fn a_shard_that_is_going_to_move_has_no_obstacle() {
     assert_eq!(answer("yes", json!([])), None);
-    assert_eq!(answer("throttled", json!([])), None);
+    assert_eq!(answer("not_preferred", json!([])), None);
+}
+
+#[test]
+fn a_shard_that_waits_for_its_turn_has_no_obstacle() {
+    let taken = node(&[("same_shard", "a copy of this shard is already allocated to this node")]);
+    for decision in ["throttled", "yes", "not_preferred"] {
+        let waits = json!({"node_decision": decision, "deciders": [{
+            "decider": "throttling", "decision": "THROTTLE",
+            "explanation": "reached the limit of incoming shard recoveries [2]",
+        }]});
+        assert_eq!(answer("no", json!([taken, waits])), None, "{decision}");
+    }
+    assert!(answer("no", json!([taken])).is_some());
 }
 
 #[test]

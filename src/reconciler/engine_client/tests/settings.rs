@@ -131,6 +131,17 @@ fn records_are_put_listed_and_deleted() {
 }
 
 #[test]
+fn what_the_engine_has_not_prepared_yet_is_named() {
+    let body = r#"{"nodes":[{"node_id":"a","type":"RESTART","reason":"r1","status":"IN_PROGRESS",
+        "shard_migration":{"status":"COMPLETE"},"persistent_tasks":{"status":"COMPLETE"},
+        "plugins":{"status":"IN_PROGRESS"}}]}"#;
+    let records = shutdown::parse_list(&made_up(200, body)).unwrap();
+    assert_eq!(records[0].preparing().collect::<Vec<_>>(), ["plugins"]);
+    let complete = shutdown::parse_list(&recorded(ELASTICSEARCH_8, "records")).unwrap();
+    assert_eq!(complete[0].preparing().count(), 0);
+}
+
+#[test]
 fn other_peoples_records_are_told_apart() {
     let body = r#"{"nodes":[
         {"node_id":"b","type":"REMOVE","reason":"ECK","status":"IN_PROGRESS"},

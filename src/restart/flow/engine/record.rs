@@ -18,6 +18,13 @@ pub(in crate::flow) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record]
     Ok(records.as_deref().unwrap_or_default())
 }
 
+/// That the engine has not finished, and with what.
+pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
+    let what = record.map(|record| record.preparing.join(", ")).unwrap_or_default();
+    let with = if what.is_empty() { String::new() } else { format!("; not complete: {what}") };
+    format!("the engine prepares for the restart{with}")
+}
+
 /// Before the stop: creates the record, and waits until the engine has prepared for the restart.
 pub(super) fn announce(
     context: &Context<'_>,
@@ -42,7 +49,7 @@ pub(super) fn announce(
             ),
         ),
         Some(record) if record.complete => return Ok(()),
-        Some(_) => wait(Code::Preparing, "the engine prepares for the restart"),
+        Some(record) => wait(Code::Preparing, prepares(Some(record))),
     })
 }
 
@@ -74,4 +81,26 @@ pub(in crate::flow) fn settle(
     let debts = ledger.debts.records.iter();
     let gone = debts.filter(|debt| debt.pod_uid == uid && !is_there(debt));
     gone.cloned().map(LedgerChange::RemoveRecordDebt).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_engine_has_not_finished_is_named() {
+        let record = |preparing: &[&str]| Record {
+            node_id: "a".into(),
+            is_restart: true,
+            reason: "r1".into(),
+            complete: false,
+            preparing: preparing.iter().map(|&part| part.to_owned()).collect(),
+        };
+        assert_eq!(prepares(None), "the engine prepares for the restart");
+        assert_eq!(prepares(Some(&record(&[]))), "the engine prepares for the restart");
+        assert_eq!(
+            prepares(Some(&record(&["persistent_tasks", "plugins"]))),
+            "the engine prepares for the restart; not complete: persistent_tasks, plugins"
+        );
+    }
 }

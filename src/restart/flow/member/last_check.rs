@@ -3,9 +3,12 @@
 use super::update::may_be_replaced;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
-use crate::flow::engine::{allocation::is_tight, record::records};
+use crate::flow::engine::{
+    allocation::is_tight,
+    record::{prepares, records},
+};
 use crate::flow::observed::{describe_zone, expected_now};
-use crate::{Blocker, Code, Ledger, Member, MemberStep, Pod, Record, Restart};
+use crate::{Blocker, Code, Ledger, Member, MemberStep, Pod, Restart};
 
 /// Passes if a member may be stopped. For a node that is restarted with its zone, all nodes of the
 /// zone must be ready to be stopped. Once one of them is stopped this is not checked again, and
@@ -99,9 +102,9 @@ fn until_ready_to_stop(
     }
     let debts = &ledger.debts;
     if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {
-        let is_ready = |record: &Record| debt.is_about(record) && record.complete;
-        if !records(context)?.iter().any(is_ready) {
-            return refuse(Code::Preparing, "the engine prepares for its restart");
+        let record = records(context)?.iter().find(|record| debt.is_about(record));
+        if !record.is_some_and(|record| record.complete) {
+            return refuse(Code::Preparing, prepares(record));
         }
     }
     let is_held = |uid| debts.allocation.as_ref().is_some_and(|debt| debt.holders.contains(uid));

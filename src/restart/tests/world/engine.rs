@@ -234,6 +234,7 @@ impl Searching {
             is_restart: true,
             reason: record.reason.clone(),
             complete: record.complete_at <= now,
+            preparing: Vec::new(),
         };
         let engine = Engine {
             version: "elasticsearch 8.19.0".into(),

@@ -89,6 +89,7 @@ pub(super) fn allocation(allocation: engine_client::Allocation) -> Allocation {
 
 pub(super) fn record(record: engine_client::Record) -> Record {
     Record {
+        preparing: record.preparing().map(str::to_owned).collect(),
         node_id: record.node_id,
         is_restart: record.kind == RecordKind::Restart,
         reason: record.reason,
