@@ -13,6 +13,7 @@ use crate::step::{UpdateStep, without_another_container};
 use crate::template::{containers, is_made_anew, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, Use, uses};
+use crate::volumes;
 
 /// What a pod is, or was, made from.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +130,7 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     }
 }
 
-/// Variables that show a label or an annotation: of the engine's container, and of init containers. A
+/// Variables and mounted files that show a label or an annotation: of the engine's container, and of init containers. A
 /// living pod gets its labels only once its engine has been proven, so that what selects pods by them
 /// does not go before it. Another container would read the old ones, and another pod has the new ones.
 fn shown_labels(
@@ -150,9 +151,32 @@ fn shown_labels(
         containers(wanted, "containers").filter(|container| container["name"] == engine_container);
     let once = containers(wanted, "initContainers")
         .filter(|container| !is_sidecar(container["name"].as_str(), wanted));
-    let of_engine = engine.flat_map(|one| variables("containers", one, shows, UpdateStep::Replace));
-    let of_init = once.flat_map(|one| variables("initContainers", one, shows, UpdateStep::Replace));
-    of_engine.chain(of_init).collect()
+    // A file may have all of them. Each restart that a person asks for has another annotation.
+    let is_asked = key == RESTARTED_AT;
+    let has_it = |item: &Value| {
+        let path = item["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
+        path == field || path == format!("metadata.{map}") && !is_asked
+    };
+    let read: Vec<&Value> = engine.chain(once).collect();
+    let files = volumes::of_the_pod(wanted, has_it)
+        .filter(|volume| read.iter().any(|container| mounts(container, &volume["name"])))
+        .map(|volume| Difference {
+            field: format!("spec.volumes[{}]", volume["name"].as_str().unwrap_or_default()),
+            from: None,
+            to: None,
+            step: UpdateStep::Replace,
+        });
+    let files: Vec<Difference> = files.collect();
+    let variables = read.into_iter().flat_map(|one| {
+        let list = if one["name"] == engine_container { "containers" } else { "initContainers" };
+        variables(list, one, shows, UpdateStep::Replace)
+    });
+    variables.chain(files).collect()
+}
+
+fn mounts(container: &Value, volume: &Value) -> bool {
+    let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
+    mounts.any(|mount| mount["name"] == *volume)
 }
 
 /// Variables of the engine's container that show an amount of CPU or memory get another value only in a

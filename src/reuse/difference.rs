@@ -62,8 +62,8 @@ fn descend(path: &Path, from: Option<&Value>, to: Option<&Value>, found: &mut Ve
                 descend(&path.field(name), old.get(name), new.get(name), found);
             }
         }
-        (Some(Value::Array(old)), Some(Value::Array(new))) => match (named(old), named(new)) {
-            (Some(by_name_old), Some(by_name_new)) if !order_counts(path, old, new) => {
+        (Some(Value::Array(old)), Some(Value::Array(new))) => match named([old, new]) {
+            Some([by_name_old, by_name_new]) if !order_counts(path, old, new) => {
                 let names: BTreeSet<&str> =
                     by_name_old.keys().chain(by_name_new.keys()).copied().collect();
                 for name in names {
@@ -90,11 +90,19 @@ fn empty_is_absent(path: &Path) -> bool {
     })
 }
 
-/// The elements by their names; none if one of them has no name, or two have the same.
-fn named(list: &[Value]) -> Option<BTreeMap<&str, &Value>> {
-    let field = NAMES.into_iter().find(|field| list.iter().all(|each| each[field].is_string()))?;
-    let by_name: BTreeMap<&str, &Value> =
-        list.iter().filter_map(|element| Some((element.get(field)?.as_str()?, element))).collect();
+/// The elements of both lists by the first field that tells them apart: two mounts of one volume have its name. None if
+/// no field does.
+fn named(lists: [&[Value]; 2]) -> Option<[BTreeMap<&str, &Value>; 2]> {
+    NAMES.into_iter().find_map(|field| {
+        let [old, new] = lists.map(|list| by_name(field, list));
+        Some([old?, new?])
+    })
+}
+
+/// The elements by this field; none if one of them does not have it, or two have the same.
+fn by_name<'a>(field: &str, list: &'a [Value]) -> Option<BTreeMap<&'a str, &'a Value>> {
+    let named = list.iter().map(|element| Some((element.get(field)?.as_str()?, element)));
+    let by_name: BTreeMap<&str, &Value> = named.collect::<Option<_>>()?;
     (by_name.len() == list.len()).then_some(by_name)
 }
 

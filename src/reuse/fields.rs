@@ -123,6 +123,28 @@ const CONTAINER: [(&str, Rule); 25] = [
 const FIXED_ANNOTATIONS: [&str; 2] =
     ["container.apparmor.security.beta.kubernetes.io/", "kubernetes.io/config.mirror"];
 
+/// Labels and annotations that are read only when a pod is made, by the beginnings of their names: a living pod takes
+/// them, and nothing comes of it. Who reads them:
+/// * the bandwidth plugin, Multus (and the plugins for its networks) and Calico, when the network of a pod is set up;
+/// * the mutating webhooks of Vault's agent, Istio, Linkerd and Azure's workload identity, when a pod is created.
+const MADE_WITH_POD: [&str; 15] = [
+    "azure.workload.identity/",
+    "cni.projectcalico.org/",
+    "config.alpha.linkerd.io/",
+    "config.linkerd.io/",
+    "inject.istio.io/",
+    "istio.io/rev",
+    "k8s.v1.cni.cncf.io/",
+    "kubernetes.io/egress-bandwidth",
+    "kubernetes.io/ingress-bandwidth",
+    "linkerd.io/inject",
+    "proxy.istio.io/",
+    "sidecar.istio.io/",
+    "traffic.sidecar.istio.io/",
+    "v1.multus-cni.io/",
+    "vault.hashicorp.com/",
+];
+
 /// What a change at `path` asks for; none if the table does not know the field.
 pub(crate) fn rule(path: &Path) -> Option<Rule> {
     let find = |table: &[(&str, Rule)], field: &str| {
@@ -133,6 +155,11 @@ pub(crate) fn rule(path: &Path) -> Option<Rule> {
     match (top.as_str(), field.as_str(), path.segments().get(2), path.segments().get(3)) {
         ("metadata", "annotations", Some(Segment::Field(name)), _)
             if FIXED_ANNOTATIONS.iter().any(|fixed| name.starts_with(fixed)) =>
+        {
+            Some(Fixed)
+        }
+        ("metadata", "annotations" | "labels", Some(Segment::Field(name)), _)
+            if MADE_WITH_POD.iter().any(|beginning| name.starts_with(beginning)) =>
         {
             Some(Fixed)
         }

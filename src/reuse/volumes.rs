@@ -27,6 +27,20 @@ pub(crate) fn parts(volume: &Value) -> Vec<Part> {
     found
 }
 
+/// The volumes with a file of the pod's own labels, annotations and the like (`downwardAPI`) for which this is true.
+pub(crate) fn of_the_pod<'a>(
+    template: &'a Value,
+    has: impl Fn(&Value) -> bool,
+) -> impl Iterator<Item = &'a Value> {
+    let items = |shown: &'a Value| shown["items"].as_array().into_iter().flatten();
+    let volumes = template["spec"]["volumes"].as_array().into_iter().flatten();
+    volumes.filter(move |volume| {
+        let projected = volume["projected"]["sources"].as_array().into_iter().flatten();
+        let of_sources = projected.flat_map(|source| items(&source["downwardAPI"]));
+        items(&volume["downwardAPI"]).chain(of_sources).any(&has)
+    })
+}
+
 /// What kind of volume it is, such as `emptyDir`.
 pub(crate) fn kind(volume: &Value) -> &str {
     let fields = volume.as_object().into_iter().flatten();

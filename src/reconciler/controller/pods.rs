@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Event;
 
 pub(super) use facts::{Facts, Owner, Reading};
-pub(super) use live::LiveFacts;
+pub(super) use live::{LiveFacts, is_data_elsewhere};
 
 /// The pods that are known.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! A pod whose data is on no volume claim and that is replaced, or whose data is on no volume and that gets
-//! another container: the data is deleted with it.
+//! another container: the data is deleted with it. Or one whose template has the data at another place: the engine
+//! begins without it.
 
 use super::quorum::QuorumAfterStop;
 use super::{evaluation::Evaluation, peer::Peer};
@@ -14,6 +15,9 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletion {
     Pod,
+    /// The pod, and the one in its place looks for the data somewhere else: whatever kept it, it is gone from the
+    /// cluster.
+    Elsewhere,
     Container,
 }
 
@@ -21,9 +25,25 @@ impl Deletion {
     /// What this update deletes, with data in it or not.
     pub(crate) fn of(update: &PodUpdate) -> Option<Self> {
         if update.step == UpdateStep::Replace {
-            return Some(Self::Pod);
+            return Some(if update.data_elsewhere { Self::Elsewhere } else { Self::Pod });
         }
         update.makes_a_container().then_some(Self::Container)
+    }
+
+    /// What happens to the data of this node, to begin a sentence with.
+    pub(crate) fn describe(self, node: &str) -> String {
+        match self {
+            Self::Pod => format!(
+                "the step replace would delete the pod of {node}, whose data is on no volume claim"
+            ),
+            Self::Elsewhere => format!(
+                "the step replace would start the engine of {node} without its data, which the template has at \
+                 another place (volume, subPath, mountPath or path.data)"
+            ),
+            Self::Container => format!(
+                "the container of {node} would be deleted for another one, and its data is on no volume"
+            ),
+        }
     }
 }
 
@@ -44,6 +64,7 @@ pub(crate) fn deletion(
     let wanted = update.filter(is_carried_out).and_then(Deletion::of);
     [fixed, wanted].into_iter().flatten().find(|deletion| match deletion {
         Deletion::Pod => !live.keeps_data(),
+        Deletion::Elsewhere => true,
         Deletion::Container => live.data == DataPlace::Container,
     })
 }
@@ -62,14 +83,7 @@ pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
 pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     let Some(deletion) = evaluation.deletion(candidate) else { return Ok(()) };
     let name = candidate.name();
-    let gone = match deletion {
-        Deletion::Pod => format!(
-            "the step replace would delete the pod of {name}, whose data is on no volume claim: that"
-        ),
-        Deletion::Container => format!(
-            "the container of {name} would be deleted for another one, and its data is on no volume: that"
-        ),
-    };
+    let gone = format!("{}: that", deletion.describe(name));
     if candidate.is_master
         && let QuorumAfterStop::Lost(blocker) = evaluation.quorum_after_stop(candidate)
     {

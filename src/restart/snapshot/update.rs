@@ -25,6 +25,10 @@ pub struct PodUpdate {
     /// Besides another size, a field differs that only another container of the manager picks up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub new_container: bool,
+    /// The engine of a pod that is made from the wanted template has its data at another place: it begins without
+    /// that of this pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_elsewhere: bool,
     /// What of the difference a living pod takes.
     #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
     pub patch: PodPatch,

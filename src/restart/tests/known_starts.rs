@@ -53,6 +53,7 @@ fn updated(ledger: &mut Ledger) {
         step: UpdateStep::Container,
         because: vec![],
         new_container: true,
+        data_elsewhere: false,
         patch: Default::default(),
     };
     member(ledger).update = Some(Box::new(MemberUpdate {

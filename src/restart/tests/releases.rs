@@ -44,7 +44,7 @@ const RELEASES: [Release; 2] = [
     // restart, no heap that stayed as it was is told, and volume claims are compared by name alone. What was
     // given up is known by its id alone. A deletion waits again for pods that cannot be patched. A container
     // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
-    // has changed is not set back.
+    // has changed is not set back. A template that has the data at another place is not held back.
     release!(
         "2026-11-23",
         Some(&[
@@ -53,6 +53,7 @@ const RELEASES: [Release; 2] = [
             "/debts/start/*/update/heap",
             "/debts/start/*/update/hinderedSince",
             "/debts/start/*/update/others",
+            "/debts/start/*/update/update/dataElsewhere",
             "/history/*/allowedOutage",
             "/history/*/began",
             "/history/*/skippedRules",
@@ -68,6 +69,7 @@ const RELEASES: [Release; 2] = [
             "/restart/members/*/update/heap",
             "/restart/members/*/update/hinderedSince",
             "/restart/members/*/update/others",
+            "/restart/members/*/update/update/dataElsewhere",
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",
             "/restart/request/skipRules",

@@ -65,6 +65,7 @@ const REFUSED: &[Refused] = &[
                 step: UpdateStep::Replace,
                 because: vec!["spec.affinity".into()],
                 new_container: false,
+                data_elsewhere: false,
                 patch: PodPatch::default(),
             }));
         },

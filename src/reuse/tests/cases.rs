@@ -195,6 +195,79 @@ fn an_annotation_that_no_living_pod_takes_needs_another_pod() {
     }
 }
 
+#[test]
+fn what_is_read_only_when_a_pod_is_made_needs_another_pod() {
+    for name in [
+        "kubernetes.io/egress-bandwidth",
+        "kubernetes.io/ingress-bandwidth",
+        "k8s.v1.cni.cncf.io/networks",
+        "v1.multus-cni.io/default-network",
+        "cni.projectcalico.org/ipv4pools",
+        "vault.hashicorp.com/agent-inject",
+        "vault.hashicorp.com/role",
+        "sidecar.istio.io/inject",
+        "proxy.istio.io/config",
+        "linkerd.io/inject",
+        "config.linkerd.io/proxy-cpu-limit",
+        "azure.workload.identity/use",
+    ] {
+        for map in ["annotations", "labels"] {
+            let step = step_of(|all| all["metadata"][map][name] = json!("a"));
+            assert_eq!(step, UpdateStep::Replace, "{map} {name}");
+        }
+    }
+    let step = step_of(|all| all["metadata"]["annotations"]["example.org/linkerd.io"] = json!("a"));
+    assert_eq!(step, UpdateStep::Relabel);
+}
+
+#[test]
+fn a_file_of_a_label_needs_another_pod() {
+    let item = |path: &str| json!([{"path": "it", "fieldRef": {"fieldPath": path}}]);
+    let direct = |path: &str| json!({"name": "shown", "downwardAPI": {"items": item(path)}});
+    let projected = |path: &str| {
+        let sources = json!([{"secret": {"name": "a"}}, {"downwardAPI": {"items": item(path)}}]);
+        json!({"name": "shown", "projected": {"sources": sources}})
+    };
+    let mount = json!([{"name": "shown", "mountPath": "/shown"}]);
+    for (volume, list, at, step) in [
+        (direct("metadata.labels['app']"), "containers", 0, UpdateStep::Replace),
+        (projected("metadata.labels['app']"), "containers", 0, UpdateStep::Replace),
+        (direct("metadata.labels"), "containers", 0, UpdateStep::Replace),
+        (direct("metadata.labels['team']"), "containers", 0, UpdateStep::Relabel),
+        (direct("metadata.annotations"), "containers", 0, UpdateStep::Relabel),
+        (direct("metadata.labels"), "containers", 1, UpdateStep::Relabel),
+        (direct("metadata.labels"), "initContainers", 0, UpdateStep::Replace),
+        (direct("metadata.labels"), "initContainers", 1, UpdateStep::Relabel),
+    ] {
+        let mut actual = template();
+        actual["spec"]["volumes"] = json!([volume]);
+        actual["spec"][list][at]["volumeMounts"] = mount.clone();
+        let mut wanted = actual.clone();
+        wanted["metadata"]["labels"]["app"] = json!("metrics");
+        assert_eq!(update(&wanted, &actual).step, step, "{list}[{at}] {volume}");
+    }
+    let mut actual = template();
+    actual["spec"]["volumes"] = json!([direct("metadata.annotations")]);
+    actual["spec"]["containers"][0]["volumeMounts"] = mount;
+    let mut wanted = actual.clone();
+    wanted["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = json!("now");
+    assert_eq!(update(&wanted, &actual).step, UpdateStep::Restart);
+}
+
+#[test]
+fn the_order_of_mounts_is_of_no_matter() {
+    let mut actual = template();
+    let [one, other] = ["/one", "/other"].map(|path| json!({"name": "config", "mountPath": path}));
+    actual["spec"]["containers"][0]["volumeMounts"] = json!([one, other]);
+    let mut wanted = actual.clone();
+    wanted["spec"]["containers"][0]["volumeMounts"] = json!([other, one]);
+    assert_eq!(update(&wanted, &actual).step, UpdateStep::None);
+    wanted["spec"]["containers"][0]["volumeMounts"][0]["readOnly"] = json!(true);
+    let found = update(&wanted, &actual);
+    assert_eq!(found.step, UpdateStep::Replace);
+    assert!(found.because[0].field.contains("volumeMounts"), "{found:?}");
+}
+
 /// A label is written to a living pod only after its engine has been proven: a new container would read
 /// the old one.
 #[test]

@@ -159,6 +159,7 @@ fn merged(
         step: UpdateStep::None,
         because: vec![],
         new_container: false,
+        data_elsewhere: false,
         patch: stayput_restart::PodPatch::default(),
     });
     let because = differences.into_iter().map(|difference| difference.field);

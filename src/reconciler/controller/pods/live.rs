@@ -8,6 +8,8 @@ use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, Resi
 
 mod data;
 
+pub(in super::super) use data::elsewhere::is_data_elsewhere;
+
 /// What of a pod's spec and status an update of it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct LiveFacts {

@@ -120,6 +120,7 @@ fn with_updates(allowed: &[UpdateStep]) -> Saved {
             step,
             because: vec![field.to_owned()],
             new_container: false,
+            data_elsewhere: false,
             patch: PodPatch::default(),
         }));
     }

@@ -31,7 +31,9 @@ pub(in crate::flow) fn may_be_replaced(
 ) -> Check {
     match deletion_in(context, restart, member, pod) {
         None | Some(Deletion::Container) => Ok(()),
-        Some(Deletion::Pod) => check(context, ledger, pod, Deletion::Pod),
+        Some(deletion @ (Deletion::Pod | Deletion::Elsewhere)) => {
+            check(context, ledger, pod, deletion)
+        }
     }
 }
 
@@ -46,18 +48,11 @@ fn deletion_in(
 }
 
 fn check(context: &Context<'_>, ledger: &Ledger, pod: &Pod, deletion: Deletion) -> Check {
-    let gone = match deletion {
-        Deletion::Pod => "the step replace would delete the pod",
-        Deletion::Container => "another container would take the place of that",
-    };
-    let place = match deletion {
-        Deletion::Pod => "volume claim",
-        Deletion::Container => "volume",
-    };
     let evaluation = context.stop_evaluation(ledger).map_err(|blocker| Blocker {
         message: format!(
-            "{gone} of {}, whose data is on no {place}, and it is not known what it alone has: {}",
-            pod.node, blocker.message
+            "{}, and it is not known what it alone has: {}",
+            deletion.describe(&pod.node),
+            blocker.message
         ),
         ..blocker
     });

@@ -14,6 +14,7 @@ fn pending(pods: &[usize], step: UpdateStep) -> Snapshot {
             step,
             because: vec!["image e:1 → e:2".into()],
             new_container: false,
+            data_elsewhere: false,
             patch: PodPatch::default(),
         }));
     }

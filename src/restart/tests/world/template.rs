@@ -83,6 +83,7 @@ pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
         step: highest,
         because: because.collect(),
         new_container: differing.iter().any(|field| step(field) == UpdateStep::Container),
+        data_elsewhere: false,
         patch,
     })
 }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::patch::patch;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::{Facts, LiveFacts};
+use crate::controller::pods::{Facts, LiveFacts, is_data_elsewhere};
 use crate::workload::{NotComparable, Revision, Set, update};
 
 /// How long what the apiserver cannot do is believed: it may be upgraded.
@@ -107,13 +107,13 @@ impl Templates {
         let key = (set.uid.clone(), pair, engine_container.to_owned());
         let compared = match self.compared.get(&key) {
             Some(known) => known.clone(),
-            None => fields(&update([actual, wanted], engine_container, abilities)),
+            None => fields([actual, wanted], engine_container, abilities),
         };
         let patch = patch([&actual.template, &wanted.template], pod, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
-        let Fields { step, because, new_container } = compared;
+        let Fields { step, because, new_container, data_elsewhere } = compared;
         let (from, to) = (from.to_owned(), to.to_owned());
-        Ok(PodUpdate { from, to, step, because, new_container, patch })
+        Ok(PodUpdate { from, to, step, because, new_container, data_elsewhere, patch })
     }
 
     /// The template of a revision, if that was read.
@@ -146,19 +146,22 @@ struct Fields {
     because: Vec<String>,
     /// A field needs another container of the manager.
     new_container: bool,
+    /// The engine would have its data at another place.
+    data_elsewhere: bool,
 }
 
 /// The step, and the fields that need it, for people.
-fn fields(update: &Update) -> Fields {
-    let Update { step, because } = update;
-    let decisive: Vec<_> = because.iter().filter(|each| each.step == *step).collect();
+fn fields(pair: [&Revision; 2], engine_container: &str, abilities: Abilities) -> Fields {
+    let Update { step, because } = update(pair, engine_container, abilities);
+    let decisive: Vec<_> = because.iter().filter(|each| each.step == step).collect();
     let mut fields: Vec<String> =
         decisive.iter().take(MAX_FIELDS).map(|difference| sentence(difference)).collect();
     if decisive.len() > MAX_FIELDS {
         fields.push(format!("and {} more", decisive.len() - MAX_FIELDS));
     }
     let new_container = because.iter().any(|each| each.step == UpdateStep::Container);
-    Fields { step: *step, because: fields, new_container }
+    let data_elsewhere = is_data_elsewhere(pair.map(|one| &one.template), engine_container);
+    Fields { step, because: fields, new_container, data_elsewhere }
 }
 
 fn sentence(difference: &stayput_reuse::Difference) -> String {

@@ -134,6 +134,15 @@ fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() 
 
     let replace = known(json!({"spec": {"nodeSelector": {"disk": "fast"}}}));
     assert_eq!(replace.step, UpdateStep::Replace);
+    assert!(!replace.data_elsewhere);
+    let mounted = |part: &str| {
+        let path = "/usr/share/opensearch/data";
+        let mount = json!({"name": "data", "mountPath": path, "subPath": part});
+        json!({"spec": {"containers": [{"name": "search", "volumeMounts": [mount]}]}})
+    };
+    let moved = update(set(json!({})), Some(template(mounted(""))), template(mounted("os")));
+    let moved = moved.expect("it is known").expect("it is needed");
+    assert_eq!((moved.step, moved.data_elsewhere), (UpdateStep::Replace, true));
     // Nothing adds a toleration to a living pod.
     let tolerations = known(json!({"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}));
     assert_eq!(tolerations.step, UpdateStep::Replace);

@@ -74,6 +74,7 @@ impl Fixture {
             step,
             because: Vec::new(),
             new_container: false,
+            data_elsewhere: false,
             patch,
         };
         let mut all: Vec<restart::Pod> = self.pods.iter().map(|facts| seen(facts)).collect();

@@ -4,6 +4,8 @@
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use stayput_restart::DataPlace;
 
+pub(super) mod elsewhere;
+
 /// Where the known images keep the data, and the engines' packages: `path.data` of the official images,
 /// Bitnami's, and what `.deb` and `.rpm` write.
 const PATHS: [&str; 6] = [
@@ -95,75 +97,4 @@ fn split(value: &str) -> impl Iterator<Item = String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn place_of(container: Value) -> DataPlace {
-        let volumes = json!([
-            {"name": "claim", "persistentVolumeClaim": {"claimName": "claim-logs-0"}},
-            {"name": "other", "emptyDir": {}},
-            {"name": "data", "emptyDir": {}},
-            {"name": "each", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
-        ]);
-        let volumes: Vec<Volume> = serde_json::from_value(volumes).expect("volumes");
-        let container: Container = serde_json::from_value(container).expect("a container");
-        place(&container, &volumes)
-    }
-
-    fn mounted(mounts: &[(&str, &str)]) -> Value {
-        let mount = |(name, path): &(&str, &str)| json!({"name": name, "mountPath": path});
-        json!({"name": "search", "volumeMounts": mounts.iter().map(mount).collect::<Vec<_>>()})
-    }
-
-    #[test]
-    fn the_volume_counts_that_is_mounted_where_the_data_is() {
-        use DataPlace::{Claim, Container, OtherVolume, Unknown};
-        let elasticsearch = "/usr/share/elasticsearch/data";
-        let rows: [(&[(&str, &str)], DataPlace); 14] = [
-            (&[("claim", elasticsearch)], Claim),
-            (&[("claim", "/usr/share/opensearch/data/")], Claim),
-            (&[("claim", "/bitnami/opensearch")], Claim),
-            (&[("claim", "/bitnami/elasticsearch/data")], Claim),
-            (&[("claim", "/var/lib/elasticsearch")], Claim),
-            (&[("other", elasticsearch)], OtherVolume),
-            (&[("each", elasticsearch)], OtherVolume),
-            // For snapshots.
-            (&[("other", elasticsearch), ("claim", "/backup")], OtherVolume),
-            (&[("claim", "/usr/share/elasticsearch"), ("other", elasticsearch)], OtherVolume),
-            (&[("other", "/usr/share/elasticsearch"), ("claim", elasticsearch)], Claim),
-            // By name alone.
-            (&[("data", "/my/own"), ("claim", "/backup")], OtherVolume),
-            (&[("claim", "/my/own")], Unknown),
-            (&[("claim", "/usr/share/elasticsearch/database")], Unknown),
-            (&[("other", "/tmp")], Container),
-        ];
-        for (mounts, expected) in rows {
-            assert_eq!(place_of(mounted(mounts)), expected, "{mounts:?}");
-        }
-    }
-
-    #[test]
-    fn a_path_that_the_pod_names_counts_alone() {
-        let with = |field: &str, value: Value| {
-            let mut container = mounted(&[
-                ("other", "/usr/share/elasticsearch/data"),
-                ("claim", "/one"),
-                ("other", "/two"),
-            ]);
-            container[field] = value;
-            place_of(container)
-        };
-        let variable = |value: &str| with("env", json!([{"name": "path.data", "value": value}]));
-        assert_eq!(variable("/one"), DataPlace::Claim);
-        assert_eq!(variable("/one/below"), DataPlace::Claim);
-        assert_eq!(variable("/one, /two"), DataPlace::OtherVolume);
-        assert_eq!(variable("/one,/three"), DataPlace::Container);
-        assert_eq!(variable("$(SOMEWHERE)"), DataPlace::Unknown);
-        assert_eq!(with("args", json!(["eswrapper", "-Epath.data=/one"])), DataPlace::Claim);
-        assert_eq!(with("args", json!(["eswrapper", "-E", "path.data=/one"])), DataPlace::Claim);
-        let from = json!({"fieldRef": {"fieldPath": "metadata.name"}});
-        let elsewhere = with("env", json!([{"name": "path.data", "valueFrom": from}]));
-        assert_eq!(elsewhere, DataPlace::Unknown);
-    }
-}
+mod tests;

@@ -92,6 +92,11 @@ impl Case {
                 "replaced without a claim of its data" => {
                     replaced(&mut pod, &["backup"], DataPlace::OtherVolume);
                 }
+                "replaced with its data elsewhere" => {
+                    replaced(&mut pod, &["data"], DataPlace::Claim);
+                    let update = pod.update.as_mut().ok().and_then(Option::as_mut);
+                    update.expect("made").data_elsewhere = true;
+                }
                 "another container" => remade(&mut pod, DataPlace::OtherVolume),
                 "another container without volumes" => remade(&mut pod, DataPlace::Container),
                 "terminating" => pod.terminating = true,
@@ -197,6 +202,7 @@ fn update(step: UpdateStep) -> PodUpdate {
         step,
         because: Vec::new(),
         new_container: false,
+        data_elsewhere: false,
         patch: PodPatch::default(),
     }
 }
