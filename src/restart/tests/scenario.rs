@@ -215,6 +215,10 @@ scenarios! {
     secret_never_arrives
     shutdown_records
     sidecar_crashes
+    silent_before_stop_copy_fails
+    silent_before_stop_paused
+    silent_one_of_two
+    silent_with_its_engine
     single_master
     skip_rule
     source_absent

@@ -2,6 +2,7 @@
 //! if its manager shows that another one is needed. What cannot be sent in time becomes a debt.
 
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
+use super::silent;
 use super::stop::resume_on;
 use super::update::back::{self as way_back, until_member_set_back as set_back};
 use crate::changes::Changes;
@@ -39,7 +40,10 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         Err(blocker) => {
             // The container that runs no engine can be changed all the same.
             let undone = pod.map_or(Ok(()), |pod| set_back(member, pod, None));
-            return undone.err().unwrap_or(Turn::Wait(blocker));
+            return match undone {
+                Ok(()) => silent::until_loosened(context, ledger, member, Turn::Wait(blocker)),
+                Err(turn) => turn,
+            };
         }
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {

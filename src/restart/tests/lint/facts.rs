@@ -144,6 +144,25 @@ impl<'a> Facts<'a> {
             && since.is_some_and(|at| self.snapshot.now.since(at) >= self.policy.phase_timeout)
     }
 
+    /// Whether the manager of a node under way does not answer now, a phase after its slot or its abort.
+    pub(super) fn is_silent_for_long(&self, member: &Member) -> bool {
+        let uid = self.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
+        let is_late = self.snapshot.now.since(member.since) >= self.policy.phase_timeout;
+        is_late && self.manager(uid).is_none()
+    }
+
+    /// Whether the engine that answers is the one that the ledger knows.
+    pub(super) fn is_own_engine(&self) -> bool {
+        let known = self.snapshot.ledger.cluster_uuid.as_ref();
+        self.engine().is_some_and(|engine| known.is_none_or(|uuid| *uuid == engine.cluster_uuid))
+    }
+
+    /// Whether the cluster lists the process that the member had when it took its slot.
+    pub(super) fn lists_old_process(&self, member: &Member) -> bool {
+        let node = self.node(&member.node).filter(|_| self.is_own_engine());
+        node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
+    }
+
     /// Whether its engine runs and is in the cluster, whatever the kubelet says of the pod.
     pub(super) fn serves(&self, pod: &Pod) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
