@@ -2,7 +2,7 @@
 //! aborted; or its slot is given back before the stop.
 
 pub(super) mod abort;
-mod bring_back;
+pub(super) mod bring_back;
 pub(super) mod compensation;
 pub(super) mod deleted;
 pub(super) mod finish;

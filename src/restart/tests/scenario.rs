@@ -158,6 +158,7 @@ scenarios! {
     half_of_coordinated
     half_of_coordinated_forward
     half_of_coordinated_pod_gone
+    half_of_coordinated_silent
     half_of_them
     health_lost_before_stop
     immediate_one_node
@@ -227,6 +228,7 @@ scenarios! {
     stop_never_ends
     superseded_forward
     superseded_forward_crash
+    superseded_forward_silent
     superseded_person_starts
     superseded_resumed
     superseded_refused

@@ -203,7 +203,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
             Ok(false) => wait(Code::PodGone, "the pod is gone; waiting for the one in its place"),
             Ok(true) if may_turn_back(ledger) => Turn::Abort(reason.into()),
             // The list may lack a pod whose engine still runs: its start stays a debt.
-            Ok(true) => owe_start_of_gone(member, reason),
+            Ok(true) => owe_start_of_gone(context, member, reason),
         };
     };
     let manager = match context.index.manager(&successor.uid) {
@@ -218,6 +218,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     let mut new = member.clone();
     new.pod_uid.clone_from(&successor.uid);
     new.absent_since = None;
+    new.silent_since = None;
     // It is another pod: what of it changes is fixed again before its stop.
     new.update = None;
     take_sequences_above(&mut new, manager.sequence);

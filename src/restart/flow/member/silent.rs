@@ -57,10 +57,8 @@ pub(super) fn until_loosened(
     member: &Member,
     turn: Turn,
 ) -> Turn {
-    match turn {
-        Turn::Wait(_) if !allocation::is_needed(context, member) => {
-            allocation::loosen(context, ledger, member).err().unwrap_or(turn)
-        }
-        turn => turn,
+    if !matches!(turn, Turn::Wait(_)) || allocation::is_needed(context, member) {
+        return turn;
     }
+    allocation::loosen(context, ledger, member).err().unwrap_or(turn)
 }

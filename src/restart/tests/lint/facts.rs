@@ -84,6 +84,11 @@ impl<'a> Facts<'a> {
         self.snapshot.ledger.debts.start.iter().find(|debt| debt.pod_uid == uid)
     }
 
+    /// Whether a start is owed that every node waits for: for a phase.
+    pub(super) fn is_start_waited_for(&self, debt: &StartDebt) -> bool {
+        debt.since.is_none_or(|at| self.snapshot.now.since(at) < self.policy.phase_timeout)
+    }
+
     /// The checksum a pod has to have mounted, as its sources are now.
     pub(super) fn wanted_config(pod: &Pod) -> Option<String> {
         match &pod.sources {

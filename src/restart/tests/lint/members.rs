@@ -243,6 +243,7 @@ fn leaves(facts: &Facts, member: &Member) -> bool {
 fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
     let node = &member.node;
     updates::slot(facts, member, wrong);
+    let mut owed = facts.snapshot.ledger.debts.start.iter();
     let cluster = &facts.snapshot.cluster;
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),
@@ -250,7 +251,8 @@ fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<Strin
         (restart.direction == Direction::Back, "though the restart turns back"),
         (cluster.deleting, "while the SearchCluster is deleted"),
         (!cluster.overlaps.is_empty(), "while selectors overlap"),
-        (!facts.snapshot.ledger.debts.start.is_empty(), "while a start is owed"),
+        (owed.any(|debt| facts.is_start_waited_for(debt)), "while a start is owed"),
+        (facts.start_debt(&member.pod_uid).is_some(), "and is owed a start"),
         (is_kept_stopped(facts, member), "and is kept stopped"),
         (leaves(facts, member), "and leaves the cluster"),
         (
