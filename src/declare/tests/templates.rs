@@ -26,6 +26,7 @@ fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
 /// Another line here restarts, or replaces, the nodes of every declared cluster once the reconciler is upgraded. So it
 /// is a decision, with a line in CHANGELOG.md. `UPDATE_DOCS=1` writes the files anew.
 #[test]
+#[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden files")]
 fn what_an_upgrade_of_the_reconciler_would_change_of_all_pods() {
     let mut elasticsearch = usual();
     elasticsearch.engine.distribution = Distribution::Elasticsearch;

@@ -1,7 +1,7 @@
 //! Nodes that are kept stopped on request of a person; their pods stay.
 
 use super::answers::{is_ending, was_refused};
-use super::begin::may_begin::missing_finalizer;
+use super::begin::may_begin::{is_waited_for, missing_finalizer};
 use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::member::update::back::is_due_of;
@@ -97,6 +97,7 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
             sequence,
             config: ConfigChoice::Mounted,
             absent_since: None,
+            since: Some(context.snapshot.now),
             update: member.update.clone(),
         }));
     }
@@ -132,7 +133,8 @@ fn may_be_stopped<'a>(
     let waits_for_the_stop = debts.start.iter().any(|debt| debt.pod_uid == pod.uid)
         && debts.exclusion.as_ref().is_some_and(|debt| debt.pod_uid == pod.uid);
     let is_exclusion_due = !waits_for_the_stop && is_exclusion_due(context, ledger);
-    if is_exclusion_due || debts.start.iter().any(|debt| debt.pod_uid != pod.uid) {
+    let holds_up = |debt: &StartDebt| debt.pod_uid != pod.uid && is_waited_for(context, debt);
+    if is_exclusion_due || debts.start.iter().any(holds_up) {
         refuse(Code::Debts, "an earlier change must be undone first (status.debts)")?;
     }
     if manager.state == State::Stopped {

@@ -2,7 +2,7 @@
 //! aborted; or its slot is given back before the stop.
 
 pub(super) mod abort;
-mod bring_back;
+pub(super) mod bring_back;
 pub(super) mod compensation;
 pub(super) mod deleted;
 pub(super) mod finish;
@@ -11,6 +11,7 @@ mod last_check;
 pub(super) mod mounted;
 mod recovered;
 pub(super) mod replaced;
+mod silent;
 pub(super) mod start;
 pub(super) mod stop;
 pub(super) mod update;
@@ -105,15 +106,12 @@ fn restart_member(
     member: &Member,
 ) -> Turn {
     let Some(pod) = context.index.pod(&member.pod_uid) else {
-        return replaced::in_its_turn(context, ledger, member);
+        return replaced::in_its_turn(context, ledger, restart, member);
     };
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker) => {
-            return match start::ended_since(member, pod, || blocker.message.clone()) {
-                Some(turn) => turn,
-                None => update::without_manager(context, member, pod, blocker),
-            };
+            return silent::without_manager(context, ledger, restart, member, pod, blocker);
         }
     };
     if is_overtaken(manager, member) {

@@ -156,3 +156,12 @@ pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
 pub(super) fn describe_zone(restart: &Restart) -> String {
     format!("zone {}", restart.request.target.zone.as_deref().unwrap_or_default())
 }
+
+/// What a person can do about a pod whose Kubernetes node is gone for good, for the end of a message.
+pub(super) fn if_gone_for_good(context: &Context<'_>, pod: &Pod) -> String {
+    let (namespace, _) = namespace_and_name(&context.snapshot.cluster.name);
+    format!(
+        "; if its Kubernetes node is gone for good: `kubectl -n {namespace} delete pod {} --force`",
+        pod.name
+    )
+}

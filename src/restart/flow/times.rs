@@ -20,11 +20,13 @@ pub(super) fn correct_times(context: &Context<'_>, ledger: &Ledger) -> Changes {
         changes.change(RestartChange::Freeze(now));
     }
     for (index, member) in restart.members.iter().enumerate() {
-        if is_ahead(member.since) || member.absent_since.is_some_and(is_ahead) {
+        let others = [member.absent_since, member.silent_since];
+        if is_ahead(member.since) || others.into_iter().flatten().any(is_ahead) {
             let correct = |at: Time| if is_ahead(at) { now } else { at };
             let member = Member {
                 since: correct(member.since),
                 absent_since: member.absent_since.map(correct),
+                silent_since: member.silent_since.map(correct),
                 ..member.clone()
             };
             changes.change(RestartChange::SetMember { index, member: Box::new(member) });

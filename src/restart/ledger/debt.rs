@@ -54,6 +54,11 @@ pub struct StartDebt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
+    /// Since when it has been owed: other nodes wait for it no longer than for a phase. One that another version
+    /// has written has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub since: Option<Time>,
     /// What its pod was changed to: it must be as it was again before, since its container may not run
     /// with the images and the size that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -168,6 +168,10 @@ pub struct Member {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub absent_since: Option<Time>,
+    /// Since when its manager has not answered, in a restart that only goes forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub silent_since: Option<Time>,
     /// What of its pod changes between stop and start, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Box<MemberUpdate>>,

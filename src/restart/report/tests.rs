@@ -313,6 +313,7 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
         sequence: 9,
         config: ConfigChoice::LastGood,
         absent_since: None,
+        since: None,
         update: None,
     });
     let report = shown(&due, &[]);

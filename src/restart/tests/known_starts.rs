@@ -79,6 +79,7 @@ fn owes(ledger: &mut Ledger, sequence: u64) {
         sequence,
         config: LastGood,
         absent_since: None,
+        since: None,
         update: None,
     });
 }

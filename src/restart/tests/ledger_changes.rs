@@ -137,6 +137,12 @@ fn changed(before: Option<&Member>, now: &Member) -> Option<String> {
             None => format!("{node} is listed again"),
         });
     }
+    if before.step == now.step && before.silent_since.is_some() != now.silent_since.is_some() {
+        return Some(match now.silent_since {
+            Some(_) => format!("{node} is missed: its manager does not answer"),
+            None => format!("{node} answers again"),
+        });
+    }
     if before.step == now.step
         && let (Some(before), Some(now)) = (&before.update, &now.update)
     {

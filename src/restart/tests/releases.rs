@@ -44,10 +44,12 @@ const RELEASES: [Release; 2] = [
     // restart, no heap that stayed as it was is told, and volume claims are compared by name alone. What was
     // given up is known by its id alone. A deletion waits again for pods that cannot be patched. A container
     // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
-    // has changed is not set back. A template that has the data at another place is not held back.
+    // has changed is not set back. A template that has the data at another place is not held back. A start that
+    // is owed keeps all nodes waiting, and a manager that does not answer a coordinated restart that goes forward.
     release!(
         "2026-11-23",
         Some(&[
+            "/debts/start/*/since",
             "/debts/start/*/update/claimUids",
             "/debts/start/*/update/givenUp",
             "/debts/start/*/update/heap",
@@ -64,6 +66,7 @@ const RELEASES: [Release; 2] = [
             "/queued/allowOutage",
             "/queued/outsideWindows",
             "/queued/skipRules",
+            "/restart/members/*/silentSince",
             "/restart/members/*/update/claimUids",
             "/restart/members/*/update/givenUp",
             "/restart/members/*/update/heap",

@@ -161,6 +161,7 @@ scenarios! {
     half_of_coordinated
     half_of_coordinated_forward
     half_of_coordinated_pod_gone
+    half_of_coordinated_silent
     half_of_them
     health_lost_before_stop
     immediate_one_node
@@ -218,6 +219,10 @@ scenarios! {
     secret_never_arrives
     shutdown_records
     sidecar_crashes
+    silent_before_stop_copy_fails
+    silent_before_stop_paused
+    silent_one_of_two
+    silent_with_its_engine
     single_master
     skip_rule
     source_absent
@@ -226,6 +231,7 @@ scenarios! {
     stop_never_ends
     superseded_forward
     superseded_forward_crash
+    superseded_forward_silent
     superseded_person_starts
     superseded_resumed
     superseded_refused

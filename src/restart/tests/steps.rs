@@ -110,6 +110,7 @@ const REFUSED: &[Refused] = &[
                 sequence: 7,
                 config: ConfigChoice::Mounted,
                 absent_since: None,
+                since: Some(snapshot.now),
                 update: None,
             });
         },

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::flow::engine::voting::is_exclusion_due;
 use crate::flow::observed::not_held;
 use crate::rules::list_names;
-use crate::{Action, Code, Debts, Ledger, Restart, Share, Strategy};
+use crate::{Action, Code, Ledger, Pod, Restart, Share, StartDebt, Strategy};
 
 /// Passes if the next nodes of this restart may get a slot.
 pub(in crate::flow) fn may_begin(
@@ -46,9 +46,24 @@ pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
             format!("the SearchCluster {other} selects pods of this one; let one of them go"),
         );
     }
-    let owed = |debts: &Debts| !debts.start.is_empty();
-    if owed(&ledger.debts) || owed(&context.snapshot.ledger.debts) {
+    let owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| is_waited_for(context, debt));
+    if owed(ledger) || owed(&context.snapshot.ledger) {
         return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
+    }
+    Ok(())
+}
+
+/// Whether other nodes wait for a start that is owed. After a phase they do not: the pod may be on a Kubernetes
+/// node that is gone for good. The rules count its node as one that is down.
+pub(in crate::flow) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
+    debt.since.is_none_or(|since| context.snapshot.now.since(since) < context.policy.phase_timeout)
+}
+
+/// Passes unless this pod itself is owed a start.
+pub(super) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
+    let is_owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
+    if is_owed(ledger) || is_owed(&context.snapshot.ledger) {
+        return refuse(Code::Debts, format!("{} is started first: its start is owed", pod.node));
     }
     Ok(())
 }

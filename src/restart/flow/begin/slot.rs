@@ -1,5 +1,6 @@
 //! A member takes its slot: everything that its turn needs is written to the ledger at once.
 
+use super::may_begin::is_owed_no_start;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::take_sequences_above;
@@ -30,6 +31,7 @@ pub(crate) fn begin(
         Err(_) if terms.whole_set_failed => None,
         Err(blocker) => return Err(blocker),
     };
+    is_owed_no_start(context, ledger, pod)?;
     let expected = expected_now(pod, manager)?;
     let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
         let message = "it is no member of this restart".into();

@@ -3,6 +3,7 @@
 use super::active;
 use super::complete::complete;
 use super::loosen::loosen_late;
+use super::silent;
 use super::stranded::{Obstacle, is_stranded, stranded_blocker};
 use super::supersede::why_not_superseded;
 use super::turn_back::turn_back;
@@ -102,11 +103,16 @@ fn start_member(
     let is_late = is_over_time(context, member, 1);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
+        // All were stopped, and are started on one config only.
+        Err(blocker) if restart.direction == Direction::Forward => {
+            return Err(silent::without_manager(context, member, pod, blocker, false));
+        }
         Err(blocker) if is_late => {
             return Err(Turn::Abort(format!("no answer in time: {}", blocker.message)));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
+    silent::until_heard_again(member)?;
     if manager.sequence > member.start_sequence && is_refused(manager) {
         let mut above = member.clone();
         above.start_sequence = start_above(member, manager.sequence);
@@ -228,17 +234,16 @@ fn may_stop(context: &Context<'_>, restart: &Restart) -> Result<(), Turn> {
 fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let mut changes = Changes::default();
     let uid = &member.pod_uid;
-    if context.snapshot.now.since(member.since) < RETRY {
-        let message =
-            format!("{reason}; others have joined, so it is tried again, never turned back");
-        changes.wait(uid, Code::Joining, message);
-    } else if let Ok(manager) = context.index.manager(uid) {
+    let is_due = context.snapshot.now.since(member.since) >= RETRY;
+    if let Some(manager) = context.index.manager(uid).ok().filter(|_| is_due) {
         let mut again = member.clone();
         again.since = context.snapshot.now;
         again.start_sequence = start_above(member, manager.sequence);
         changes.change(RestartChange::SetMember { index, member: Box::new(again) });
     } else {
-        changes.wait(uid, Code::ManagerUnreachable, reason.to_owned());
+        let message =
+            format!("{reason}; others have joined, so it is tried again, never turned back");
+        changes.wait(uid, Code::Joining, message);
     }
     changes
 }

@@ -2,6 +2,7 @@
 //! flushed, all nodes are stopped, and the checksums are frozen.
 
 use super::loosen::loosen_late;
+use super::silent;
 use super::supersede::may_be_stopped_again;
 use super::turn_back::turn_back;
 use super::{WHOLE_CLUSTER, active};
@@ -121,8 +122,13 @@ fn stop_member(
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker) if over => return Err(late(blocker.message)),
+        Err(blocker) if forward => {
+            let may_run = silent::may_run(context, member, pod);
+            return Err(silent::without_manager(context, member, pod, blocker, may_run));
+        }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
+    silent::until_heard_again(member)?;
     // An engine that another client has started meanwhile is stopped like the others.
     let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
     // We send no start before the checksums are frozen. Another client's start gets our sequence if

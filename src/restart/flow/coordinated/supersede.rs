@@ -138,10 +138,12 @@ fn take_over(
     may_begin(context, ledger, &next).map_err(|refusal| refusal.message)?;
     let active = active(restart).map(|(_, one)| (one.pod_uid.as_str(), one));
     let active: Lookup<'_, &Member> = active.collect();
-    // A node that a person has stopped since then is left out: it is down, so it runs on no other
-    // config.
+    // A node that a person has stopped since then is left out, and one that is owed a start: it is down, so it
+    // runs on no other config.
+    let is_owed = |uid: &str| ledger.debts.start.iter().any(|debt| debt.pod_uid == uid);
     members.retain(|member| {
-        active.contains_key(&*member.pod_uid) || !is_kept_down(context, &member.pod_uid)
+        let uid = member.pod_uid.as_str();
+        active.contains_key(uid) || !(is_kept_down(context, uid) || is_owed(uid))
     });
     for member in &mut members {
         let begun = begun_again(context, member, active.get(&*member.pod_uid).copied());

@@ -3,11 +3,12 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
+use crate::flow::begin::may_begin::is_waited_for;
 use crate::flow::member::stop::resume_on;
 use crate::flow::member::update::back::{SetBack, needs_a_stop, until_set_back};
-use crate::flow::observed::{is_deleted_with_its_pods, is_to_be_stopped};
+use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be_stopped};
 use crate::ledger::LedgerChange;
-use crate::{Action, Code, Ledger, Manager, Pod, Reason, StartDebt};
+use crate::{Action, Blocker, Code, Ledger, Manager, Pod, Reason, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// Starts the engines that are owed a start.
@@ -48,8 +49,16 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     }
     let manager = match manager {
         Ok(manager) => manager,
-        Err(blocker) => {
+        Err(_) if debt.since.is_none() => {
+            let since = Some(context.snapshot.now);
+            return replace(debt, StartDebt { since, ..debt.clone() });
+        }
+        Err(blocker) if is_waited_for(context, debt) => {
             changes.block(uid, blocker);
+            return changes;
+        }
+        Err(Blocker { code, message }) => {
+            changes.wait(uid, code, format!("{message}{}", if_gone_for_good(context, pod)));
             return changes;
         }
     };

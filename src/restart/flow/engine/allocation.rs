@@ -3,12 +3,13 @@
 
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::leftovers;
 use crate::{
     Action, Allocation, AllocationBefore, AllocationDebt, Blocker, Code, Engine, Ledger, Marker,
-    Member, Reason, RecordDebt, Strategy,
+    Member, MemberStep, Reason, RecordDebt, Strategy,
 };
 
 /// The value we set: primaries are still allocated, replicas are not.
@@ -158,19 +159,29 @@ pub(in crate::flow) fn is_limited_for(
         && context.index.allocation().is_ok_and(|allocation| allocation.marker.is_some())
 }
 
-/// Restores allocation once no other member holds it.
-pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
-    loosen_unless(context, ledger, |holder| holder != member.pod_uid)
+/// Whether allocation has to stay limited for a member that it is limited for. A manager that does not answer
+/// may do so again soon, and its engine may be stopped: but not for longer than a phase. One that is brought
+/// back need not be waited for, unless its container is made anew.
+pub(in crate::flow) fn is_needed(context: &Context<'_>, member: &Member) -> bool {
+    let uid = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
+    let answers = context.index.manager(uid).is_ok();
+    let is_remade = member.update.as_ref().is_some_and(|fixed| fixed.update.makes_a_container());
+    match member.step {
+        MemberStep::Scheduled | MemberStep::GivingBack | MemberStep::Finished => false,
+        MemberStep::Restarting => answers || !is_over_time(context, member, 1),
+        MemberStep::Aborting => answers || is_remade,
+    }
 }
 
-/// Restores allocation if none of the pods that it is limited for needs that.
-pub(in crate::flow) fn loosen_unless(
+/// Restores allocation if no other member needs it as it is.
+pub(in crate::flow) fn loosen(
     context: &Context<'_>,
     ledger: &Ledger,
-    needs: impl Fn(&str) -> bool,
+    member: &Member,
 ) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
-    if debt.holders.iter().any(|holder| needs(holder)) {
+    let mut others = ledger.under_way().filter(|other| other.pod_uid != member.pod_uid);
+    if others.any(|other| is_needed(context, other) && debt.holders.contains(&other.pod_uid)) {
         return Ok(());
     }
     match restore(context, context.index.allocation()?) {

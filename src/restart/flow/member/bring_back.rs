@@ -2,6 +2,7 @@
 //! if its manager shows that another one is needed. What cannot be sent in time becomes a debt.
 
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
+use super::silent;
 use super::stop::resume_on;
 use super::update::back::{self as way_back, until_member_set_back as set_back};
 use crate::changes::Changes;
@@ -24,7 +25,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         return Turn::untouched("its entry in the ledger is not whole");
     };
     let is_late = is_over_time(context, member, 1);
-    let owe_start = |reason| owe_start(member, back, ending.outcome, reason);
+    let owe_start = |reason| owe_start(context, member, back, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
@@ -39,7 +40,10 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         Err(blocker) => {
             // The container that runs no engine can be changed all the same.
             let undone = pod.map_or(Ok(()), |pod| set_back(member, pod, None));
-            return undone.err().unwrap_or(Turn::Wait(blocker));
+            return match undone {
+                Ok(()) => silent::until_loosened(context, ledger, member, Turn::Wait(blocker)),
+                Err(turn) => turn,
+            };
         }
     };
     if manager.sequence > back.start_sequence && is_refused(manager) {
@@ -212,16 +216,26 @@ fn change_compensation(
     Turn::change(again)
 }
 
-/// The pod is gone, and the restart only goes forward: the member ends, and its start is a debt
-/// until it is certain that the pod does not come back.
-pub(super) fn owe_start_of_gone(member: &Member, reason: &str) -> Turn {
+/// The pod is gone or its manager does not answer, and the restart only goes forward: the member ends, and its
+/// start is a debt until it is certain that the pod does not come back.
+pub(in crate::flow) fn owe_start_of_gone(
+    context: &Context<'_>,
+    member: &Member,
+    reason: &str,
+) -> Turn {
     let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
     let back = Compensation { stop_sequence: None, start_sequence, config };
-    owe_start(member, &back, Outcome::Aborted, reason.to_owned())
+    owe_start(context, member, &back, Outcome::Aborted, reason.to_owned())
 }
 
 /// The start cannot be sent now: it becomes a debt.
-fn owe_start(member: &Member, back: &Compensation, outcome: Outcome, reason: String) -> Turn {
+fn owe_start(
+    context: &Context<'_>,
+    member: &Member,
+    back: &Compensation,
+    outcome: Outcome,
+    reason: String,
+) -> Turn {
     let mut changes = Changes::of_ledger(LedgerChange::AddStartDebt(StartDebt {
         pod_uid: member.pod_uid.clone(),
         node: member.node.clone(),
@@ -229,6 +243,7 @@ fn owe_start(member: &Member, back: &Compensation, outcome: Outcome, reason: Str
         sequence: back.start_sequence,
         config: back.config,
         absent_since: None,
+        since: Some(context.snapshot.now),
         update: member.update.clone(),
     }));
     let message = format!("{} must be started as soon as its manager answers", member.node);

@@ -53,7 +53,8 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
             return wait_again(context, ledger, member, successor);
         }
         let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
-        return late(context, member, Turn::Wait(gone));
+        let loosened = allocation::loosen(context, ledger, member);
+        return late(context, member, loosened.err().unwrap_or(Turn::Wait(gone)));
     };
     match undo(context, ledger, member, pod) {
         Ok(()) => wait_again(context, ledger, member, pod),
@@ -78,11 +79,7 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
 fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
-    let gives_back = |uid: &str| {
-        let mut giving = ledger.members().filter(|one| one.step == MemberStep::GivingBack);
-        giving.any(|one| one.pod_uid == uid)
-    };
-    allocation::loosen_unless(context, ledger, |holder| !gives_back(holder))?;
+    allocation::loosen(context, ledger, member)?;
     let manager = context.index.manager(&member.pod_uid)?;
     if is_overtaken(manager, member) {
         return Err(overtaken(manager, member));

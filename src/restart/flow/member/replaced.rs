@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bring_back::owe_start_of_gone;
+use super::silent;
 use super::update::{phases, step_of};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -12,7 +13,9 @@ use crate::flow::engine::clean_up;
 use crate::flow::observed::{is_over_time, lists_new_process};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
-use crate::{Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Pod, Sources, UpdateStep};
+use crate::{
+    Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Pod, Restart, Sources, UpdateStep,
+};
 
 /// The pod of a member that waits for its turn; what happens to it while its pod is not listed. The
 /// pod that replaces it becomes the member's pod.
@@ -57,13 +60,22 @@ pub(in crate::flow) fn until_listed_again(member: &Member) -> Result<(), Turn> {
 
 /// A member whose pod was replaced while it held a slot: the new pod has a new process on what is
 /// mounted there.
-pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(super) fn in_its_turn(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    member: &Member,
+) -> Turn {
     let phases = phases(member);
     let Some(successor) = context.index.successor(member) else {
         if is_over_time(context, member, phases) {
             return Turn::Abort("the pod is gone and no other took its place".into());
         }
-        return wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+        if let Some(why) = silent::gives_back(context, ledger, restart, member, None) {
+            return Turn::GiveBack(why);
+        }
+        let gone = wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
+        return silent::until_loosened(context, ledger, member, gone);
     };
     if let Some(other) = other_claims(member, successor) {
         return Turn::Abort(other);
@@ -109,7 +121,7 @@ pub(super) fn in_its_turn(context: &Context<'_>, ledger: &Ledger, member: &Membe
     match (is_over_time(context, member, phases), unschedulable) {
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => wait(code, message),
+        (false, _) => silent::until_loosened(context, ledger, member, wait(code, message)),
     }
 }
 
@@ -191,7 +203,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
             Ok(false) => wait(Code::PodGone, "the pod is gone; waiting for the one in its place"),
             Ok(true) if may_turn_back(ledger) => Turn::Abort(reason.into()),
             // The list may lack a pod whose engine still runs: its start stays a debt.
-            Ok(true) => owe_start_of_gone(member, reason),
+            Ok(true) => owe_start_of_gone(context, member, reason),
         };
     };
     let manager = match context.index.manager(&successor.uid) {
@@ -206,6 +218,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     let mut new = member.clone();
     new.pod_uid.clone_from(&successor.uid);
     new.absent_since = None;
+    new.silent_since = None;
     // It is another pod: what of it changes is fixed again before its stop.
     new.update = None;
     take_sequences_above(&mut new, manager.sequence);

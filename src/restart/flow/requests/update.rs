@@ -5,6 +5,7 @@ use super::own_ids::{next_try, short_id};
 use super::tried::{before, content, follow, remember_try};
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::begin::may_begin::is_waited_for;
 use crate::flow::member::update::{
     BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
 };
@@ -25,7 +26,8 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     {
         return Changes::of_ledger(change);
     }
-    let is_idle = ledger.restart.is_none() && ledger.debts.start.is_empty();
+    let mut owed = ledger.debts.start.iter();
+    let is_idle = ledger.restart.is_none() && !owed.any(|debt| is_waited_for(context, debt));
     let mut wanted: Vec<(&Pod, &PodUpdate)> = Vec::new();
     for pod in context.index.pods().filter(|pod| is_left_alone(ledger, pod)) {
         let update = match &pod.update {

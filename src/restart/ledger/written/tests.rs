@@ -206,6 +206,7 @@ fn a_member_with_more_to_say_is_written_whole() {
         Member { ephemeral_id: None, node_id: None, expected: None, ..under_way(11) },
         Member { pod: "another-name".into(), ..under_way(12) },
         Member { pod_uid: uid(30), ..under_way(12) },
+        Member { silent_since: Some(Time(1)), ..under_way(13) },
     ];
     let ledger = ledger(members);
     assert_eq!(serde_json::from_str::<Ledger>(&text(&ledger)).unwrap(), ledger);

@@ -62,6 +62,7 @@ fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
         sequence: 9,
         config: ConfigChoice::LastGood,
         absent_since: None,
+        since: None,
         update: None,
     });
     assert_eq!(standard(&shown(&owed, &[]))[1], ("True", "Debts"));

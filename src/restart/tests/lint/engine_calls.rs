@@ -76,7 +76,8 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
     // What never comes back must not keep the copies of the others from coming back.
     let is_late = facts.is_late_forward(restart);
     for member in restart.members.iter().filter(held).filter(|_| !is_late) {
-        if facts.may_be_stopped(member) && !facts.has_joined(member) {
+        let is_waited_for = !facts.has_joined(member) && !facts.is_silent_for_long(member);
+        if facts.may_be_stopped(member) && is_waited_for {
             wrong.push(format!("S7: allocation is restored before {} has joined", member.node));
         }
     }

@@ -84,6 +84,11 @@ impl<'a> Facts<'a> {
         self.snapshot.ledger.debts.start.iter().find(|debt| debt.pod_uid == uid)
     }
 
+    /// Whether a start is owed that every node waits for: for a phase.
+    pub(super) fn is_start_waited_for(&self, debt: &StartDebt) -> bool {
+        debt.since.is_none_or(|at| self.snapshot.now.since(at) < self.policy.phase_timeout)
+    }
+
     /// The checksum a pod has to have mounted, as its sources are now.
     pub(super) fn wanted_config(pod: &Pod) -> Option<String> {
         match &pod.sources {
@@ -142,6 +147,25 @@ impl<'a> Facts<'a> {
         let since = restart.frozen.or(restart.began);
         restart.direction == Direction::Forward
             && since.is_some_and(|at| self.snapshot.now.since(at) >= self.policy.phase_timeout)
+    }
+
+    /// Whether the manager of a node under way does not answer now, a phase after its slot or its abort.
+    pub(super) fn is_silent_for_long(&self, member: &Member) -> bool {
+        let uid = self.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
+        let is_late = self.snapshot.now.since(member.since) >= self.policy.phase_timeout;
+        is_late && self.manager(uid).is_none()
+    }
+
+    /// Whether the engine that answers is the one that the ledger knows.
+    pub(super) fn is_own_engine(&self) -> bool {
+        let known = self.snapshot.ledger.cluster_uuid.as_ref();
+        self.engine().is_some_and(|engine| known.is_none_or(|uuid| *uuid == engine.cluster_uuid))
+    }
+
+    /// Whether the cluster lists the process that the member had when it took its slot.
+    pub(super) fn lists_old_process(&self, member: &Member) -> bool {
+        let node = self.node(&member.node).filter(|_| self.is_own_engine());
+        node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
     }
 
     /// Whether its engine runs and is in the cluster, whatever the kubelet says of the pod.

@@ -130,11 +130,11 @@ fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Caus
 fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     let debts = &facts.snapshot.ledger.debts;
-    // A restart that only goes forward does not wait for nodes whose pod is gone.
+    // A restart that only goes forward does not wait for nodes that are gone or silent.
     let forward = facts.restart().is_some_and(|one| one.direction == Direction::Forward);
     let is_waited_for = |debt: &StartDebt| {
         // That of a node kept stopped itself is paid once it is stopped.
-        debt.node != name && (!forward || facts.pod(&debt.pod_uid).is_some())
+        debt.node != name && !forward && facts.is_start_waited_for(debt)
     };
     for (is_so, what) in [
         (cluster.paused, "S9: while paused"),

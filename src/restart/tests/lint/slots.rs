@@ -11,6 +11,7 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     }
     let Some(restart) = facts.restart() else { return };
     forward(facts, plan, restart, wrong);
+    silent(facts, plan, restart, wrong);
     if restart.ending.is_some() {
         return;
     }
@@ -18,8 +19,12 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
         return coordinated(facts, restart, wrong);
     }
     for member in restart.members.iter().filter(|one| one.step == MemberStep::Restarting) {
-        let Some(manager) = facts.manager(&member.pod_uid) else { continue };
-        if manager.sequence >= member.stop_sequence {
+        let was_stopped = match facts.manager(&member.pod_uid) {
+            Some(manager) => manager.sequence >= member.stop_sequence,
+            // A stop may have arrived; but its engine has not ended yet.
+            None => !facts.lists_old_process(member),
+        };
+        if was_stopped {
             continue;
         }
         let node = &member.node;
@@ -64,6 +69,23 @@ fn forward(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String
     if let Some(member) = held {
         wrong
             .push(format!("L5: allocation is limited for {} for longer than a phase", member.node));
+    }
+}
+
+/// Allocation is limited for no longer than a phase for nodes whose managers do not answer.
+fn silent(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
+    let held =
+        || restart.members.iter().filter(|one| one.is_under_way() && is_tight_for(facts, one));
+    let mut all = held().peekable();
+    let is_restored =
+        plan.actions.iter().any(|one| matches!(one, Action::RestoreAllocation { .. }));
+    let has_own_bound = restart.direction == Direction::Forward;
+    if is_restored || has_own_bound || all.peek().is_none() || !facts.is_own_engine() {
+        return;
+    }
+    if all.all(|member| facts.is_silent_for_long(member)) {
+        let names: Vec<&str> = held().map(|member| member.node.as_str()).collect();
+        wrong.push(format!("L5: allocation stays limited for {names:?}, which do not answer"));
     }
 }
 

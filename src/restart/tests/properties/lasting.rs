@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::super::driver::Driver;
 use super::super::scenario::play_line;
 use super::{Case, always_the_same, case};
-use crate::{Report, plan, report};
+use crate::{Direction, Report, plan, report};
 
 /// In how many phases it must have ended, or be shown: each node of a rolling restart may take one to
 /// stop, one to start and one to be brought back.
@@ -19,6 +19,8 @@ enum Lasting {
     FailsOnItsConfig(usize),
     WritesRefused,
     Unreachable,
+    /// Its manager; its pod stays listed.
+    Silent(usize),
     /// Of the pods from this one on.
     PatchesRefused(usize),
 }
@@ -33,6 +35,7 @@ impl Lasting {
             Self::FailsOnItsConfig(node) => format!("engine of {} refuses v2", name(node)),
             Self::WritesRefused => "engine refuses writes".into(),
             Self::Unreachable => "engine unreachable".into(),
+            Self::Silent(node) => format!("freeze manager {}", name(node)),
             Self::PatchesRefused(first) => {
                 for node in (first % count..count).rev().skip(1) {
                     play_line(driver, &format!("patches of {} are refused", name(node)));
@@ -51,6 +54,7 @@ fn lasting() -> impl Strategy<Value = Lasting> {
         2 => (0_usize..5).prop_map(Lasting::FailsOnItsConfig),
         2 => Just(Lasting::WritesRefused),
         1 => Just(Lasting::Unreachable),
+        2 => (0_usize..5).prop_map(Lasting::Silent),
         2 => (0_usize..5).prop_map(Lasting::PatchesRefused),
     ]
 }
@@ -78,6 +82,12 @@ fn play(case: &Case, at: u64, lasting: Lasting) -> (String, Vec<String>) {
         .any(|one| matches!(one.kind.as_str(), "Blocked" | "Degraded") && one.status == "True");
     if driver.world.ledger().restart.is_some() && !is_shown {
         wrong.push(format!("L1: it goes on, and nothing says why: {:?}", report.message));
+    }
+    let goes_forward = driver.world.ledger().restart.as_ref();
+    let goes_forward = goes_forward.is_some_and(|one| one.direction == Direction::Forward);
+    let answers = driver.world.engine.observe(driver.world.now).is_ok();
+    if matches!(lasting, Lasting::Silent(_)) && goes_forward && answers {
+        wrong.push("L1: it goes forward, and waits without end for a manager".into());
     }
     let is_tight = driver.world.engine.allocation.marker.is_some();
     // Without a master nobody can set it back.
