@@ -157,6 +157,7 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
             "prepare_failed",
             "resume_refused",
             "spawn_failed",
+            "unknown",
             "stage_failed",
             "start_failed",
             "temp_dir_failed",

@@ -44,6 +44,9 @@ fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
         let copies = json!([copy("STARTED", "a", true), copy(replica, "b", false)]);
         return json!({ "routing_table": { "indices": { "docs": { "shards": { "0": copies } } } } });
     }
+    if target.starts_with("/_cluster/state/master_node") {
+        return json!({ "cluster_manager_node": "a" });
+    }
     if target.starts_with("/_cluster/state/version,") {
         let node = |name| json!({ "name": name, "ephemeral_id": name, "transport_address": "127.0.0.1:9300" });
         let coordination = json!({ "last_committed_config": ["a"], "last_accepted_config": ["a"] });
