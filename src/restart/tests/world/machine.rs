@@ -326,9 +326,9 @@ impl Machine {
             }
             Effect::Keep(KeepAs::Pinned) => None,
             Effect::Keep(KeepAs::Candidate) if self.last_good.is_some() => None,
-            Effect::Keep(KeepAs::Candidate | KeepAs::LastGood) => {
+            Effect::Keep(kept @ (KeepAs::Candidate | KeepAs::LastGood)) => {
                 self.last_good = self.process.as_ref().and_then(|process| process.checksum.clone());
-                None
+                (kept == KeepAs::LastGood).then_some(Event::Kept)
             }
             Effect::Exit(_) => {
                 self.exited = true;
