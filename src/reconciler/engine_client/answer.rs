@@ -76,27 +76,25 @@ impl Answer {
         matches!(self.status, 400 | 404 | 405)
     }
 
-    /// Whether it is a cluster state without an elected master.
-    pub(super) fn lacks_master(&self) -> bool {
+    /// The error for a cluster state without an elected master; none for every other answer.
+    pub(super) fn without_master(&self) -> Option<EngineError> {
         #[derive(Deserialize)]
         struct Body {
             #[serde(alias = "cluster_manager_node")]
             master_node: Option<IgnoredAny>,
         }
-        self.status == 200 && self.body::<Body>().is_ok_and(|body| body.master_node.is_none())
-    }
-
-    /// The error for that.
-    pub(super) fn without_master(&self) -> EngineError {
         let Self { status, asked, .. } = self;
+        if *status != 200 || self.body::<Body>().map_or(true, |body| body.master_node.is_some()) {
+            return None;
+        }
         let reason = "it has no elected master".to_owned();
-        EngineError::Refused {
+        Some(EngineError::Refused {
             status: *status,
             message: format!(
                 "{asked} answered with a state of the past: {reason}; see the logs of its nodes"
             ),
             reason,
-        }
+        })
     }
 
     /// The error for an answer that no engine gives.

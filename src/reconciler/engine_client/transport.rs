@@ -186,7 +186,7 @@ impl Transport {
     /// whether the engine got it before it closed the connection.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
         let order = self.order().clone();
-        self.ask(call, order, |_| true).await.map(|(answer, _)| answer)
+        self.ask(call, order, |_| None).await.map(|(answer, _)| answer)
     }
 
     /// Reads a cluster state with the elected master in it. From Elasticsearch 9.2 on a node that has
@@ -194,29 +194,25 @@ impl Transport {
     /// the next endpoint is asked.
     pub(super) async fn send_led(&self, call: &Call) -> Result<(Answer, Place), EngineError> {
         let order = self.order().clone();
-        let (answer, place) = self.ask(call, order, |answer| !answer.lacks_master()).await?;
-        match answer.lacks_master() {
-            true => Err(answer.without_master()),
-            false => Ok((answer, place)),
-        }
+        self.ask(call, order, Answer::without_master).await
     }
 
     /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now
     /// on.
     pub(super) async fn send_to(&self, place: Place, call: &Call) -> Result<Answer, EngineError> {
-        let asked = self.ask(call, vec![place.0], |_| true).await.map(|(answer, _)| answer);
+        let asked = self.ask(call, vec![place.0], |_| None).await.map(|(answer, _)| answer);
         if !asked.as_ref().is_ok_and(|answer| !is_answered_elsewhere(answer.status)) {
             self.ask_last(place.0);
         }
         asked
     }
 
-    /// Asks these endpoints one after the other. A read goes on until an answer `is_good`.
+    /// Asks these endpoints one after the other. A read goes on after an answer that has a `fault`.
     async fn ask(
         &self,
         call: &Call,
         order: Vec<usize>,
-        is_good: impl Fn(&Answer) -> bool,
+        fault: impl Fn(&Answer) -> Option<EngineError>,
     ) -> Result<(Answer, Place), EngineError> {
         self.targets.iter().for_each(Kept::close_old);
         let timeout = call.timeout.unwrap_or(self.timeout);
@@ -241,9 +237,9 @@ impl Transport {
                 Ok(response) => {
                     self.silent[at].store(false, Ordering::Relaxed);
                     let answer = self.answer(call, target, response);
-                    let goes_on = is_answered_elsewhere(answer.status) || !is_good(&answer);
-                    if call.is_read() && goes_on {
-                        failures.refused(answer, Place(at));
+                    let fault = fault(&answer);
+                    if call.is_read() && (is_answered_elsewhere(answer.status) || fault.is_some()) {
+                        failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
                         continue;
                     }
                     if before > 0 {
@@ -304,8 +300,8 @@ struct Failures {
     worst: Kind,
     /// The error of the last endpoint that failed.
     last: Option<ExchangeError>,
-    /// The first answer that was not taken.
-    refused: Option<(Answer, Place)>,
+    /// The first answer that was not taken, or what was wrong with it.
+    refused: Option<Result<(Answer, Place), EngineError>>,
 }
 
 /// What is known about the request; a later one takes precedence.
@@ -328,8 +324,8 @@ impl Failures {
         self.messages.push(message);
     }
 
-    fn refused(&mut self, answer: Answer, place: Place) {
-        self.refused.get_or_insert((answer, place));
+    fn refused(&mut self, answer: Result<(Answer, Place), EngineError>) {
+        self.refused.get_or_insert(answer);
     }
 
     fn failed(&mut self, target: &Target, error: ExchangeError) {
@@ -350,7 +346,7 @@ impl Failures {
     /// An engine's own answer, if there is one; otherwise what failed at each endpoint.
     fn into_result(self) -> Result<(Answer, Place), EngineError> {
         if let Some(refused) = self.refused {
-            return Ok(refused);
+            return refused;
         }
         let Self { what, mut messages, worst, last, .. } = self;
         let more = messages.len().saturating_sub(MAX_NAMED);
