@@ -4,7 +4,7 @@
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
 use super::silent;
 use super::stop::resume_on;
-use super::update::back::{self as way_back, until_member_set_back as set_back};
+use super::update::back as way_back;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -39,8 +39,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         }
         Err(blocker) => {
             // The container that runs no engine can be changed all the same.
-            let undone = pod.map_or(Ok(()), |pod| set_back(member, pod, None));
-            return match undone {
+            return match way_back::until_member_set_back(member, pod, None) {
                 Ok(()) => silent::until_loosened(context, ledger, member, Turn::Wait(blocker)),
                 Err(turn) => turn,
             };
@@ -76,12 +75,13 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         );
     }
     // Its start may have been sent while the apiserver was away.
-    let is_due = way_back::is_due_of(member, pod) && !way_back::needs_a_stop_of(member, pod);
-    if is_due && is_late {
-        return owe_start(ending.reason.clone());
-    }
-    if is_due && let Some(Err(turn)) = pod.map(|pod| set_back(member, pod, Some(manager))) {
-        return turn;
+    if way_back::is_due_beside_engine(member, pod) {
+        if is_late {
+            return owe_start(ending.reason.clone());
+        }
+        if let Err(turn) = way_back::until_member_set_back(member, pod, Some(manager)) {
+            return turn;
+        }
     }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
     if !gives_up && !is_late {
@@ -170,7 +170,7 @@ fn start_back(
         return wait(Code::Aborting, message);
     }
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(Err(turn)) = pod.map(|pod| set_back(member, pod, Some(manager))) {
+    if let Err(turn) = way_back::until_member_set_back(member, pod, Some(manager)) {
         return turn;
     }
     Turn::act(start_of_compensation(member, back))

@@ -43,18 +43,22 @@ pub(in crate::flow) fn has_undo(member: &Member) -> bool {
 
 /// Whether the pod of a member has anything of its update that must be undone.
 pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
-    let undo = member.update.as_ref().zip(pod).and_then(|(fixed, pod)| left(fixed, pod));
-    undo.is_some_and(|(beside, stopped)| beside.or(stopped).is_some())
+    left_of(member, pod).is_some_and(|left| left.beside.or(left.stopped).is_some())
+}
+
+/// Whether it has, and no stop is needed for it.
+pub(in crate::flow) fn is_due_beside_engine(member: &Member, pod: Option<&Pod>) -> bool {
+    left_of(member, pod).is_some_and(|left| left.beside.is_some() && left.stopped.is_none())
 }
 
 /// Whether the pod has anything of an update that is undone only while its engine is stopped.
 pub(in crate::flow) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
-    left(fixed, pod).is_some_and(|(_, stopped)| stopped.is_some())
+    left(fixed, pod).stopped.is_some()
 }
 
 /// The same, of the pod of a member.
 pub(in crate::flow) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
-    member.update.as_ref().zip(pod).is_some_and(|(fixed, pod)| needs_a_stop(fixed, pod))
+    left_of(member, pod).is_some_and(|left| left.stopped.is_some())
 }
 
 /// Whether images and sizes of a pod may be changed now.
@@ -65,9 +69,21 @@ fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
     }
 }
 
-/// The next patches that undo something: one that may be made beside the engine, and one that needs it stopped.
-fn left(fixed: &MemberUpdate, pod: &Pod) -> Option<(Option<Action>, Option<Action>)> {
-    let live = pod.live.as_ref()?;
+/// The next patches that undo something.
+#[derive(Default)]
+struct Left {
+    /// One that may be made while the engine runs.
+    beside: Option<Action>,
+    /// One for which it has to be stopped.
+    stopped: Option<Action>,
+}
+
+fn left_of(member: &Member, pod: Option<&Pod>) -> Option<Left> {
+    member.update.as_ref().zip(pod).map(|(fixed, pod)| left(fixed, pod))
+}
+
+fn left(fixed: &MemberUpdate, pod: &Pod) -> Left {
+    let Some(live) = &pod.live else { return Left::default() };
     let undo = undo_of(fixed);
     let uid = || pod.uid.clone();
     let images = given_up_images(fixed, &undo, live).into_iter();
@@ -80,7 +96,7 @@ fn left(fixed: &MemberUpdate, pod: &Pod) -> Option<(Option<Action>, Option<Actio
         let resources = given_up_sizes(&undo, live);
         (!resources.is_empty()).then(|| Action::Resize { uid: uid(), resources })
     };
-    Some((patch(others), patch(managers).or_else(resize)))
+    Left { beside: patch(others), stopped: patch(managers).or_else(resize) }
 }
 
 /// The images that are not the old ones: admission may have made another one of the new one. What it has made
@@ -137,7 +153,7 @@ pub(in crate::flow) fn until_set_back(
     if undo.is_empty() {
         return Ok(());
     }
-    let (beside, stopped) = left(fixed, pod).unwrap_or_default();
+    let Left { beside, stopped } = left(fixed, pod);
     if let Some(action) = beside.or(stopped.filter(|_| may_change(live, manager))) {
         let noted = noted(fixed, pod, live, &action);
         if noted != *fixed {
@@ -163,13 +179,13 @@ pub(in crate::flow) fn until_set_back(
     Ok(())
 }
 
-/// The same, for a member that is brought back.
+/// The same, for a member that is brought back; also if its pod is not listed.
 pub(in crate::flow::member) fn until_member_set_back(
     member: &Member,
-    pod: &Pod,
+    pod: Option<&Pod>,
     manager: Option<&Manager>,
 ) -> Result<(), Turn> {
-    let Some(fixed) = &member.update else { return Ok(()) };
+    let Some((fixed, pod)) = member.update.as_ref().zip(pod) else { return Ok(()) };
     until_set_back(fixed, pod, manager).map_err(|left| match left {
         SetBack::Note(update) => Turn::change(Member { update: Some(update), ..member.clone() }),
         SetBack::Act(action) => {
