@@ -10,7 +10,7 @@ use crate::ledger::LedgerChange;
 use crate::leftovers::is_left_over;
 use crate::{Action, Code, Ledger, Reason, RecordDebt};
 
-pub(super) use starts::{pay_starts, start_of};
+pub(super) use starts::{is_waited_for, pay_starts, start_of};
 
 /// Restores allocation once no member holds it any more; and removes a marker that no ledger entry
 /// explains: a request that arrived late has set it.

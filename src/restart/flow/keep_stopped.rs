@@ -1,7 +1,8 @@
 //! Nodes that are kept stopped on request of a person; their pods stay.
 
 use super::answers::{is_ending, was_refused};
-use super::begin::may_begin::{is_waited_for, missing_finalizer};
+use super::begin::may_begin::missing_finalizer;
+use super::debts::is_waited_for;
 use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
 use super::member::update::back::is_due_of;

@@ -2,10 +2,11 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
+use crate::flow::debts::is_waited_for;
 use crate::flow::engine::voting::is_exclusion_due;
 use crate::flow::observed::not_held;
 use crate::rules::list_names;
-use crate::{Action, Code, Ledger, Pod, Restart, Share, StartDebt, Strategy};
+use crate::{Action, Code, Ledger, Pod, Restart, Share, Strategy};
 
 /// Passes if the next nodes of this restart may get a slot.
 pub(in crate::flow) fn may_begin(
@@ -51,12 +52,6 @@ pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
         return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
     }
     Ok(())
-}
-
-/// Whether other nodes wait for a start that is owed. After a phase they do not: the pod may be on a Kubernetes
-/// node that is gone for good. The rules count its node as one that is down.
-pub(in crate::flow) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
-    debt.since.is_none_or(|since| context.snapshot.now.since(since) < context.policy.phase_timeout)
 }
 
 /// Passes unless this pod itself is owed a start.

@@ -3,7 +3,6 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
-use crate::flow::begin::may_begin::is_waited_for;
 use crate::flow::member::stop::resume_on;
 use crate::flow::member::update::back::{SetBack, needs_a_stop, until_set_back};
 use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be_stopped};
@@ -18,6 +17,12 @@ pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Cha
         changes.merge(pay_start(context, ledger, debt));
     }
     changes
+}
+
+/// Whether other nodes wait for a start that is owed. After a phase they do not: the pod may be on a Kubernetes
+/// node that is gone for good. The rules count its node as one that is down.
+pub(in crate::flow) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
+    debt.since.is_none_or(|since| context.snapshot.now.since(since) < context.policy.phase_timeout)
 }
 
 fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Changes {

@@ -5,7 +5,7 @@ use super::own_ids::{next_try, short_id};
 use super::tried::{before, content, follow, remember_try};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::begin::may_begin::is_waited_for;
+use crate::flow::debts::is_waited_for;
 use crate::flow::member::update::{
     BY_UPDATE, labels::relabel, planned_update, why_left_out, why_not_allowed,
 };
