@@ -19,8 +19,8 @@ use super::context::Context;
 use super::flow::{decide, planned_update};
 use super::lookup::Lookup;
 use super::{
-    Action, Code, Ledger, Member, MemberStep, Plan, Pod, Policy, Request, Restart, Snapshot,
-    Strategy, UpdateStep, Waiting,
+    Action, Code, HistoryEntry, Ledger, Member, MemberStep, Plan, Pod, Policy, Request, Restart,
+    Snapshot, Strategy, UpdateStep, Waiting,
 };
 use batches::add_batches;
 use joint_step::{add_coordinated_steps, add_joint_step};
@@ -184,20 +184,18 @@ fn without_restart(
     waiting: Vec<Waiting>,
 ) -> Forecast {
     let request = after.queued.clone().unwrap_or_else(|| working_copy.request());
-    let refused = || {
-        let new = after.history.last().filter(|last| last.id == request.id)?;
-        Some(of_cluster(Code::InvalidInput, format!("the request is refused: {}", new.reason)))
-    };
-    let (blocked_by, is_refused) = if working_copy.snapshot.cluster.deleting {
+    let blocked_by = if working_copy.snapshot.cluster.deleting {
         let message = "the SearchCluster is being deleted: no restart begins";
-        (Some(of_cluster(Code::Idle, message)), false)
-    } else if let Some(blocked_by) = blocked_by {
-        (Some(blocked_by), false)
+        Some(of_cluster(Code::Idle, message))
     } else {
-        let refusal = refused();
-        let is_refused = refusal.is_some();
-        (refusal, is_refused)
+        blocked_by
     };
+    let new = after.history.last().filter(|last| last.id == request.id && blocked_by.is_none());
+    let is_refused = new.is_some();
+    let refusal = |new: &HistoryEntry| {
+        of_cluster(Code::InvalidInput, format!("the request is refused: {}", new.reason))
+    };
+    let blocked_by = blocked_by.or_else(|| new.map(refusal));
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
     let basis = working_copy.basis;
     let other_updates = other_updates(&working_copy.snapshot, policy, request.strategy, &[]);

@@ -41,16 +41,15 @@ impl Places {
                 }
             })
             .collect();
-        let started = |wanted: Kind| {
+        let of_kind = |wanted: Kind| {
             let shards = by_shard(copies).zip(0..).zip(&kinds);
-            let shards = shards.filter(move |(_, kind)| **kind == wanted);
-            shards.flat_map(|((shard, number), _)| {
-                started_nodes(shard).map(move |node| (node, number))
-            })
+            shards.filter(move |(_, kind)| **kind == wanted).map(|(shard, _)| shard)
         };
-        let replicas = by_shard(copies).zip(0..).zip(&kinds);
-        let replicas = replicas.filter(|(_, kind)| **kind == Kind::Replicated);
-        let replicas = replicas.flat_map(|((copies, shard), _)| {
+        let started = |wanted: Kind| {
+            of_kind(wanted)
+                .flat_map(|(copies, shard)| started_nodes(copies).map(move |node| (node, shard)))
+        };
+        let replicas = of_kind(Kind::Replicated).flat_map(|(copies, shard)| {
             let nodes = started_nodes(copies);
             nodes.map(move |node| (node, Replica::of(shard, copies, node)))
         });
