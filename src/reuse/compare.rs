@@ -130,9 +130,9 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     }
 }
 
-/// Variables and mounted files that show a label or an annotation: of the engine's container, and of init containers. A
-/// living pod gets its labels only once its engine has been proven, so that what selects pods by them
-/// does not go before it. Another container would read the old ones, and another pod has the new ones.
+/// Variables and mounted files that show a label or an annotation: of the engine's container, and of init
+/// containers. A living pod gets its labels only once its engine has been proven, so that what selects pods by
+/// them does not go before it. Another container would read the old ones, and another pod has the new ones.
 fn shown_labels(
     leaf: &Leaf,
     step: UpdateStep,

@@ -109,7 +109,7 @@ fn load(path: &Path) -> io::Result<Option<Pair>> {
 }
 
 fn save(path: &Path, pair: &Pair) -> io::Result<()> {
-    // At most starts it is there already.
+    // Mostly the same pair was kept at an earlier start.
     if load(path).is_ok_and(|kept| kept.as_ref() == Some(pair)) {
         return Ok(());
     }

@@ -117,7 +117,7 @@ impl Lifecycle {
     }
 
     /// As long as the journal is still being read, only a start is accepted, and only one without a
-    /// sequence: which sequences are too low stands in the journal, and a stop must be written there.
+    /// sequence: the journal has the last one, so that lower ones are refused, and a stop must be written there.
     fn needs_no_journal(&self, request: &Request) -> Result<(), Refusal> {
         match request {
             _ if !self.awaits_journal => Ok(()),

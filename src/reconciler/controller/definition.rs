@@ -98,9 +98,8 @@ async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Opti
 fn fault(missing: &MissingFields) -> Arc<str> {
     format!(
         "the CustomResourceDefinition searchclusters.stayput.dev is older than this reconciler ({}): it \
-         has no {missing}, and Kubernetes drops what is written to such a field and refuses what has such a \
-         value; apply deploy/base/crd.yaml of \
-         this version",
+         has no {missing}, and Kubernetes drops what is written to such a field and refuses what has \
+         such a value; apply deploy/base/crd.yaml of this version",
         env!("CARGO_PKG_VERSION")
     )
     .into()
