@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
+use crate::support::engine::Kind;
 use crate::support::skip::skip;
 use stayput_conformance::engine::{self as suite, STORIES, run_story};
 
 impl suite::Cluster for Cluster {
     fn is_elasticsearch(&self) -> bool {
-        self.flavor() != Flavor::OpenSearch
+        self.flavor().kind() == Kind::Elasticsearch
     }
 
     fn name(&self, node: usize) -> String {

@@ -1,6 +1,7 @@
 //! Shared by the tests with real parts.
 
 pub(crate) mod api;
+pub(crate) mod archive;
 pub(crate) mod cluster;
 pub(crate) mod container;
 pub(crate) mod curl;

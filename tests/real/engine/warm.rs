@@ -3,14 +3,13 @@
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
 use std::fs;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::step;
+use crate::support::archive::{self, files, text};
 use crate::support::engine::{Kind, Node};
 use crate::support::manager::{AS_ENGINE, Manager};
-use crate::support::programs::stayput;
 use crate::support::wait::eventually;
 
 /// What the JVM says of a class that it has from the archive, and not from that of the JDK.
@@ -24,7 +23,7 @@ fn opensearch_uses_the_archive_or_ignores_it() {
         Kind::OpenSearch,
         |node| {
             let [archive, options] = files(&node);
-            let made = warm(&node);
+            let made = make(&node, &[]);
             let printed = text(&made);
             assert!(made.status.success(), "{printed}");
             assert!(printed.contains("The engine uses it"), "{printed}");
@@ -61,13 +60,13 @@ fn opensearch_uses_the_archive_or_ignores_it() {
 
             step("an init container makes it anew, once");
             fs::remove_file(&options).expect("an option file");
-            let made = warm_with(&node, &["--best-effort", "5m"]);
+            let made = make(&node, &["--best-effort", "5m"]);
             assert!(made.status.success(), "{}", text(&made));
             fs::remove_file(&log).expect("a log");
             manager.api.start(&serde_json::json!({}));
             assert!(count(&log) > 5_000, "{} classes", count(&log));
             assert_eq!(manager.log().matches(WARNING).count(), 2);
-            let again = text(&warm_with(&node, &["--best-effort", "5m"]));
+            let again = text(&make(&node, &["--best-effort", "5m"]));
             assert!(again.contains("is not tried again"), "{again}");
         },
     );
@@ -79,7 +78,7 @@ fn elasticsearch_8_is_refused_with_the_reason() {
         "real::engine::warm::elasticsearch_8_is_refused_with_the_reason",
         Kind::Elasticsearch,
         |node| {
-            let made = warm(&node);
+            let made = make(&node, &[]);
             let printed = text(&made);
             assert_eq!(made.status.code(), Some(1), "{printed}");
             assert!(printed.contains("Elasticsearch 8 and later"), "{printed}");
@@ -98,40 +97,10 @@ fn until_warned(manager: &Manager, times: usize) {
     });
 }
 
-/// The archive and the option file.
-fn files(node: &Node) -> [PathBuf; 2] {
-    ["warm.jsa", "config/jvm.options.d/warm.options"].map(|name| node.work().join(name))
-}
-
-/// Runs `stayput warm` as an image build does: with the config in its place.
-fn warm(node: &Node) -> Output {
-    warm_with(node, &[])
-}
-
-fn warm_with(node: &Node, more: &[&str]) -> Output {
-    for entry in fs::read_dir(node.work().join("mount")).expect("a config").flatten() {
-        if entry.path().is_file() {
-            let copy = node.work().join("config").join(entry.file_name());
-            fs::copy(entry.path(), &copy).expect("a copy");
-            chown(&copy, Some(1000), Some(1000)).expect("root may");
-        }
-    }
+/// Runs `stayput warm` with these options.
+fn make(node: &Node, more: &[&str]) -> Output {
     let [archive, options] = files(node);
-    Command::new(AS_ENGINE[0])
-        .args(&AS_ENGINE[1..])
-        .arg(stayput())
-        .args(["warm", "--archive"])
-        .arg(archive)
-        .arg("--options")
-        .arg(options)
-        .args(more)
-        .arg("--")
-        .arg(node.executable())
-        .envs(node.variables())
-        .env("TMPDIR", node.work().join("tmp"))
-        .current_dir(node.work())
-        .output()
-        .expect("it can be executed")
+    archive::make(node, &archive, &options, more)
 }
 
 /// Makes the server JVM write the origin of each class; returns the file.
@@ -173,9 +142,4 @@ fn jar(node: &Node, name: &str) -> String {
     let mut found = jars
         .filter(|jar| jar.file_name().is_some_and(|own| own.to_string_lossy().starts_with(name)));
     found.next().expect("a jar").to_str().expect("UTF-8").to_owned()
-}
-
-fn text(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    format!("{out}{err}")
 }

@@ -11,7 +11,7 @@ mod rest;
 use std::ffi::OsString;
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +20,7 @@ use tempfile::TempDir;
 pub(crate) use member::Member;
 pub(crate) use rest::Rest;
 
+use super::archive;
 use super::engine::{Kind, home, work_directory};
 use super::namespace::cannot_isolate;
 use super::pki::{Issued, issue};
@@ -35,10 +36,12 @@ const ADDRESSES: [Ipv4Addr; 5] = [
     Ipv4Addr::new(127, 0, 0, 15),
 ];
 
-/// Which engine, and with which plugin.
+/// Which engine, and with what beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
     OpenSearch,
+    /// With an archive of class data, so that its nodes start sooner.
+    WarmOpenSearch,
     Elasticsearch,
     /// With `tests/parts/es-node-shutdown`.
     ElasticsearchWithRecords,
@@ -49,7 +52,7 @@ pub(crate) enum Flavor {
 impl Flavor {
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Self::OpenSearch => Kind::OpenSearch,
+            Self::OpenSearch | Self::WarmOpenSearch => Kind::OpenSearch,
             Self::Elasticsearch
             | Self::ElasticsearchWithRecords
             | Self::ElasticsearchWithCertificates => Kind::Elasticsearch,
@@ -58,9 +61,10 @@ impl Flavor {
 
     fn home(self) -> Result<PathBuf, String> {
         let home = match self {
-            Self::OpenSearch | Self::Elasticsearch | Self::ElasticsearchWithCertificates => {
-                home(self.kind())
-            }
+            Self::OpenSearch
+            | Self::WarmOpenSearch
+            | Self::Elasticsearch
+            | Self::ElasticsearchWithCertificates => home(self.kind()),
             Self::ElasticsearchWithRecords => {
                 std::env::var_os("STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME").map(PathBuf::from)
             }
@@ -134,6 +138,8 @@ struct Shared {
     flavor: Flavor,
     home: PathBuf,
     java: OsString,
+    /// Of class data, if the engine is to start with one.
+    archive: Option<&'static Path>,
     namespace: String,
     addresses: Vec<Ipv4Addr>,
     /// Names of the first masters.
@@ -174,6 +180,10 @@ impl Cluster {
         if let Some(why) = cannot_isolate() {
             return Err(why);
         }
+        let archive = match flavor {
+            Flavor::WarmOpenSearch => Some(archive::of_opensearch(&home)?),
+            _ => None,
+        };
         let directory = work_directory(&["repository"]);
         let port = || free_port(&ADDRESSES);
         let ports = Ports { http: port(), transport: port(), manager: port() };
@@ -190,6 +200,7 @@ impl Cluster {
             flavor,
             home,
             java,
+            archive,
             namespace: namespace.to_owned(),
             addresses: addresses.clone(),
             masters: masters.map(|seat| seat.pod.name.clone()).collect(),

@@ -57,10 +57,14 @@ impl Member {
 
     /// Its config with these settings added: the data of the mounted Secret.
     pub(crate) fn files(&self, settings: &str) -> Payload {
-        let Shared { flavor, home, addresses, masters, ports, directory, .. } = &*self.shared;
+        let Shared { flavor, home, archive, addresses, masters, ports, directory, .. } =
+            &*self.shared;
         let seeds: Vec<String> =
             addresses.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
-        let [options, log4j] = own_files(home, self.work());
+        let [mut options, log4j] = own_files(home, self.work());
+        if let Some(archive) = archive {
+            options += &format!("13-:-XX:SharedArchiveFile={}\n", archive.display());
+        }
         let work = self.work().display();
         let mut yml = format!(
             "cluster.name: test-{}\nnode.name: {}\nnode.attr.zone: {}\npath.data: {work}/data\n\
@@ -83,7 +87,9 @@ impl Member {
             }
         }
         yml += &match flavor {
-            Flavor::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),
+            Flavor::OpenSearch | Flavor::WarmOpenSearch => {
+                format!("cluster.initial_cluster_manager_nodes: {masters:?}\n")
+            }
             Flavor::Elasticsearch
             | Flavor::ElasticsearchWithRecords
             | Flavor::ElasticsearchWithCertificates => format!(
@@ -164,7 +170,10 @@ impl Member {
                 format!("tcp://{}:{}", self.address, ports.http)
             }
             // A node is ready if it is in a cluster with a master.
-            Flavor::OpenSearch | Flavor::Elasticsearch | Flavor::ElasticsearchWithRecords => {
+            Flavor::OpenSearch
+            | Flavor::WarmOpenSearch
+            | Flavor::Elasticsearch
+            | Flavor::ElasticsearchWithRecords => {
                 format!(
                     "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
                     self.address, ports.http
