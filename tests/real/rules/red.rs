@@ -3,6 +3,7 @@
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 
+use crate::restart::fixture::until;
 use crate::restart::step;
 
 use super::five_nodes::FiveNodes;
@@ -35,8 +36,14 @@ pub(super) fn index(cluster: &FiveNodes) {
         cluster.fixture.kube.merge::<SearchCluster>("logs", &change);
     };
     annotate(json!(RULE));
-    cluster.until_done(&id, &before, &["logs-d-1"]);
+    until("its engine serves again", || {
+        let status = cluster.fixture.with("logs-d-1", |member| member.manager().api.status());
+        let is_another = status["run"]["id"] != before["logs-d-1"].run;
+        (status["ready"] == true && is_another).then_some(())
+    });
     annotate(json!(null));
+    // Otherwise its end would wait for green in vain.
     cluster.ask_engine("DELETE", "/red", None);
+    cluster.until_done(&id, &before, &["logs-d-1"]);
     cluster.until_whole();
 }

@@ -31,7 +31,7 @@ pub(super) fn waited_for(cluster: &FiveNodes) {
         "index.routing.allocation.require._name": NODE,
     } });
     cluster.ask_engine("PUT", &format!("/{INDEX}?wait_for_active_shards=all"), Some(&settings));
-    for seed in 1..5 {
+    for seed in 1..3 {
         let document = json!({ "text": noise(seed, 300_000) });
         let target = format!("/{INDEX}/_doc/{seed}");
         let answer = cluster.fixture.nodes()[0].send("PUT", &target, Some(&document));
