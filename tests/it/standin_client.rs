@@ -62,9 +62,9 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
         transient: None,
         marker: Some(MARK.into()),
     };
-    assert_eq!(wait(client.allocation()).expect("settings"), marked);
+    assert_eq!(wait(client.allocation(&engine)).expect("settings"), marked);
     wait(client.restore(&unset)).expect("restored");
-    assert_eq!(wait(client.allocation()).expect("settings"), unset);
+    assert_eq!(wait(client.allocation(&engine)).expect("settings"), unset);
     let flush = wait(client.flush(&engine, BOUND));
     assert!(matches!(flush, Flush::Done { total: 3, successful: 3, failed: 0, .. }), "{flush:?}");
     if engine.has_node_shutdown {

@@ -169,6 +169,7 @@ async fn observe_plan_act(
         cluster = spec.apply(live);
     }
     let mut must_read = BTreeSet::new();
+    let mut has_prepared = false;
     for _ in 0..MAX_ROUNDS {
         // Each round is bounded in time: a long reconcile is not a stuck one.
         cx.health.begin(&cx.name);
@@ -189,6 +190,12 @@ async fn observe_plan_act(
 
         // Managers, engine, apiserver (annotations, finalizer): act.
         let outcome = match act(cx, &decision, &mut cluster, spec).await {
+            Attempt::Done(Ok(true)) if !has_prepared && prepares_a_stop(&decision.plan) => {
+                // The stop waits for nothing but a look that shows it.
+                has_prepared = true;
+                must_read = BTreeSet::new();
+                continue;
+            }
             Attempt::Done(outcome) => outcome,
             Attempt::ObserveAgain(pods) => {
                 must_read = pods;
@@ -284,6 +291,13 @@ async fn write_ledger(
     Ok((snapshot, written))
 }
 
+/// Whether this limits allocation, and nothing that is to be reported before the stop.
+fn prepares_a_stop(plan: &Plan) -> bool {
+    let limits = |action: &Action| matches!(action, Action::TightenAllocation { .. });
+    let starts = |action: &Action| matches!(action, Action::Start { .. });
+    plan.actions.iter().any(limits) && !plan.actions.iter().any(starts)
+}
+
 /// Carries out the plan. Its actions do not depend on each other: one that fails stops no other.
 async fn act(
     cx: &mut Context,
@@ -306,14 +320,16 @@ async fn act(
         // Apiserver: when Services stop sending them requests.
         cx.observer.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
     }
-    let mut outcome = execute(cx, &first, cluster, spec).await;
-    if !stops.is_empty() {
-        if *wrote_ledger {
-            // The observation is older than the ledger.
-            return Attempt::ObserveAgain(targets::pods_of(&stops));
-        }
-        outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
+    if stops.is_empty() {
+        // Nothing waits between the two.
+        return Attempt::Done(execute(cx, &[first, last].concat(), cluster, spec).await);
     }
+    let outcome = execute(cx, &first, cluster, spec).await;
+    if *wrote_ledger {
+        // The observation is older than the ledger.
+        return Attempt::ObserveAgain(targets::pods_of(&stops));
+    }
+    let outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::transport::Call;
-use super::{EngineClient, EngineError};
+use super::{Engine, EngineClient, EngineError};
 
 /// The cluster setting that limits which shards may be allocated.
 const ENABLE: &str = "cluster.routing.allocation.enable";
@@ -36,8 +36,8 @@ impl EngineClient {
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
-    pub async fn allocation(&self) -> Result<Allocation, EngineError> {
-        parse(&self.of_a_member(read_call).await?)
+    pub async fn allocation(&self, engine: &Engine) -> Result<Allocation, EngineError> {
+        parse(&self.of_a_member(engine, read_call).await?)
     }
 
     /// Sets allocation to `value` (`primaries`, `none`…) and our marker to `marker`, in one

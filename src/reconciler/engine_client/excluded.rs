@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::allocation::{read_call, write_call};
 use super::answer::Answer;
-use super::{EngineClient, EngineError};
+use super::{Engine, EngineClient, EngineError};
 
 const NAME: &str = "cluster.routing.allocation.exclude._name";
 
@@ -23,8 +23,8 @@ impl EngineClient {
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
-    pub async fn excluded_names(&self) -> Result<ExcludedNames, EngineError> {
-        parse(&self.of_a_member(read_call).await?)
+    pub async fn excluded_names(&self, engine: &Engine) -> Result<ExcludedNames, EngineError> {
+        parse(&self.of_a_member(engine, read_call).await?)
     }
 
     /// Sets the values that are given; none unsets one.

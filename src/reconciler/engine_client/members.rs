@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::answer::Answer;
 use super::transport::Call;
-use super::{EngineClient, EngineError, identify};
+use super::{Distribution, Engine, EngineClient, EngineError, identify};
 
 /// The cluster's node list, as its elected master has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -42,12 +42,16 @@ impl EngineClient {
 
     /// What a node answers that has just said which master it follows. Elasticsearch answers from the
     /// state of the node that is asked, about cluster settings from 9.0 on and about those of indices
-    /// from 9.1 on. One that has not joined would answer that there are none.
+    /// from 9.1 on. One that has not joined would answer that there are none. In OpenSearch the master answers.
     pub(super) async fn of_a_member(
         &self,
+        engine: &Engine,
         read: impl Fn(&str) -> Call,
     ) -> Result<Answer, EngineError> {
         let timeout = self.transport.master_timeout();
+        if engine.distribution == Distribution::OpenSearch {
+            return self.transport.send(&read(&timeout)).await;
+        }
         let (_, place) = self.transport.send_led(&master_call(&timeout)).await?;
         self.transport.send_to(place, &read(&timeout)).await
     }

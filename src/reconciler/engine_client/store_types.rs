@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::answer::Answer;
 use super::transport::Call;
-use super::{EngineClient, EngineError};
+use super::{Engine, EngineClient, EngineError};
 
 /// `index.store.type` of Elasticsearch's searchable snapshots, fully and partially mounted ones, and
 /// of OpenSearch's.
@@ -19,8 +19,11 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]. The account needs the privilege `view_index_metadata`, in OpenSearch
     /// `indices:monitor/settings/get`.
-    pub async fn searchable_snapshots(&self) -> Result<BTreeSet<String>, EngineError> {
-        parse(&self.of_a_member(store_types_call).await?)
+    pub async fn searchable_snapshots(
+        &self,
+        engine: &Engine,
+    ) -> Result<BTreeSet<String>, EngineError> {
+        parse(&self.of_a_member(engine, store_types_call).await?)
     }
 }
 

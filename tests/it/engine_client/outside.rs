@@ -1,7 +1,7 @@
 //! Nodes that are outside of their cluster and answer all the same, beside one that is a member.
 
 use serde_json::{Value, json};
-use stayput_reconciler::engine_client::{Access, Color, EngineError};
+use stayput_reconciler::engine_client::{Access, Color, Distribution, Engine, EngineError};
 
 use super::{ENGINE_ANSWER_TIMEOUT, answering, client, health, identity_of_nobody, wait};
 use crate::support::fake_manager::{FakeManager, Reply, Script};
@@ -52,7 +52,13 @@ fn not_joined(path: &str) -> Reply {
     }
 }
 
-fn identified() -> stayput_reconciler::engine_client::Engine {
+/// An Elasticsearch whose nodes answer from their own states.
+fn identified() -> Engine {
+    let version = "9.2.0".parse().expect("a version");
+    Engine { distribution: Distribution::Elasticsearch, version, ..opensearch() }
+}
+
+fn opensearch() -> Engine {
     let (_fake, port) = answering(200, identity_of_nobody());
     let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     wait(client.identify()).expect("an engine")
@@ -90,20 +96,31 @@ fn nodes_that_all_have_no_master_are_a_refusal() {
     };
     refused(wait(client.topology(&engine, None)).expect_err("no topology"));
     refused(wait(client.members()).expect_err("no members"));
-    refused(wait(client.allocation()).expect_err("no settings"));
+    refused(wait(client.allocation(&engine)).expect_err("no settings"));
 }
 
 #[test]
 fn settings_are_those_of_a_node_that_has_a_master() {
+    let engine = identified();
     for script in [Script::ByPath(not_joined), Script::Always(Reply::json(200, led_by_nobody()))] {
         let (_outside, first) = FakeManager::on_port(None, script);
         let (_member, second) = member();
         let client = || client(&[first, second], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-        let allocation = wait(client().allocation()).expect("settings");
+        let allocation = wait(client().allocation(&engine)).expect("settings");
         assert_eq!(allocation.marker.as_deref(), Some(OURS));
-        let excluded = wait(client().excluded_names()).expect("settings");
+        let excluded = wait(client().excluded_names(&engine)).expect("settings");
         assert_eq!(excluded.persistent.as_deref(), Some("theirs"));
     }
+}
+
+#[test]
+fn which_master_a_node_follows_is_not_asked_where_the_master_answers() {
+    let engine = opensearch();
+    let (member, port) = member();
+    let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let allocation = wait(client.allocation(&engine)).expect("settings");
+    assert_eq!(allocation.marker.as_deref(), Some(OURS));
+    assert_eq!(paths(&member), ["/_cluster/settings"]);
 }
 
 /// It answers what is small, and has no memory for all copies.

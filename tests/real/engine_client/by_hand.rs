@@ -25,7 +25,7 @@ pub(super) fn undone_by_hand(
     let page = fs::read_to_string(page).expect("the page");
     let member = &cluster.members[0];
     let url = format!("http://{}:{}", member.address, cluster.ports.http);
-    let before = wait(client.allocation()).expect("settings");
+    let before = wait(client.allocation(engine)).expect("settings");
     // The harder case: a transient value comes before a persistent one.
     assert!(before.transient.is_some(), "{before:?}");
     wait(client.tighten(&before, "primaries", MARK)).expect("limited");
@@ -33,7 +33,7 @@ pub(super) fn undone_by_hand(
     let _ = wait(client.exclude_voter(engine, &members.nodes[2].name));
     eventually("the vote is taken away", || (excluded(client, engine)? == 1).then_some(()));
     run(&url, block(&page, "```curl\n"));
-    assert_eq!(wait(client.allocation()).expect("settings"), Allocation::default());
+    assert_eq!(wait(client.allocation(engine)).expect("settings"), Allocation::default());
     eventually("all may vote", || (excluded(client, engine)? == 0).then_some(()));
     if engine.has_node_shutdown {
         let node = &members.nodes[1].id;

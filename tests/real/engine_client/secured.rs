@@ -88,7 +88,7 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
     assert_eq!(engine.distribution, Distribution::Elasticsearch);
     assert_eq!((engine.version.to_string().as_str(), engine.has_node_shutdown), ("8.19.0", false));
     assert_eq!(wait(admin.health()).expect("health").status, Color::Green);
-    let before = wait(admin.allocation()).expect("settings");
+    let before = wait(admin.allocation(&engine)).expect("settings");
     assert_eq!(before, Allocation::default());
     let named = connect(&ca, Some("logs.search"), basic("admin", "admin-secret"));
     assert_eq!(wait(named.health()).expect("health").number_of_nodes, 1);
@@ -135,5 +135,5 @@ fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
         Flush::NotKnown(why) => assert!(why.contains("indices:admin/flush"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }
-    assert_eq!(wait(admin.allocation()).expect("settings"), before);
+    assert_eq!(wait(admin.allocation(&engine)).expect("settings"), before);
 }

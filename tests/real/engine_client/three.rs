@@ -54,7 +54,7 @@ fn story(flavor: Flavor, name: &str) {
     assert_eq!((health.unassigned_shards, health.delayed_unassigned_shards), (0, 0));
 
     let members = looks_whole(&cluster, &client, &engine);
-    allocation(&client);
+    allocation(&client, &engine);
     match wait(client.flush(&engine, BOUND)) {
         Flush::Done { synced, total, successful, failed } => {
             assert_eq!((synced, total, successful, failed), (false, 5, 5, 0));
@@ -151,8 +151,8 @@ fn looks_whole(cluster: &Cluster, client: &EngineClient, engine: &Engine) -> Mem
     members
 }
 
-fn allocation(client: &EngineClient) {
-    let read = || wait(client.allocation()).expect("settings");
+fn allocation(client: &EngineClient, engine: &Engine) {
+    let read = || wait(client.allocation(engine)).expect("settings");
     let unset = Allocation::default();
     assert_eq!(read(), unset);
     wait(client.tighten(&unset, "primaries", MARK)).expect("tightened");
@@ -287,7 +287,7 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     eventually("the last node misses its master", || wait(client.members()).err());
     refused(wait(client.health()).map(drop));
     refused(wait(client.topology(engine, None)).map(drop));
-    refused(wait(client.allocation()).map(drop));
+    refused(wait(client.allocation(engine)).map(drop));
     refused(wait(client.tighten(&Allocation::default(), "primaries", MARK)));
     let found = wait(client.identify()).expect("identity needs no master");
     let expected = Engine { node_name: "logs-2".into(), ..engine.clone() };

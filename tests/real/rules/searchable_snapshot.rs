@@ -47,7 +47,7 @@ pub(super) fn mounted(cluster: &FiveNodes) {
     assert_eq!(alone.iter().map(AsRef::as_ref).collect::<Vec<&str>>(), [INDEX]);
     let mut places = shards.iter().filter(|shard| &*shard.index == INDEX);
     assert!(places.all(|shard| shard.node_name.as_deref() == Some(NODE)), "{shards:#?}");
-    let found = wait(client.searchable_snapshots()).expect("an answer");
+    let found = wait(client.searchable_snapshots(&engine)).expect("an answer");
     assert_eq!(found, BTreeSet::from([INDEX.to_owned()]));
 
     step("its node, without a consent");

@@ -180,7 +180,7 @@ impl EngineView {
         };
         let (tell, is_limited) = oneshot::channel();
         let allocation = async {
-            let allocation = client.allocation().await;
+            let allocation = client.allocation(&identity).await;
             // Nobody listens any more if the rest was quicker.
             let _ = tell.send(allocation.as_ref().is_ok_and(|one| one.marker.is_some()));
             allocation
@@ -229,7 +229,7 @@ impl EngineView {
             }
             Some(health) => {
                 let (shards, searchable_snapshots) =
-                    self.copies_of(&topology, &client, metrics).await;
+                    self.copies_of(&topology, &client, &identity, metrics).await;
                 (Ok(shards), searchable_snapshots, known(health).map(|one| convert::health(&one)))
             }
         };
@@ -256,6 +256,7 @@ impl EngineView {
         &mut self,
         topology: &Topology,
         client: &EngineClient,
+        identity: &engine_client::Engine,
         metrics: &Metrics,
     ) -> (ShardCopies, Known<BTreeSet<String>>) {
         let before = self.topology.as_ref().map(|before| &before.shards);
@@ -273,7 +274,7 @@ impl EngineView {
                 let found = match engine_client::unreplicated(&topology.shards).is_empty() {
                     true => Ok(BTreeSet::new()),
                     false => {
-                        let found = client.searchable_snapshots().await;
+                        let found = client.searchable_snapshots(identity).await;
                         metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
                         found
                     }

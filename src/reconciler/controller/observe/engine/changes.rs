@@ -15,7 +15,7 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<(Allocation, Vec<Record>), ViewError> {
         let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
-        let allocation = client.allocation().await;
+        let allocation = client.allocation(&identity).await;
         metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
         let mut records = Vec::new();
         if identity.has_node_shutdown {

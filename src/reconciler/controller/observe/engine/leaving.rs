@@ -23,7 +23,7 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<Seen, ViewError> {
         let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
-        let excluded = client.excluded_names().await;
+        let excluded = client.excluded_names(&identity).await;
         metrics.count_request(Side::Engine, "excluded_names", excluded.is_ok());
         let excluded = excluded?;
         let topology = client.topology(&identity, self.topology.as_ref()).await;
