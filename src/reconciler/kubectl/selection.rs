@@ -86,6 +86,10 @@ pub(super) async fn views_everywhere(
     session: &Session,
 ) -> Result<Vec<ClusterView>, SelectionError> {
     let mut views = without_pods(&everywhere(session).await?);
+    let reconciler = Reconciler::seen(&session.client).await;
+    for view in &mut views {
+        view.reconciler.clone_from(&reconciler);
+    }
     views.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Ok(views)
 }

@@ -130,16 +130,20 @@ async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_not
                 `kubectl stayput runbook reconciler_absent`\n";
     let said = async |line: &str| {
         let page = fixture.succeeds(line).await;
-        let output = fixture.json(line).await["reconciler"].clone();
+        let output = fixture.json(line).await;
+        let one = if line.ends_with("-A") { &output["clusters"][0] } else { &output };
+        let output = &one["reconciler"];
         assert_eq!(page.contains("reconciler"), output.is_string(), "{line}: {page}");
         (page, output.as_str().unwrap_or_default().to_owned())
     };
-    let lines = ["status", "why logs-0", "pause", "resume", "stop logs-1", "start logs-1"];
-    for line in lines {
+    let reads = ["status", "status -A", "history", "history -A", "why logs-0"];
+    let lines = reads.into_iter().chain(["pause", "resume", "stop logs-1", "start logs-1"]);
+    let lines: Vec<&str> = lines.collect();
+    for line in &lines {
         assert_eq!(said(line).await.1, "", "{line}: one works");
     }
     lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
-    for line in lines {
+    for line in &lines {
         let (page, output) = said(line).await;
         assert!(output.starts_with(warning), "{line}: {output}");
         assert!(page.contains(read), "{line}: {page}");
@@ -149,7 +153,7 @@ async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_not
     assert!(output.starts_with("there is no Lease stayput-reconciler"), "{output}");
     let refuse = Fault::new(How::Refuse(403)).resource("leases").times(u32::MAX);
     fixture.server.inject(refuse);
-    for line in lines {
+    for line in &lines {
         assert_eq!(said(line).await.1, "", "{line}: it cannot be read");
     }
 }

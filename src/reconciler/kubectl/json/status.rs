@@ -50,6 +50,8 @@ pub(in crate::kubectl) struct StatusOutput {
 pub(in crate::kubectl) struct HistoryOutput {
     cluster: String,
     namespace: String,
+    /// As in `status`.
+    reconciler: Option<String>,
     /// The restarts that have ended, the latest last.
     history: Vec<HistoryEntry>,
 }
@@ -106,6 +108,7 @@ impl HistoryOutput {
         Self {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),
+            reconciler: view.reconciler.warning(),
             history: view.history().to_vec(),
         }
     }

@@ -1,11 +1,12 @@
 //! `status -A`: all clusters, one in a line.
 
-use super::common::NOT_PROCESSED;
+use super::common::{NOT_PROCESSED, add_reconciler_of_all};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::{Page, Paint};
 
 pub(in crate::kubectl) fn status_of_all(views: &[ClusterView]) -> String {
     let mut page = Page::new(Paint::default());
+    add_reconciler_of_all(views, &mut page);
     let mut rows = vec![["CLUSTER", "PHASE", "READY", "RESTART", "WHY"].map(str::to_owned)];
     rows.extend(views.iter().map(row));
     page.table(&rows);

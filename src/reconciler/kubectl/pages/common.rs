@@ -19,6 +19,13 @@ pub(super) fn add_reconciler(view: &ClusterView, page: &mut Page) {
     }
 }
 
+/// The same, once: one reconciler works for all.
+pub(super) fn add_reconciler_of_all(views: &[ClusterView], page: &mut Page) {
+    if let Some(view) = views.first() {
+        add_reconciler(view, page);
+    }
+}
+
 /// Adds what the commands lack that the reconciler has written.
 pub(super) fn add_options(view: &ClusterView, page: &mut Page) {
     if !view.options.is_empty() {

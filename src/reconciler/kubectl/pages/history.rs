@@ -1,6 +1,6 @@
 //! `history`: the restarts that have ended, the latest first, and changes that restarted nothing.
 
-use super::common::{NOT_PROCESSED, ignored_changes};
+use super::common::{NOT_PROCESSED, add_reconciler, add_reconciler_of_all, ignored_changes};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{rounded_duration, time_to_second};
 use crate::kubectl::page::{Page, Paint};
@@ -8,6 +8,7 @@ use stayput_restart::HistoryEntry;
 
 pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
+    add_reconciler(view, &mut page);
     match (view.history().is_empty(), &view.status) {
         (false, _) => add_table(view, &mut page),
         (true, Some(_)) => page.line("no restart has ended yet"),
@@ -28,6 +29,7 @@ fn add_table(view: &ClusterView, page: &mut Page) {
 /// The restarts of all clusters, the latest first.
 pub(in crate::kubectl) fn history_of_all(views: &[ClusterView]) -> String {
     let mut page = Page::new(Paint::default());
+    add_reconciler_of_all(views, &mut page);
     let of = |view: &ClusterView| format!("{}/{}", view.namespace, view.name);
     let entries =
         views.iter().flat_map(|view| view.history().iter().map(move |one| (of(view), one)));

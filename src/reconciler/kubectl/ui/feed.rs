@@ -1,7 +1,7 @@
 //! Follows a SearchCluster and its pods: a page for each change.
 //!
 //! Two watches and, because a watch that hangs looks like one where nothing changes, a check of the
-//! SearchCluster itself from time to time. Whatever is wrong with one of them, everything is read anew;
+//! SearchCluster itself from time to time, and of the reconciler's Lease. Whatever is wrong with one of them, everything is read anew;
 //! if that fails, the page says so and since when.
 
 use std::pin::pin;
@@ -22,6 +22,7 @@ use super::place::{Zones, zone};
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{self, ApiError, Asked, CLUSTERS};
 use crate::kubectl::clock::now;
+use crate::kubectl::leader::Reconciler;
 use crate::kubectl::watch::Objects;
 
 /// How often, and how long.
@@ -62,10 +63,12 @@ pub(super) struct Found {
     cluster: SearchCluster,
     pods: Vec<Pod>,
     zones: Zones,
+    reconciler: Reconciler,
 }
 
 impl Found {
     pub(super) fn moment(&self, before: Moment) -> Moment {
+        let before = before.with_reconciler(self.reconciler.clone());
         before.read(&self.cluster, self.pods.iter(), &self.zones, now())
     }
 }
@@ -79,13 +82,19 @@ impl Subject {
             // The status says what is wrong with the spec.
             Err(_) => Vec::new(),
         };
-        Ok(Some(Found { cluster, pods, zones: self.zones().await }))
+        let (zones, reconciler) = tokio::join!(self.zones(), Box::pin(self.reconciler()));
+        Ok(Some(Found { cluster, pods, zones, reconciler }))
     }
 
     async fn cluster(&self) -> Result<Option<SearchCluster>, ApiError> {
         let asked = Asked { client: &self.client, namespace: &self.namespace };
         let found = asked.find::<SearchCluster>(CLUSTERS, &self.name).await?;
         Ok(found.map(SearchCluster::completed))
+    }
+
+    /// Whether one works, as far as that is told.
+    async fn reconciler(&self) -> Reconciler {
+        timeout(self.pace.answer, Reconciler::seen(&self.client)).await.unwrap_or_default()
     }
 
     /// The zones of the machines; none where they may not be listed, which few may.
@@ -152,7 +161,11 @@ impl Subject {
                     Some(Err(_)) | None => return moment,
                 },
                 _ = checks.tick() => match timeout(self.pace.answer, self.cluster()).await {
-                    Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {}
+                    Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {
+                        moment = moment.with_reconciler(Box::pin(self.reconciler()).await);
+                        publish(out, &moment);
+                        continue;
+                    }
                     Ok(Ok(_)) => return moment,
                     Ok(Err(error)) => {
                         moment = moment.lost(error.to_string());

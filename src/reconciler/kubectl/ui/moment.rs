@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::place::{Place, Zones, place};
 use crate::cluster::SearchCluster;
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::leader::Reconciler;
 use crate::kubectl::progress::{Line, Reported, State, observe};
 use stayput_restart::Time;
 
@@ -48,7 +49,8 @@ impl Moment {
         zones: &Zones,
         now: Time,
     ) -> Self {
-        let view = ClusterView::from_objects(cluster, pods.clone());
+        let reconciler = self.view.reconciler;
+        let view = ClusterView { reconciler, ..ClusterView::from_objects(cluster, pods.clone()) };
         let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();
         let places = pods.map(|pod| (name(pod), place(cluster, pod, zones))).collect();
         let observation = observe(self.reported, &view, now);
@@ -60,6 +62,12 @@ impl Moment {
         lines.extend(observation.lines);
         lines.drain(..lines.len().saturating_sub(MAX_LINES));
         Self { view, places, lines, source: Source::Live, fresh: now, reported }
+    }
+
+    /// The same, with what is known of the reconciler now.
+    #[must_use]
+    pub(super) fn with_reconciler(self, reconciler: Reconciler) -> Self {
+        Self { view: ClusterView { reconciler, ..self.view }, ..self }
     }
 
     /// The next moment: it could not be read.

@@ -38,11 +38,15 @@ fn phase(moment: &Moment) -> &str {
 
 pub(super) fn summary(moment: &Moment) -> Markup {
     let view = &moment.view;
+    let absent = html! {
+        @if let Some(warning) = view.reconciler.warning() { p.text.bad { (prose(&warning)) } }
+    };
     let Some(status) = &view.status else {
-        return html! { p { (badge(Tone::Warning, "Unknown")) " " (prose(NOT_PROCESSED)) } };
+        return html! { (absent) p { (badge(Tone::Warning, "Unknown")) " " (prose(NOT_PROCESSED)) } };
     };
     let report = &status.report;
     html! {
+        (absent)
         p.phase {
             (badge(tone(&report.phase), &report.phase))
             @if let Some(restart) = view.restart() { " " (progress(restart)) }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use tokio::sync::watch;
 
 use super::{cluster, idle, rolling};
 use crate::cluster::{SearchCluster, crd};
+use crate::kubectl::leader::{NAME, NAMESPACE};
 use crate::kubectl::ui::feed::{Pace, Seen, Subject};
 use crate::kubectl::ui::moment::Moment;
 use crate::kubectl::ui::page::{Page, document};
@@ -59,6 +62,12 @@ impl Followed {
         self.clusters.patch_status("logs", &PatchParams::default(), &patch).await.unwrap();
     }
 
+    /// Waits until the page does not show this any more.
+    async fn hides(&mut self, text: &str) {
+        let hides = |seen: &Seen| !document::cluster(&seen.page, "logs", 1).contains(text);
+        self.seen.wait_for(hides).await.expect("it is followed");
+    }
+
     /// Waits until the page shows this.
     async fn shows(&mut self, text: &str) {
         let shows = |seen: &Seen| document::cluster(&seen.page, "logs", 1).contains(text);
@@ -96,6 +105,27 @@ async fn a_watch_that_hangs_is_found_by_a_check() {
     followed.server.hold_watches(true);
     followed.status(rolling()).await;
     followed.shows("rolling, 1 of 3 done").await;
+}
+
+#[tokio::test]
+async fn that_no_reconciler_works_is_said_until_one_does() {
+    let mut followed = Followed::start(SOON).await;
+    let absent = "no reconciler has ever worked there; until one works, nothing is done";
+    followed.shows(absent).await;
+    let client = followed.clusters.clone().into_client();
+    let namespace = json!({"metadata": {"name": NAMESPACE}});
+    let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    let renewed = MicroTime(k8s_openapi::jiff::Timestamp::now());
+    let spec = LeaseSpec {
+        holder_identity: Some("one".into()),
+        renew_time: Some(renewed),
+        ..LeaseSpec::default()
+    };
+    let metadata = ObjectMeta { name: Some(NAME.into()), ..ObjectMeta::default() };
+    let lease = Lease { metadata, spec: Some(spec) };
+    Api::namespaced(client, NAMESPACE).create(&PostParams::default(), &lease).await.unwrap();
+    followed.hides(absent).await;
 }
 
 #[tokio::test]
