@@ -171,14 +171,21 @@ class Reconciler:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
 
-    def requests(self, outcome=r"\w+"):
-        """By its own count: how many were sent to whom, and had this outcome."""
+    def metrics(self):
         connection = http.client.HTTPConnection(self.listen)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
+        return text
+
+    def reconciles(self):
+        """How many have ended."""
+        return int(re.search(r"^stayput_reconciles_total (\d+)", self.metrics(), re.MULTILINE)[1])
+
+    def requests(self, outcome=r"\w+"):
+        """By its own count: how many were sent to whom, and had this outcome."""
         total = collections.Counter()
-        for labels, many in re.findall(r'_requests_total\{([^}]*)\} (\d+)', text):
+        for labels, many in re.findall(r'_requests_total\{([^}]*)\} (\d+)', self.metrics()):
             if re.search(f'outcome="{outcome}"', labels):
                 total[re.search(r'to="(\w+)"', labels)[1]] += int(many)
         return total

@@ -27,6 +27,7 @@ mod ending;
 mod event;
 mod intent;
 mod journal;
+mod late_journal;
 mod phase;
 mod policy;
 mod prepare;
@@ -58,6 +59,7 @@ pub use view::timestamp;
 
 use commit::Deciding;
 use journal::JournalVersions;
+use late_journal::LateJournal;
 use resume::RefusedResume;
 
 /// Milliseconds: a length of time, or an instant since the Unix epoch.
@@ -84,8 +86,8 @@ pub struct Lifecycle {
     failure: Option<Held>,
     /// Why a start that is due by [`Intent::resume`] was not made.
     resume_refused: Option<RefusedResume>,
-    /// The journal is still being read, and no request was judged without it.
-    awaits_journal: bool,
+    /// The journal was not read in time. None once it is followed, or a start was made without it.
+    late_journal: Option<LateJournal>,
     /// The highest sequence that a drain ahead of a stop had in this boot.
     drained: u64,
     /// The last stop asked that the manager ends when the engine is stopped.
@@ -115,7 +117,7 @@ impl Lifecycle {
             own_ends: Vec::new(),
             failure: None,
             resume_refused: None,
-            awaits_journal: false,
+            late_journal: None,
             drained: 0,
             exit_after_stop: false,
             journal: JournalVersions::default(),

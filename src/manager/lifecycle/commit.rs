@@ -5,7 +5,7 @@ use super::{
     Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
     Resume, Timer,
 };
-use stayput_api::{Code, Desired, Refusal, Span};
+use stayput_api::{Code, Desired, MAX_SEQUENCE, Refusal, Span};
 
 /// The step of a decision whose result is awaited.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,6 +93,12 @@ impl Pending {
         (self, intent)
     }
 
+    /// Gives it the sequence that comes next; its sender has left that open.
+    pub(super) fn comes_after(&mut self, fencing: &Fencing) {
+        self.sequence = fencing.sequence.saturating_add(1).min(MAX_SEQUENCE);
+        self.request = self.request.clone().with_sequence(self.sequence);
+    }
+
     fn resume(&self) -> Option<Resume> {
         let Request::Stop(stop) = &self.request else { return None };
         let after = stop.resume_after?.0;
@@ -149,6 +155,24 @@ impl Lifecycle {
         let version = self.persist(out);
         let proposed = Box::new(proposed);
         self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
+    }
+
+    /// Refuses a request: only its sequence is written. As long as the journal is late, its sender has
+    /// given it none, and nothing is written: that would replace a journal that is not read yet.
+    pub(super) fn refuse(
+        &mut self,
+        now: Millis,
+        pending: Pending,
+        refusal: Refusal,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(late) = self.late_journal.take() else {
+            self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            return;
+        };
+        self.intent = pending.before;
+        out.push(Effect::Reply(Err(refusal)));
+        self.return_to_late_journal(now, late, out);
     }
 
     pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {

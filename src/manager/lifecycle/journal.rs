@@ -79,9 +79,11 @@ impl Lifecycle {
     }
 
     /// What is not on disk is written again and again: the disk may be repaired, and there may be no
-    /// other event that writes it.
+    /// other event that writes it. A journal that is still awaited is not replaced by what is held without
+    /// it.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
-        if !self.journal.is_on_disk() && self.journal.is_answered() {
+        let is_known = self.late_journal.is_none();
+        if is_known && !self.journal.is_on_disk() && self.journal.is_answered() {
             self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
         } else {
             self.timers.remove(&Timer::Rewrite);

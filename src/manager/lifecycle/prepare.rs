@@ -22,7 +22,7 @@ impl Lifecycle {
                 self.commit(now, (pending, intent), Act::Spawn(prepared), out);
             }
             (Some(Deciding::Verifying(pending)), Err(refusal)) => {
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+                self.refuse(now, pending, refusal, out);
             }
             (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
                 self.deciding = Some(Deciding::Spawning {
@@ -146,7 +146,7 @@ impl Lifecycle {
                     Code::Terminating,
                     "the manager received TERM before the engine was spawned",
                 );
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+                self.refuse(now, pending, refusal, out);
             }
             Some(Deciding::Upgrading(Upgrading::Checking)) => self.drop_check(out),
             other @ (Some(

@@ -50,7 +50,7 @@ impl Lifecycle {
                 Code::Terminating,
                 "the manager is ending; send the request to the one in the next container",
             );
-            self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            self.refuse(now, pending, refusal, out);
             return;
         }
         match self.phase {
@@ -64,7 +64,7 @@ impl Lifecycle {
                     self.commit(now, proposed, Act::Acknowledge, out);
                 }
                 Err(refusal) => {
-                    self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+                    self.refuse(now, pending, refusal, out);
                 }
             },
             Phase::Draining
@@ -77,9 +77,9 @@ impl Lifecycle {
                     Code::Stopping,
                     "the engine is being stopped; wait until it is stopped and start it then",
                 );
-                self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+                self.refuse(now, pending, refusal, out);
             }
-            Phase::Stuck => self.commit(now, pending.refused(), Act::Refuse(stuck()), out),
+            Phase::Stuck => self.refuse(now, pending, stuck(), out),
         }
     }
 
@@ -93,7 +93,6 @@ impl Lifecycle {
     ) -> Option<(Pending, Verdict)> {
         match self.judge(&request) {
             Ok(verdict) => {
-                self.awaits_journal = false;
                 let sequence = match verdict {
                     Verdict::Fresh(sequence) => sequence,
                     Verdict::Retry => self.intent.fencing.sequence,
@@ -120,7 +119,7 @@ impl Lifecycle {
     /// sequence: the journal has the last one, so that lower ones are refused, and a stop must be written there.
     fn needs_no_journal(&self, request: &Request) -> Result<(), Refusal> {
         match request {
-            _ if !self.awaits_journal => Ok(()),
+            _ if self.late_journal.is_none() => Ok(()),
             Request::Start(StartRequest { sequence: None, .. }) => Ok(()),
             Request::Start(_) | Request::Stop(_) => Err(Refusal::new(
                 Code::JournalUnavailable,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::commit::Deciding;
+use super::late_journal::LateJournal;
 use super::{
     Effect, Held, HeldCode, Intent, KeepAs, Lifecycle, Limits, Millis, Phase, Recovered, Timer,
 };
@@ -63,7 +64,7 @@ impl Lifecycle {
             Recovered::Journal { intent, last_exit, run } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                let mut changed = self.intent.limit_resume(now);
+                let mut changed = self.intent.limit_resume(now) || self.journal_may_be_replaced();
                 if let Some(run) = run {
                     changed |= self.ended_with_manager(now, &run);
                 }
@@ -80,9 +81,14 @@ impl Lifecycle {
                 }
             }
             Recovered::TakenOver(taken) => self.take_over(*taken, out),
-            Recovered::Unreadable(message) => self.hold_without_journal(message),
+            Recovered::Unreadable(message) => {
+                self.hold_without_journal(message);
+                if self.journal_may_be_replaced() {
+                    self.persist(out);
+                }
+            }
             Recovered::NotYet(message) => {
-                self.awaits_journal = true;
+                self.late_journal = Some(LateJournal::Awaited);
                 self.hold_without_journal(message);
             }
         }
@@ -95,24 +101,13 @@ impl Lifecycle {
         self.intent.held = Some(Held { code: HeldCode::JournalUnreadable, message });
     }
 
-    /// The disk has answered after all. If somebody has asked for a start meanwhile, that holds.
-    pub(super) fn journal_read(
-        &mut self,
-        now: Millis,
-        recovered: Recovered,
-        out: &mut Vec<Effect>,
-    ) {
-        if !std::mem::take(&mut self.awaits_journal) || self.exit.is_some() {
-            return;
-        }
-        self.phase = Phase::Stopped;
-        self.intent = Intent::default();
-        self.boot(now, recovered, out);
-    }
-
     /// Begins a start without a request. A requested start that has not been ready yet is continued
     /// as that start.
     fn start_unasked(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+        if self.terminating {
+            // The journal was read after TERM.
+            return;
+        }
         let origin = if self.intent.unproven { Origin::Request } else { origin };
         self.deciding = Some(Deciding::Preparing(origin));
         self.prepare_own(now, out);
@@ -136,6 +131,7 @@ impl Lifecycle {
         else {
             return;
         };
+        self.late_journal = None;
         self.clear_timers();
         self.failure = None;
         self.phase = Phase::Starting;
@@ -180,6 +176,7 @@ impl Lifecycle {
         let Some(Deciding::Spawning { origin, pending, .. }) = self.deciding.take() else {
             return;
         };
+        self.late_journal = None;
         self.own_code = Some(code);
         let held = Held { code: HeldCode::SpawnFailed, message: message.clone() };
         match origin {

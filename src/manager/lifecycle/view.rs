@@ -50,11 +50,6 @@ impl Lifecycle {
         self.timers.iter().map(|(timer, due)| (*timer, *due))
     }
 
-    /// The journal is still being read, and is followed as soon as it is.
-    pub fn awaits_journal(&self) -> bool {
-        self.awaits_journal
-    }
-
     /// How often the engine was spawned in this boot.
     pub fn starts(&self) -> u64 {
         self.starts

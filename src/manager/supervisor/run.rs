@@ -91,7 +91,7 @@ impl Supervisor {
     /// The journal was read after all.
     fn journal_read(&mut self, recovered: Recovered) {
         tracing::info!("the state directory answers again, and the journal was read");
-        // If a start was asked for meanwhile, the file is kept beside the new one.
+        // If a start was accepted meanwhile, the file is kept beside the new one.
         if self.lifecycle.awaits_journal()
             && !matches!(recovered, Recovered::Unreadable(_))
             && let Some(journal) = &mut self.journal
@@ -108,6 +108,11 @@ impl Supervisor {
             // Deaths and TERM come first, requests last.
             biased;
             signals = self.signals.recv() => self.signalled(&signals),
+            // Before the results of writes: these are done after this read, and may have to be written over.
+            recovered = next_read(&mut self.reading) => {
+                self.reading = None;
+                self.journal_read(recovered);
+            }
             written = next_written(&mut self.journal) => match written.result {
                 Ok(()) => self.feed(Event::Persisted(written.version)),
                 Err(error) => {
@@ -121,10 +126,6 @@ impl Supervisor {
                     self.feed(Event::PersistFailed { version: written.version, error });
                 }
             },
-            recovered = next_read(&mut self.reading) => {
-                self.reading = None;
-                self.journal_read(recovered);
-            }
             result = next_prepared(&mut self.preparing) => {
                 self.preparing = None;
                 if let Err(refusal) = &result {

@@ -31,7 +31,8 @@ const MIDDLE: &str = "
   stopped; a `start` is carried out, and the status says `durable: false`.
 * As long as the journal could not be read, because its disk has not answered since the manager started, the engine
   is `failed` (`journal_unreadable`), and a `stop`, or a `start` with a sequence, gets 503 `journal_unavailable`. A
-  `start` without a sequence is carried out. When the disk answers, the journal is followed as at any other start.
+  `start` without a sequence is carried out, and the journal is not followed then; a refused one changes nothing.
+  Otherwise the journal is followed when the disk answers, as at any other start.
 * A `stop` with `resumeAfter` is followed by a start without a request, unless one is accepted before, or another
   caller has stopped the engine without `resumeAfter`. If it
   is due during the stop, or the container is down then, it is made as soon as that is over; if that is more

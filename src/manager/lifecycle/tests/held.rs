@@ -5,7 +5,7 @@ use super::world::World;
 use crate::lifecycle::{
     Event, ExitStatus, HeldCode, OnExit, Phase, Policy, Recovered, Request, Timer,
 };
-use stayput_api::{Code, Desired};
+use stayput_api::{Code, Desired, Refusal};
 
 #[test]
 fn an_end_before_the_first_ready_after_a_requested_start_is_held_under_every_policy() {
@@ -105,14 +105,14 @@ fn an_unreadable_journal_is_held_and_not_written_over() {
 }
 
 /// A manager whose disk does not answer in time. On the disk is what request 5 has left.
-fn without_an_answer(request: Request) -> World {
+pub(super) fn without_an_answer(request: Request) -> World {
     let mut before = World::running(Policy::default());
     before.answer_to(request).unwrap();
     before.works();
     let mut world = World::new(Policy::default());
     world.disk = before.disk.take();
     world.now = 6_000;
-    world.happens(Event::Boot(Recovered::NotYet("no answer".to_owned())));
+    world.boots_without_an_answer();
     assert_eq!((world.phase(), world.effects.len()), (Phase::Failed, 0));
     world
 }
@@ -155,6 +155,110 @@ fn a_start_without_a_sequence_does_not_wait_for_the_journal() {
     world.works();
     assert_eq!((world.phase(), world.lifecycle.desired()), (Phase::Starting, Desired::Running));
     assert_eq!(world.disk.as_ref().unwrap().intent.desired, Desired::Running);
+}
+
+/// How a start is refused while its config is verified.
+const REFUSALS: [fn(&mut World); 3] = [
+    |world| world.prepared(Err(Refusal::new(Code::WrongConfig, "another one"))),
+    |world| {
+        world.preparing = None;
+        world.waits_for(Timer::Prepare);
+    },
+    |world| {
+        // It was accepted, and could not be written down.
+        world.prepared(world.verify());
+        world.waits_for(Timer::Journal);
+        world.config_outdated();
+        world.prepared(Err(Refusal::new(Code::WrongConfig, "another one")));
+        assert_eq!(world.due(Timer::Rewrite), None, "what is not known is not written");
+    },
+];
+
+#[test]
+fn a_start_that_is_refused_before_the_journal_is_read_does_not_replace_it() {
+    for refuse in REFUSALS {
+        for is_read_first in [false, true] {
+            let mut world = without_an_answer(start(5));
+            world.asks(start(0));
+            if is_read_first {
+                world.journal_is_read();
+                assert_eq!(world.preparing.iter().len(), 1, "the request is decided first");
+            }
+            refuse(&mut world);
+            assert!(world.answer().is_err());
+            if !is_read_first {
+                let held = world.lifecycle.intent().held.as_ref().unwrap();
+                assert_eq!(held.code, HeldCode::JournalUnreadable);
+                assert_eq!(world.lifecycle.intent().fencing.sequence, 0);
+                world.journal_is_read();
+            }
+            world.works();
+            assert_eq!(world.phase(), Phase::Starting, "without a request");
+            assert_eq!(world.disk.as_ref().unwrap().intent.held, None);
+            assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence));
+
+            let mut world = without_an_answer(stop(5));
+            world.asks(start(0));
+            refuse(&mut world);
+            world.journal_is_read();
+            world.works();
+            assert_eq!(world.phase(), Phase::Stopped);
+            assert_eq!(world.answer_to(stop(5)), done(5));
+        }
+    }
+}
+
+#[test]
+fn a_start_that_term_refuses_before_the_journal_is_read_does_not_replace_it() {
+    for is_accepted in [false, true] {
+        for is_read_first in [false, true] {
+            let mut world = without_an_answer(start(5));
+            world.asks(start(0));
+            if is_accepted {
+                world.prepared(world.verify());
+            }
+            if is_read_first {
+                world.journal_is_read();
+            }
+            world.happens(Event::Terminate);
+            assert_eq!(world.answer().unwrap_err().code, Code::Terminating);
+            assert_eq!(world.exit, (!is_accepted).then_some(0));
+            if !is_read_first {
+                world.journal_is_read();
+            }
+            world.preparing = None;
+            world.works();
+            assert_eq!((world.spawns(), world.exit), (0, Some(0)));
+            let saved = &world.disk.as_ref().unwrap().intent;
+            assert_eq!((saved.held.as_ref(), saved.fencing.sequence), (None, 5));
+            world.comes_back();
+            world.works();
+            assert_eq!((world.phase(), world.spawns()), (Phase::Starting, 1));
+        }
+    }
+}
+
+#[test]
+fn a_start_that_is_accepted_after_the_journal_was_read_goes_on_with_its_sequences() {
+    let mut world = without_an_answer(stop(5));
+    world.asks(start(0));
+    world.journal_is_read();
+    world.works();
+    assert_eq!(world.answer().map_err(|refusal| refusal.code), under_way(6));
+    assert_eq!(world.phase(), Phase::Starting);
+    assert_eq!(world.answer_to(stop(4)), Err(Code::StaleSequence));
+}
+
+#[test]
+fn a_journal_that_cannot_be_used_is_held_again_after_a_start_that_was_not_made() {
+    let mut world = without_an_answer(start(5));
+    world.asks(start(0));
+    REFUSALS[2](&mut world);
+    world.happens(Event::JournalRead(Recovered::Unreadable("torn".to_owned())));
+    world.works();
+    let held = world.disk.as_ref().unwrap().intent.held.as_ref().unwrap();
+    assert_eq!((held.code, held.message.as_str()), (HeldCode::JournalUnreadable, "torn"));
+    assert_eq!(world.answer_to(start(7)), under_way(7));
 }
 
 #[test]

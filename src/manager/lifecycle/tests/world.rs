@@ -72,6 +72,8 @@ pub(super) struct World {
     pub(super) pinned: Option<String>,
     pub(super) spawning: Option<Prepared>,
     pub(super) scan: bool,
+    /// The journal is still being read; what is written is written after that.
+    pub(super) reading: bool,
     /// The program is asked, the server closes, the program is executed.
     pub(super) checking: bool,
     pub(super) closing: bool,
@@ -101,6 +103,7 @@ impl World {
             pinned: None,
             spawning: None,
             scan: false,
+            reading: false,
             checking: false,
             closing: false,
             executing: false,
@@ -119,8 +122,15 @@ impl World {
         self.happens(Event::Boot(self.recovered()));
     }
 
+    /// The manager starts, and the disk does not answer in time.
+    pub(super) fn boots_without_an_answer(&mut self) {
+        self.reading = true;
+        self.happens(Event::Boot(Recovered::NotYet("no answer".to_owned())));
+    }
+
     /// The disk that did not answer in time does so now.
     pub(super) fn journal_is_read(&mut self) {
+        self.reading = false;
         self.happens(Event::JournalRead(self.recovered()));
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::world::{Saved, World};
 use super::moves::Move;
 use crate::lifecycle::commit::{Act, Deciding};
-use crate::lifecycle::{Effect, Intent, OnExit, Origin, Phase, Request, Timer};
+use crate::lifecycle::{Effect, HeldCode, Intent, OnExit, Origin, Phase, Request, Timer};
 use stayput_api::{Accepted, Code, Desired};
 
 /// What the checker remembers, across crashes.
@@ -26,6 +26,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// What is on the disk is what this request has left.
+    pub(super) fn of(last: &Request) -> Self {
+        Self { stopped: matches!(last, Request::Stop(_)), ..Self::default() }
+    }
+
     /// Checks one step.
     pub(super) fn check(
         &mut self,
@@ -104,7 +109,8 @@ impl Memory {
         }
         let intent = after.lifecycle.intent();
         let settled = after.lifecycle.is_durable() && after.lifecycle.deciding.is_none();
-        self.held = (settled && intent.held.is_some()).then(|| intent.clone());
+        let is_written = intent.held.is_some() && !is_held_without_journal(intent);
+        self.held = (settled && is_written).then(|| intent.clone());
         Ok(())
     }
 
@@ -138,10 +144,20 @@ fn require(holds: bool, name: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(name) }
 }
 
+/// Every journal in the model can be read, so this hold is not to be written.
+fn is_held_without_journal(intent: &Intent) -> bool {
+    intent.held.as_ref().is_some_and(|held| held.code == HeldCode::JournalUnreadable)
+}
+
 /// Durable means: on the disk. (The checksum is that of the last start, and not requested, so it is
 /// left out.)
 fn durability(world: &World) -> Result<(), &'static str> {
     let lifecycle = &world.lifecycle;
+    let replaced = world.disk.as_ref().is_some_and(|saved| is_held_without_journal(&saved.intent));
+    require(!replaced, "a journal that can be read was replaced by a hold")?;
+    if is_held_without_journal(&lifecycle.intent) {
+        return Ok(());
+    }
     if !lifecycle.is_durable() || matches!(lifecycle.deciding, Some(Deciding::Committing { .. })) {
         return Ok(());
     }

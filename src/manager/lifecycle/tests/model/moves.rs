@@ -30,6 +30,7 @@ pub(super) enum Move {
     ServerEnds,
     StragglerEnds,
     Scanned,
+    JournalRead,
     Upgrade,
     ProgramChecked(bool),
     ServerClosed,
@@ -64,6 +65,7 @@ impl Move {
             Self::ServerEnds => world.server_ends(),
             Self::StragglerEnds => world.straggler_ends(),
             Self::Scanned => world.scanned(),
+            Self::JournalRead => world.journal_is_read(),
             Self::Upgrade => world.asks_for_upgrade(),
             Self::ProgramChecked(true) => world.program_checked(Ok(Checked::CanTakeOver)),
             Self::ProgramChecked(false) => world.program_checked(Err(String::new())),
@@ -136,7 +138,9 @@ pub(super) fn other_moves(world: &World) -> Vec<Move> {
     if world.preparing.is_some() {
         moves.extend([Move::Prepared, Move::PrepareFails]);
     }
-    if !world.writing.is_empty() {
+    if world.reading {
+        moves.push(Move::JournalRead);
+    } else if !world.writing.is_empty() {
         moves.extend([Move::Written, Move::WriteFails]);
     }
     if world.spawning.is_some() {
@@ -178,6 +182,9 @@ pub(super) fn expected_move(world: &World) -> Option<Move> {
     }
     if world.preparing.is_some() {
         return Some(Move::Prepared);
+    }
+    if world.reading {
+        return Some(Move::JournalRead);
     }
     if !world.writing.is_empty() {
         return Some(Move::Written);

@@ -1,0 +1,77 @@
+//! A journal whose disk did not answer in time. Until it is read, only a start without a sequence is
+//! decided. Once that start is made, the journal is not followed any more. If it is refused, nothing has
+//! changed: the journal is followed as soon as it is read.
+
+use super::commit::Deciding;
+use super::{Effect, Intent, Lifecycle, Millis, Phase, Recovered};
+
+/// How far reading it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum LateJournal {
+    /// It is still being read.
+    Awaited,
+    /// It was read while a start was being decided, and is followed if that start is refused.
+    Read(Box<Recovered>),
+}
+
+impl Lifecycle {
+    /// The journal is still being read, and no start is accepted without it: what is read is followed, or
+    /// the start that is being verified goes on with its sequences.
+    pub fn awaits_journal(&self) -> bool {
+        let is_open = self.deciding.is_none() || self.is_preparing();
+        is_open && self.late_journal == Some(LateJournal::Awaited)
+    }
+
+    /// The disk has answered after all. A start that was made meanwhile holds; one that is being
+    /// decided is decided first.
+    pub(super) fn journal_read(
+        &mut self,
+        now: Millis,
+        recovered: Recovered,
+        out: &mut Vec<Effect>,
+    ) {
+        if self.late_journal.is_none() {
+            return;
+        }
+        if self.deciding.is_none() {
+            self.follow_late_journal(now, recovered, out);
+            return;
+        }
+        if let (Some(Deciding::Verifying(pending)), Recovered::Journal { intent, .. }) =
+            (&mut self.deciding, &recovered)
+        {
+            pending.comes_after(&intent.fencing);
+        }
+        self.late_journal = Some(LateJournal::Read(Box::new(recovered)));
+    }
+
+    /// The start that was being decided is not made.
+    pub(super) fn return_to_late_journal(
+        &mut self,
+        now: Millis,
+        late: LateJournal,
+        out: &mut Vec<Effect>,
+    ) {
+        match late {
+            LateJournal::Awaited => self.late_journal = Some(late),
+            LateJournal::Read(recovered) => self.follow_late_journal(now, *recovered, out),
+        }
+    }
+
+    /// A start that was accepted, and not made, may be on the disk in place of the journal that was read.
+    pub(super) fn journal_may_be_replaced(&self) -> bool {
+        self.journal.given > 0
+    }
+
+    /// Does what the start of the manager would have done. After TERM that is left to the next
+    /// container, which must find the journal.
+    fn follow_late_journal(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
+        self.late_journal = None;
+        if self.terminating && !self.journal_may_be_replaced() {
+            return;
+        }
+        self.phase = Phase::Stopped;
+        self.intent = Intent::default();
+        self.boot(now, recovered, out);
+    }
+}
