@@ -34,6 +34,12 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     if debt.absent_since.is_some() {
         return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
     }
+    // Another version has written it. While nothing is stopped nobody waits for it, and an apiserver that
+    // drops what it does not know would keep it from being paid.
+    if debt.since.is_none() && !context.snapshot.cluster.paused {
+        let since = Some(context.snapshot.now);
+        return replace(debt, StartDebt { since, ..debt.clone() });
+    }
     let manager = context.index.manager(uid);
     let known = manager.as_ref().ok().copied();
     let set_back = debt.update.as_ref().map_or(Ok(()), |one| until_set_back(one, pod, known));
@@ -54,10 +60,6 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     }
     let manager = match manager {
         Ok(manager) => manager,
-        Err(_) if debt.since.is_none() => {
-            let since = Some(context.snapshot.now);
-            return replace(debt, StartDebt { since, ..debt.clone() });
-        }
         Err(blocker) if is_waited_for(context, debt) => {
             changes.block(uid, blocker);
             return changes;
