@@ -102,6 +102,7 @@ fn a_start_that_an_earlier_version_owes_is_not_waited_for_without_end() {
         stop_sequence: None,
         sequence: manager.sequence + 6,
         config: ConfigChoice::Mounted,
+        checksum: None,
         absent_since: None,
         since: None,
         update: None,
