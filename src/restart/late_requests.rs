@@ -1,5 +1,6 @@
 //! The time after a restart in which its requests may still arrive.
 
+use super::ledger::end_of;
 use super::{Ledger, Snapshot, Time};
 
 /// For how long after a restart's end the engine is still observed, in milliseconds: a request of
@@ -13,5 +14,5 @@ pub(crate) fn ended_recently(snapshot: &Snapshot) -> bool {
 
 /// When the last restart ended.
 pub(crate) fn last_end(ledger: &Ledger) -> Option<Time> {
-    ledger.history.last().map(|entry| entry.started.plus(entry.seconds * 1000))
+    ledger.history.last().map(end_of)
 }

@@ -5,6 +5,7 @@ mod change;
 mod debt;
 mod history;
 mod restart;
+mod times;
 mod tried;
 mod written;
 
@@ -23,6 +24,7 @@ pub use restart::{
     Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart,
 };
 
+pub(crate) use times::end_of;
 pub(crate) use tried::OwnKind;
 pub use tried::Tried;
 

@@ -19,6 +19,7 @@ use super::requeue::Requeue;
 use super::settings::Settings;
 use super::status::StatusWriter;
 use super::transitions::StartTimes;
+use super::wait::Processes;
 
 /// What the tasks of all SearchClusters share.
 pub(super) struct Shared {
@@ -48,6 +49,8 @@ pub(super) struct Context {
     pub(super) metrics: Arc<Metrics>,
     pub(super) health: Arc<Health>,
     pub(super) requeue: Requeue,
+    /// The list of nodes that a node has joined, as the engine has told last.
+    pub(super) joined: Option<Processes>,
     pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
     pub(super) last_valid: Option<ValidSpec>,
@@ -76,6 +79,7 @@ impl Context {
             metrics: Arc::clone(metrics),
             health: Arc::clone(health),
             requeue: Requeue::default(),
+            joined: None,
             new_phases: NewPhases::default(),
             start_times: StartTimes::default(),
             last_valid: None,

@@ -23,6 +23,7 @@ use stayput_api::Cursor;
 use stayput_net::manager_client::ManagerClient;
 use stayput_restart::Ledger;
 
+pub(super) use engine_change::Processes;
 use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
 use owner_change::wait_for_owner;
@@ -40,7 +41,10 @@ pub(super) async fn wait(
     polls.set(managers_to_poll(next.ledger(), &cx.observer.managers));
     // Engine: its nodes or its health.
     let client = cx.observer.engine.client().map(|(client, _)| client);
-    let engine = match (next.seen.as_deref().and_then(Awaited::of), client) {
+    let awaited = next.seen.as_deref().and_then(Awaited::of);
+    let awaited = awaited.map(|awaited| awaited.after_join(cx.joined.as_ref()));
+    let to_be_joined = awaited.as_ref().and_then(Awaited::to_be_joined).cloned();
+    let engine = match (awaited, client) {
         (Some(awaited), Some(client)) => {
             Either::Left(wait_for_change(client, awaited, Arc::clone(&cx.metrics)))
         }
@@ -67,6 +71,7 @@ pub(super) async fn wait(
             }
             told = &mut engine => {
                 cx.observer.engine.tell(told);
+                cx.joined = to_be_joined;
                 return;
             }
             () = &mut endpoints => return,

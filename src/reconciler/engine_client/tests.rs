@@ -12,6 +12,7 @@ mod served;
 mod settings;
 mod shards;
 mod store_types;
+mod unauthorized;
 
 pub(crate) use cluster::topology_of;
 pub(crate) use served::served;

@@ -24,6 +24,11 @@ const MAX_ANSWER: usize = 16 << 20;
 /// 10,000 nodes with 100 copies each are about 100 MB.
 const MAX_STATE: usize = 256 << 20;
 
+/// After so many answers of 401 to one call no further endpoint is asked. One may be of a node that has not
+/// joined; a wrong password is wrong everywhere, and each answer may count as a login that failed: after some
+/// of them many directories lock the user out.
+const MAX_UNAUTHORIZED: usize = 2;
+
 /// One request, before it has an endpoint.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -218,6 +223,7 @@ impl Transport {
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
         let mut failures = Failures::new(call.what());
+        let mut unauthorized = 0;
         for (before, at) in order.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -239,7 +245,15 @@ impl Transport {
                     let answer = self.answer(call, target, response);
                     let fault = fault(&answer);
                     if call.is_read() && (is_answered_elsewhere(answer.status) || fault.is_some()) {
+                        if answer.status == 401 {
+                            unauthorized += 1;
+                            // The next call asks those first that this one does not get to.
+                            self.ask_last(at);
+                        }
                         failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
+                        if unauthorized == MAX_UNAUTHORIZED {
+                            break;
+                        }
                         continue;
                     }
                     if before > 0 {

@@ -1,5 +1,6 @@
 //! Pays debts: each is tried again until it is paid.
 
+mod config;
 mod starts;
 
 use super::engine::{allocation, record::records};
@@ -10,6 +11,7 @@ use crate::ledger::LedgerChange;
 use crate::leftovers::is_left_over;
 use crate::{Action, Code, Ledger, Reason, RecordDebt};
 
+pub(super) use config::{is_due_on, is_started_later};
 pub(super) use starts::{is_waited_for, pay_starts, start_of};
 
 /// Restores allocation once no member holds it any more; and removes a marker that no ledger entry

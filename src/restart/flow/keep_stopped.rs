@@ -97,6 +97,7 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
             stop_sequence: None,
             sequence,
             config: ConfigChoice::Mounted,
+            checksum: None,
             absent_since: None,
             since: Some(context.snapshot.now),
             update: member.update.clone(),

@@ -28,7 +28,9 @@ pub fn starts_in_ledger(
     });
     let owed = ledger.debts.start.iter().filter_map(|debt| {
         let manager = manager(&debt.pod_uid)?;
-        let is_due = manager.state == State::Stopped && manager.sequence < debt.sequence;
+        let is_due = manager.state == State::Stopped
+            && manager.sequence < debt.sequence
+            && debts::is_due_on(ledger, debt, &manager);
         is_due.then(|| debts::start_of(debt))
     });
     planned.chain(back).chain(owed).collect()

@@ -11,6 +11,11 @@ use crate::{IgnoredChanges, KnownConfigs, Request, Time};
 /// One change of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LedgerChange {
+    /// Times that deadlines count from, and that are later than `latest`, become the present.
+    CorrectTimes {
+        latest: Time,
+        now: Time,
+    },
     OpenRestart(Box<Restart>),
     CloseRestart,
     /// The result of the node that ends together with its restart.
@@ -101,6 +106,7 @@ impl LedgerChange {
     /// Makes the change.
     pub(crate) fn apply(self, ledger: &mut Ledger) {
         match self {
+            Self::CorrectTimes { latest, now } => ledger.correct_times(latest, now),
             Self::OpenRestart(restart) => ledger.restart = Some(*restart),
             Self::CloseRestart => ledger.restart = None,
             Self::SetLastResult(result) => ledger.last_result = Some(result),

@@ -50,6 +50,10 @@ pub struct StartDebt {
     /// The config it is started on.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
+    /// Checksum of the mounted config that it was to be started on together with other nodes: on another one it
+    /// may not be in one cluster with them. None if it is started on whatever is mounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
     /// Since when its pod has been absent without another one in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]

@@ -312,6 +312,7 @@ fn debts_degrade_unless_a_node_under_way_is_going_to_pay_them() {
         stop_sequence: None,
         sequence: 9,
         config: ConfigChoice::LastGood,
+        checksum: None,
         absent_since: None,
         since: None,
         update: None,

@@ -78,10 +78,17 @@ fn owes(ledger: &mut Ledger, sequence: u64) {
         stop_sequence: None,
         sequence,
         config: LastGood,
+        checksum: None,
         absent_since: None,
         since: None,
         update: None,
     });
+}
+
+fn owes_on(ledger: &mut Ledger, checksum: Option<String>) {
+    owes(ledger, 9);
+    let debt = &mut ledger.debts.start[0];
+    (debt.config, debt.checksum) = (Mounted, checksum);
 }
 
 fn coordinated(ledger: &mut Ledger, is_frozen: bool) {
@@ -107,6 +114,21 @@ const CASES: &[(&str, Case, Sent)] = &[
     ("all are stopped", |of, _| coordinated(of, true), Some((4, Mounted))),
     ("owed", |of, _| owes(of, 9), Some((9, LastGood))),
     ("owed, and a later request was decided on", |of, _| owes(of, 2), None),
+    ("owed on what is mounted", |of, is| owes_on(of, is.mounted.clone()), Some((9, Mounted))),
+    ("owed on another config", |of, _| owes_on(of, Some("v9".into())), None),
+    (
+        "owed on what is mounted, and others are stopped without it",
+        |of, is| {
+            let other = of.restart.clone();
+            owes_on(of, is.mounted.clone());
+            of.restart = other;
+            coordinated(of, true);
+            let restart = of.restart.as_mut().expect("it is under way");
+            restart.began = Some(crate::Time(1));
+            restart.members.clear();
+        },
+        None,
+    ),
     (
         "owed, and it runs",
         |of, is| {

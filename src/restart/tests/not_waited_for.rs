@@ -2,8 +2,9 @@
 
 use super::lint::{faultless_plan, lint};
 use super::linter::{has, is_start, moment};
-use crate::{Action, Plan, Policy, Snapshot};
-use stayput_api::State;
+use super::scenario;
+use crate::{Action, Plan, Policy, Snapshot, StartDebt, plan};
+use stayput_api::{ConfigChoice, State};
 
 fn is_restored(action: &Action) -> bool {
     matches!(action, Action::RestoreAllocation { .. })
@@ -67,4 +68,52 @@ fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
     let is_tightened = |action: &Action| matches!(action, Action::TightenAllocation { .. });
     let (_, made) = moment(|made, _| has(made, is_tightened));
     assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");
+}
+
+/// Carries out what plans write to the ledger, at this time; the nodes that have a slot then.
+fn slots_at(snapshot: &mut Snapshot, policy: &Policy) -> Vec<String> {
+    for _ in 0..5 {
+        for action in plan(snapshot, policy).actions {
+            match action {
+                Action::WriteLedger(ledger) => snapshot.ledger = *ledger,
+                Action::AddFinalizer => snapshot.cluster.finalizer = true,
+                _ => {}
+            }
+        }
+    }
+    snapshot.ledger.under_way().map(|member| member.node.clone()).collect()
+}
+
+#[test]
+fn a_start_that_an_earlier_version_owes_is_not_waited_for_without_end() {
+    let (mut snapshot, policy) = scenario::moment(&[
+        "logs-0:master+data logs-1:master+data logs-2:master+data data-0:data data-1:data",
+        "policy maxUnavailable 2",
+        "run 5s",
+        "controller off",
+        "request rolling r1 nodes data-0",
+    ]);
+    let pod = snapshot.pods.iter_mut().find(|pod| pod.node == "data-1").expect("a pod");
+    let manager = pod.manager.as_mut().expect("it answers");
+    manager.state = State::Stuck;
+    snapshot.ledger.debts.start.push(StartDebt {
+        pod_uid: pod.uid.clone(),
+        node: "data-1".into(),
+        stop_sequence: None,
+        sequence: manager.sequence + 6,
+        config: ConfigChoice::Mounted,
+        checksum: None,
+        absent_since: None,
+        since: None,
+        update: None,
+    });
+    // While nothing is stopped, nobody waits for it, and the apiserver may drop what it does not know.
+    snapshot.cluster.paused = true;
+    assert_eq!(slots_at(&mut snapshot, &policy), Vec::<String>::new());
+    assert_eq!(snapshot.ledger.debts.start[0].since, None);
+    snapshot.cluster.paused = false;
+    assert_eq!(slots_at(&mut snapshot, &policy), Vec::<String>::new());
+    assert_eq!(snapshot.ledger.debts.start[0].since, Some(snapshot.now));
+    snapshot.now = snapshot.now.plus(policy.phase_timeout);
+    assert_eq!(slots_at(&mut snapshot, &policy), ["data-0"]);
 }

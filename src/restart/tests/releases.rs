@@ -45,10 +45,12 @@ const RELEASES: [Release; 2] = [
     // given up is known by its id alone. A deletion waits again for pods that cannot be patched. A container
     // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
     // has changed is not set back. A template that has the data at another place is not held back. A start that
-    // is owed keeps all nodes waiting, and a manager that does not answer a coordinated restart that goes forward.
+    // is owed keeps all nodes waiting and is made on whatever is mounted, and a manager that does not answer keeps
+    // a coordinated restart waiting that goes forward.
     release!(
         "2026-11-23",
         Some(&[
+            "/debts/start/*/checksum",
             "/debts/start/*/since",
             "/debts/start/*/update/claimUids",
             "/debts/start/*/update/givenUp",

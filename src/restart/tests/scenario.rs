@@ -162,6 +162,11 @@ scenarios! {
     half_of_coordinated_forward
     half_of_coordinated_pod_gone
     half_of_coordinated_silent
+    half_of_coordinated_silent_alike
+    half_of_coordinated_silent_by_hand
+    half_of_coordinated_silent_moved
+    half_of_coordinated_silent_put_back
+    half_of_coordinated_silent_unknown
     half_of_them
     health_lost_before_stop
     immediate_one_node

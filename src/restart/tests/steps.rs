@@ -109,6 +109,7 @@ const REFUSED: &[Refused] = &[
                 stop_sequence: None,
                 sequence: 7,
                 config: ConfigChoice::Mounted,
+                checksum: None,
                 absent_since: None,
                 since: Some(snapshot.now),
                 update: None,

@@ -21,13 +21,16 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// The pause is at least so many times as long as the engine has worked for the answer.
 const REST: u32 = 4;
 
+/// Name and ephemeral id of each node.
+pub(in crate::controller) type Processes = BTreeSet<(String, String)>;
+
 /// The state that has to change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// The list of nodes: name and ephemeral id of each.
-    Nodes(BTreeSet<(String, String)>),
+    /// The list of nodes.
+    Nodes(Processes),
     /// The same; a node is to join, and that of its process before is off the list.
-    Join(BTreeSet<(String, String)>),
+    Join(Processes),
     /// The health; none if it is not known.
     Health(Option<Health>),
 }
@@ -50,6 +53,24 @@ impl Awaited {
         }
     }
 
+    /// The same after the engine has told that a node has joined `joined`. If a look has read that list all the
+    /// same, the node that it asked lags behind, and the engine would tell at once again: then the list is read
+    /// until it changes.
+    pub(super) fn after_join(self, joined: Option<&Processes>) -> Self {
+        match self {
+            Self::Join(known) if joined == Some(&known) => Self::Nodes(known),
+            other => other,
+        }
+    }
+
+    /// The list that a node is to join.
+    pub(super) fn to_be_joined(&self) -> Option<&Processes> {
+        match self {
+            Self::Join(known) => Some(known),
+            Self::Nodes(_) | Self::Health(_) => None,
+        }
+    }
+
     /// Whether the engine delays its answer until then.
     fn is_waited_for_by_the_engine(&self) -> bool {
         match self {
@@ -66,7 +87,7 @@ fn one_is_absent<'a>(mut members: impl Iterator<Item = &'a Member>, nodes: &[Nod
     members.any(|member| !names.contains(member.node.as_str()))
 }
 
-fn names_and_ids(nodes: &[Node]) -> BTreeSet<(String, String)> {
+fn names_and_ids(nodes: &[Node]) -> Processes {
     nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
@@ -123,17 +144,12 @@ pub(super) async fn wait_for_change(
 }
 
 /// Whether the list of nodes is another one than this.
-async fn list_differs(
-    client: &EngineClient,
-    known: &BTreeSet<(String, String)>,
-    metrics: &Metrics,
-) -> bool {
+async fn list_differs(client: &EngineClient, known: &Processes, metrics: &Metrics) -> bool {
     let members = client.members().await;
     metrics.count_request(Side::Engine, "members", members.is_ok());
     members.is_ok_and(|members| {
         let nodes = members.nodes.into_iter();
-        let now: BTreeSet<(String, String)> =
-            nodes.map(|node| (node.name, node.ephemeral_id)).collect();
+        let now: Processes = nodes.map(|node| (node.name, node.ephemeral_id)).collect();
         now != *known
     })
 }
@@ -168,6 +184,17 @@ mod tests {
         assert!(is_absent(&[("logs-1", "old-1")]));
         assert!(Awaited::Join(BTreeSet::new()).is_waited_for_by_the_engine());
         assert!(!Awaited::Nodes(BTreeSet::new()).is_waited_for_by_the_engine());
+    }
+
+    #[test]
+    fn a_list_that_a_node_has_joined_and_that_is_read_as_it_was_is_read_until_it_changes() {
+        let list = |id: &str| Processes::from([("logs-0".to_owned(), id.to_owned())]);
+        let next = |joined: Option<&Processes>| Awaited::Join(list("a")).after_join(joined);
+        assert_eq!(next(None), Awaited::Join(list("a")));
+        assert_eq!(next(Some(&list("b"))), Awaited::Join(list("a")));
+        assert_eq!(next(Some(&list("a"))), Awaited::Nodes(list("a")));
+        assert_eq!(next(None).to_be_joined(), Some(&list("a")));
+        assert_eq!(next(Some(&list("a"))).to_be_joined(), None);
     }
 
     /// Waits for a change of an engine that says this of its health: whether the health was told, and how

@@ -12,18 +12,30 @@ use crate::engine_client::Endpoint;
 pub(crate) async fn served(
     answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
 ) -> Endpoint {
+    served_as("200 OK", answer).await
+}
+
+/// The same, with this status.
+pub(crate) async fn served_as(
+    status: &'static str,
+    answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
+) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("an address").port();
     let answer = Arc::new(answer);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, Arc::clone(&answer)));
+            tokio::spawn(serve(stream, status, Arc::clone(&answer)));
         }
     });
     Endpoint { host: "127.0.0.1".into(), port }
 }
 
-async fn serve(stream: TcpStream, answer: Arc<impl Fn(&str) -> Option<Value>>) {
+async fn serve(
+    stream: TcpStream,
+    status: &'static str,
+    answer: Arc<impl Fn(&str) -> Option<Value>>,
+) {
     let mut stream = BufReader::new(stream);
     loop {
         let mut head = String::new();
@@ -37,7 +49,7 @@ async fn serve(stream: TcpStream, answer: Arc<impl Fn(&str) -> Option<Value>>) {
         };
         let body = body.to_string();
         let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all((head + &body).as_bytes()).await.expect("a client");

@@ -6,10 +6,12 @@ use crate::context::Context;
 use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
 use crate::flow::begin::slot::begin;
 use crate::flow::begin::stuck::end_if_stuck;
+use crate::flow::debts::is_started_later;
 use crate::flow::member::{changes_of, replaced::before_its_turn};
 use crate::flow::observed::is_to_be_stopped;
+use crate::ledger::RestartChange;
 use crate::rules::StopImpact;
-use crate::{Blocker, Code, Ledger, Restart};
+use crate::{Blocker, Code, Ending, Ledger, Member, Outcome, Restart};
 
 /// Gives every member its slot. A restart that nobody waits for ends if that cannot be done for too long.
 pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
@@ -39,6 +41,10 @@ fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> R
     may_begin(context, ledger, restart)?;
     for (_, member) in active(restart) {
         let Some(pod) = context.index.pod(&member.pod_uid) else { continue };
+        let manager = context.index.manager(&pod.uid);
+        if manager.is_ok_and(|manager| is_started_later(ledger, pod, manager)) {
+            continue;
+        }
         context.preflight(pod).map_err(|blocker| Blocker {
             message: format!("{}: {}", pod.node, blocker.message),
             ..blocker
@@ -72,9 +78,20 @@ fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Resu
         let uid = &member.pod_uid;
         let Some(pod) = context.index.pod(uid) else { continue };
         let begun = context.index.manager(uid).and_then(|manager| {
+            if is_started_later(ledger, pod, manager) {
+                return Ok(leave_out(index, member));
+            }
             begin(context, ledger, restart, index, pod, manager, &StopImpact::default())
         });
         changes.merge(begun.map_err(|blocker| vec![Wait::pod(uid, blocker)])?);
     }
     Ok(changes)
+}
+
+/// A node that is started after this restart, since its start is owed.
+fn leave_out(index: usize, member: &Member) -> Changes {
+    let reason = "it is down, and is started after this restart: that is owed".into();
+    let ending = Ending { outcome: Outcome::Interfered, reason };
+    let member = Box::new(member.clone().done(ending));
+    Changes::of_ledger(RestartChange::SetMember { index, member })
 }

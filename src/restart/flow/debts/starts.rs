@@ -1,5 +1,6 @@
 //! Starts that are owed: of engines that we have stopped and that were not brought back in time.
 
+use super::config::until_startable;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
@@ -34,6 +35,12 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     if debt.absent_since.is_some() {
         return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
     }
+    // Another version has written it. While nothing is stopped nobody waits for it, and an apiserver that
+    // drops what it does not know would keep it from being paid.
+    if debt.since.is_none() && !context.snapshot.cluster.paused {
+        let since = Some(context.snapshot.now);
+        return replace(debt, StartDebt { since, ..debt.clone() });
+    }
     let manager = context.index.manager(uid);
     let known = manager.as_ref().ok().copied();
     let set_back = debt.update.as_ref().map_or(Ok(()), |one| until_set_back(one, pod, known));
@@ -54,10 +61,6 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     }
     let manager = match manager {
         Ok(manager) => manager,
-        Err(_) if debt.since.is_none() => {
-            let since = Some(context.snapshot.now);
-            return replace(debt, StartDebt { since, ..debt.clone() });
-        }
         Err(blocker) if is_waited_for(context, debt) => {
             changes.block(uid, blocker);
             return changes;
@@ -67,11 +70,13 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
             return changes;
         }
     };
-    bring_back(debt, pod, manager, set_back)
+    bring_back(context, ledger, debt, pod, manager, set_back)
 }
 
 /// Starts the engine in its pod; `set_back`: what the pod waits for to be as it was.
 fn bring_back(
+    context: &Context<'_>,
+    ledger: &Ledger,
     debt: &StartDebt,
     pod: &Pod,
     manager: &Manager,
@@ -93,14 +98,20 @@ fn bring_back(
         changes.wait(uid, Code::Debts, message);
         return changes;
     }
+    let is_refused = was_refused(manager, debt.sequence);
+    if (manager.sequence < debt.sequence || is_refused)
+        && let Err(changes) = until_startable(context, ledger, debt, pod, manager)
+    {
+        return changes;
+    }
     if manager.sequence < debt.sequence {
         return send_start(debt, manager);
     }
-    if was_refused(manager, debt.sequence) && debt.config == ConfigChoice::Mounted {
+    if is_refused && debt.config == ConfigChoice::Mounted {
         // There is no other config to start on; the manager decides again on the same request.
         return send_start(debt, manager);
     }
-    if was_refused(manager, debt.sequence) {
+    if is_refused {
         let again = StartDebt {
             sequence: manager.sequence + 1,
             config: ConfigChoice::Mounted,
@@ -175,7 +186,7 @@ fn pod_absent(context: &Context<'_>, debt: &StartDebt) -> Changes {
     changes
 }
 
-fn replace(debt: &StartDebt, new: StartDebt) -> Changes {
+pub(super) fn replace(debt: &StartDebt, new: StartDebt) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::RemoveStartDebt(debt.clone()));
     changes.change(LedgerChange::AddStartDebt(new));
     changes
@@ -195,7 +206,7 @@ pub(in crate::flow) fn start_of(debt: &StartDebt) -> Action {
     Action::Start {
         uid: debt.pod_uid.clone(),
         sequence: debt.sequence,
-        checksum: None,
+        checksum: debt.checksum.clone(),
         config: debt.config,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         return Turn::untouched("its entry in the ledger is not whole");
     };
     let is_late = is_over_time(context, member, 1);
-    let owe_start = |reason| owe_start(context, member, back, ending.outcome, reason);
+    let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
@@ -225,7 +225,9 @@ pub(in crate::flow) fn owe_start_of_gone(
 ) -> Turn {
     let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
     let back = Compensation { stop_sequence: None, start_sequence, config };
-    owe_start(context, member, &back, Outcome::Aborted, reason.to_owned())
+    // Others may run on it by then.
+    let checksum = member.expected.clone();
+    owe_start(context, member, &back, checksum, Outcome::Aborted, reason.to_owned())
 }
 
 /// The start cannot be sent now: it becomes a debt.
@@ -233,6 +235,7 @@ fn owe_start(
     context: &Context<'_>,
     member: &Member,
     back: &Compensation,
+    checksum: Option<String>,
     outcome: Outcome,
     reason: String,
 ) -> Turn {
@@ -242,6 +245,7 @@ fn owe_start(
         stop_sequence: None,
         sequence: back.start_sequence,
         config: back.config,
+        checksum,
         absent_since: None,
         since: Some(context.snapshot.now),
         update: member.update.clone(),

@@ -61,6 +61,7 @@ fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
         stop_sequence: None,
         sequence: 9,
         config: ConfigChoice::LastGood,
+        checksum: None,
         absent_since: None,
         since: None,
         update: None,

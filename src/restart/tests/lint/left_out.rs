@@ -18,12 +18,21 @@ pub(super) fn may_be(facts: &Facts, restart: &Restart, uid: &str) -> bool {
     }
     let is_needless =
         restart.request.strategy != Strategy::Coordinated && has_its_config(facts, uid);
-    is_needless || facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod))
+    is_needless
+        || is_started_later(facts, restart, uid)
+        || facts.pod(uid).is_some_and(|pod| should_be_stopped(facts, pod))
 }
 
 fn is_for_configs(restart: &Restart) -> bool {
     let by = restart.request.by.as_deref();
     by.is_some_and(|by| by.starts_with("spec.restart.onConfigChange"))
+}
+
+/// It is down, and its start is owed on a config that others run on and its sources do not have.
+fn is_started_later(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+    let mut debts = facts.snapshot.ledger.debts.start.iter();
+    let is_held = debts.any(|debt| debt.pod_uid == uid && debt.checksum.is_some());
+    restart.request.strategy == Strategy::Coordinated && is_held
 }
 
 /// It runs, on what its sources have now.

@@ -1,0 +1,151 @@
+//! On which config an engine is started whose start a coordinated restart has left owed: with another one
+//! than the nodes that have joined it may not be in one cluster with them.
+
+use super::starts::replace;
+use crate::changes::Changes;
+use crate::context::Context;
+use crate::flow::answers::{SEQUENCE_GAP, was_refused};
+use crate::flow::observed::expected_now;
+use crate::needs_coordinated::needs_coordinated_between;
+use crate::snapshot::namespace_and_name;
+use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, StartDebt, Strategy};
+use stayput_api::checksum::short;
+use stayput_api::{Desired, State};
+
+/// Passes once the engine may be started on what the debt names; otherwise what is done for that, or why
+/// it waits.
+pub(super) fn until_startable(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    debt: &StartDebt,
+    pod: &Pod,
+    manager: &Manager,
+) -> Result<(), Changes> {
+    let Some(frozen) = debt.checksum.as_deref() else { return Ok(()) };
+    if is_up(manager) {
+        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_deref());
+        return match runs_on == Some(frozen) {
+            true => Ok(()),
+            // A person has started it. Ours has no further effect then, and must not be refused.
+            false => Err(replace(debt, StartDebt { checksum: None, ..debt.clone() })),
+        };
+    }
+    if let Some(restart) = ledger.restart.as_ref().filter(|one| goes_without(one, debt)) {
+        let message = format!(
+            "it is started after restart {}, on what the others run on then",
+            restart.request.id
+        );
+        return Err(waits(debt, Blocker { code: Code::Debts, message }));
+    }
+    if manager.mounted.as_deref() == Some(frozen) {
+        return Ok(());
+    }
+    let expected = expected_now(pod, manager).map_err(|blocker| waits(debt, blocker))?;
+    let Some(mounted) = expected.filter(|_| manager.mounted.is_some()) else {
+        let message = "its manager does not know what is mounted".to_owned();
+        return Err(waits(debt, Blocker { code: Code::ConfigUnknown, message }));
+    };
+    if manager.mounted.as_ref() != Some(&mounted) {
+        let message = format!("the config {} is not mounted in {} yet", short(&mounted), pod.name);
+        return Err(waits(debt, Blocker { code: Code::ConfigNotMounted, message }));
+    }
+    may_join(context, ledger, pod, frozen, &mounted).map_err(|why| {
+        let message = needs_all(context, debt, frozen, &why);
+        waits(debt, Blocker { code: Code::NeedsCoordinated, message })
+    })?;
+    // A start with another checksum is another request.
+    let sequence = debt.sequence + SEQUENCE_GAP;
+    Err(replace(debt, StartDebt { checksum: Some(mounted), sequence, ..debt.clone() }))
+}
+
+/// Whether the start can be sent as it is in this ledger, with what is mounted: nothing else has to be known.
+pub(in crate::flow) fn is_due_on(ledger: &Ledger, debt: &StartDebt, manager: &Manager) -> bool {
+    let is_mounted = debt.checksum == manager.mounted
+        && !ledger.restart.as_ref().is_some_and(|restart| goes_without(restart, debt));
+    debt.checksum.is_none() || is_mounted
+}
+
+/// Whether a coordinated restart leaves this node out: it is down because of an earlier one, and cannot be
+/// started before this one has brought the others to another config. It is started after that.
+pub(in crate::flow) fn is_started_later(ledger: &Ledger, pod: &Pod, manager: &Manager) -> bool {
+    let mut debts = ledger.debts.start.iter();
+    debts.any(|debt| debt.pod_uid == pod.uid && is_held(debt, manager))
+}
+
+/// Whether the engine is down, and nothing but the start that is owed, on a config that is not mounted, comes
+/// next.
+fn is_held(debt: &StartDebt, manager: &Manager) -> bool {
+    let is_down = match manager.state {
+        State::Stopped => manager.desired == Desired::Stopped,
+        State::Failed => true,
+        State::Starting | State::Running | State::Stopping | State::Killing => false,
+        State::Stuck | State::Backoff => false,
+    };
+    let is_decided = manager.sequence >= debt.sequence && !was_refused(manager, debt.sequence);
+    is_down && !is_decided && debt.checksum.is_some() && debt.checksum != manager.mounted
+}
+
+const fn is_up(manager: &Manager) -> bool {
+    matches!(manager.state, State::Starting | State::Running)
+        && matches!(manager.desired, Desired::Running)
+}
+
+/// Whether this restart stops the other nodes together and has begun without this one, so that nobody knows yet
+/// which config they are going to run on.
+fn goes_without(restart: &Restart, debt: &StartDebt) -> bool {
+    let mut members = restart.members.iter();
+    restart.request.strategy == Strategy::Coordinated
+        && restart.began.is_some()
+        && !members.any(|one| one.pod_uid == debt.pod_uid && one.stop_sequence > 0)
+}
+
+/// Passes if a node that was to run on `frozen` can be in one cluster with the others on `mounted`; or if that
+/// is not known, and all others run on what their sources have, as this one would.
+fn may_join(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+    frozen: &str,
+    mounted: &str,
+) -> Result<(), String> {
+    match needs_coordinated_between(context, ledger, pod, frozen, mounted) {
+        Ok(None) => Ok(()),
+        Ok(Some(change)) => Err(change.sentence()),
+        Err(blocker)
+            if blocker.code == Code::PendingRestart && others_are_current(context, pod) =>
+        {
+            Ok(())
+        }
+        Err(blocker) => Err(blocker.message),
+    }
+}
+
+fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
+    let mut others = context.index.pods().filter(|other| other.uid != pod.uid);
+    others.all(|other| match &other.manager {
+        Err(_) => false,
+        Ok(manager) if !is_up(manager) || other.ignores_change => true,
+        Ok(manager) => {
+            let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+            expected_now(other, manager).is_ok_and(|expected| expected.as_ref() == runs_on)
+        }
+    })
+}
+
+/// Why the node waits, and what a person can do about it.
+fn needs_all(context: &Context<'_>, debt: &StartDebt, frozen: &str, why: &str) -> String {
+    let (namespace, name) = namespace_and_name(&context.snapshot.cluster.name);
+    format!(
+        "{} is down since a coordinated restart, was to be started on {}, and its sources have another \
+         config now: {why}; put that config back, or bring all nodes to the new one: `kubectl stayput -n \
+         {namespace} restart {name} --coordinated`",
+        debt.node,
+        short(frozen)
+    )
+}
+
+fn waits(debt: &StartDebt, blocker: Blocker) -> Changes {
+    let mut changes = Changes::default();
+    changes.block(&debt.pod_uid, blocker);
+    changes
+}
