@@ -12,50 +12,67 @@ use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, StartDebt, Strategy};
 use stayput_api::checksum::short;
 use stayput_api::{Desired, State};
 
-/// Passes once the engine may be started on what the debt names; otherwise what is done for that, or why
-/// it waits.
-pub(super) fn until_startable(
+/// What is done, or waited for, before the engine may be started on what the debt names; none if it may be.
+pub(super) fn before_start(
     context: &Context<'_>,
     ledger: &Ledger,
     debt: &StartDebt,
     pod: &Pod,
     manager: &Manager,
-) -> Result<(), Changes> {
-    let Some(frozen) = debt.checksum.as_deref() else { return Ok(()) };
+) -> Option<Changes> {
+    let frozen = debt.checksum.as_ref()?;
     if is_up(manager) {
-        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_deref());
-        return match runs_on == Some(frozen) {
-            true => Ok(()),
-            // A person has started it. Ours has no further effect then, and must not be refused.
-            false => Err(replace(debt, StartDebt { checksum: None, ..debt.clone() })),
-        };
+        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+        // A person has started it. Ours has no further effect then, and must not be refused.
+        let any = || replace(debt, StartDebt { checksum: None, ..debt.clone() });
+        return (runs_on != Some(frozen)).then(any);
     }
+    match config_to_start_on(context, ledger, debt, frozen, pod, manager) {
+        Ok(config) if config == frozen => None,
+        Ok(config) => {
+            // A start with another checksum is another request.
+            let (checksum, sequence) = (Some(config.to_owned()), debt.sequence + SEQUENCE_GAP);
+            Some(replace(debt, StartDebt { checksum, sequence, ..debt.clone() }))
+        }
+        Err(blocker) => {
+            let mut changes = Changes::default();
+            changes.block(&debt.pod_uid, blocker);
+            Some(changes)
+        }
+    }
+}
+
+/// What is mounted, if an engine that was to run on `frozen` may be started on it.
+fn config_to_start_on<'m>(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    debt: &StartDebt,
+    frozen: &str,
+    pod: &Pod,
+    manager: &'m Manager,
+) -> Result<&'m str, Blocker> {
+    let blocked = |code, message| Blocker { code, message };
     if let Some(restart) = ledger.restart.as_ref().filter(|one| goes_without(one, debt)) {
-        let message = format!(
-            "it is started after restart {}, on what the others run on then",
-            restart.request.id
-        );
-        return Err(waits(debt, Blocker { code: Code::Debts, message }));
+        let id = &restart.request.id;
+        let message = format!("it is started after restart {id}, on what the others run on then");
+        return Err(blocked(Code::Debts, message));
     }
-    if manager.mounted.as_deref() == Some(frozen) {
-        return Ok(());
-    }
-    let expected = expected_now(pod, manager).map_err(|blocker| waits(debt, blocker))?;
-    let Some(mounted) = expected.filter(|_| manager.mounted.is_some()) else {
-        let message = "its manager does not know what is mounted".to_owned();
-        return Err(waits(debt, Blocker { code: Code::ConfigUnknown, message }));
+    let Some(mounted) = manager.mounted.as_deref() else {
+        let message = "its manager does not know what is mounted";
+        return Err(blocked(Code::ConfigUnknown, message.to_owned()));
     };
-    if manager.mounted.as_ref() != Some(&mounted) {
-        let message = format!("the config {} is not mounted in {} yet", short(&mounted), pod.name);
-        return Err(waits(debt, Blocker { code: Code::ConfigNotMounted, message }));
+    if mounted == frozen {
+        return Ok(mounted);
     }
-    may_join(context, ledger, pod, frozen, &mounted).map_err(|why| {
-        let message = needs_all(context, debt, frozen, &why);
-        waits(debt, Blocker { code: Code::NeedsCoordinated, message })
-    })?;
-    // A start with another checksum is another request.
-    let sequence = debt.sequence + SEQUENCE_GAP;
-    Err(replace(debt, StartDebt { checksum: Some(mounted), sequence, ..debt.clone() }))
+    let expected = expected_now(pod, manager)?;
+    if let Some(expected) = expected.filter(|expected| expected != mounted) {
+        let message = format!("the config {} is not mounted in {} yet", short(&expected), pod.name);
+        return Err(blocked(Code::ConfigNotMounted, message));
+    }
+    match may_join(context, ledger, pod, frozen, mounted) {
+        Ok(()) => Ok(mounted),
+        Err(why) => Err(blocked(Code::NeedsCoordinated, needs_all(context, debt, frozen, &why))),
+    }
 }
 
 /// Whether the start can be sent as it is in this ledger, with what is mounted: nothing else has to be known.
@@ -142,10 +159,4 @@ fn needs_all(context: &Context<'_>, debt: &StartDebt, frozen: &str, why: &str) -
         debt.node,
         short(frozen)
     )
-}
-
-fn waits(debt: &StartDebt, blocker: Blocker) -> Changes {
-    let mut changes = Changes::default();
-    changes.block(&debt.pod_uid, blocker);
-    changes
 }

@@ -1,6 +1,6 @@
 //! Starts that are owed: of engines that we have stopped and that were not brought back in time.
 
-use super::config::until_startable;
+use super::config::before_start;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
@@ -100,7 +100,7 @@ fn bring_back(
     }
     let is_refused = was_refused(manager, debt.sequence);
     if (manager.sequence < debt.sequence || is_refused)
-        && let Err(changes) = until_startable(context, ledger, debt, pod, manager)
+        && let Some(changes) = before_start(context, ledger, debt, pod, manager)
     {
         return changes;
     }
