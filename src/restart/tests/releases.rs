@@ -46,6 +46,7 @@ const RELEASES: [Release; 2] = [
     // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
     // has changed is not set back. A template that has the data at another place is not held back. A start that
     // is owed keeps all nodes waiting, and a manager that does not answer a coordinated restart that goes forward.
+    // A pod that the apiserver refuses to set back is asked for again and again, and its engine waits.
     release!(
         "2026-11-23",
         Some(&[
@@ -55,6 +56,7 @@ const RELEASES: [Release; 2] = [
             "/debts/start/*/update/heap",
             "/debts/start/*/update/hinderedSince",
             "/debts/start/*/update/others",
+            "/debts/start/*/update/stays",
             "/debts/start/*/update/update/dataElsewhere",
             "/history/*/allowedOutage",
             "/history/*/began",
@@ -72,6 +74,7 @@ const RELEASES: [Release; 2] = [
             "/restart/members/*/update/heap",
             "/restart/members/*/update/hinderedSince",
             "/restart/members/*/update/others",
+            "/restart/members/*/update/stays",
             "/restart/members/*/update/update/dataElsewhere",
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",

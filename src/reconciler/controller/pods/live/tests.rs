@@ -49,6 +49,27 @@ fn a_size_is_in_effect_when_the_kubelet_says_so_and_nothing_is_under_way() {
 }
 
 #[test]
+fn what_the_kubelet_says_of_an_earlier_size_does_not_count() {
+    let resize = |seen: Option<i64>| {
+        let condition = json!({
+            "type": "PodResizePending", "status": "True", "reason": "Infeasible",
+            "message": "no room", "observedGeneration": seen,
+        });
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "logs-0", "generation": 3},
+            "spec": {"containers": [container("2Gi")]},
+            "status": {"conditions": [condition]},
+        }))
+        .expect("a pod");
+        LiveFacts::of(&pod).for_decisions("logs-1", "search").resize
+    };
+    let infeasible = Some(ResizeState::Infeasible("no room".into()));
+    assert_eq!(resize(Some(3)), infeasible);
+    assert_eq!(resize(Some(2)), None);
+    assert_eq!(resize(None), infeasible, "an older kubelet does not tell");
+}
+
+#[test]
 fn the_managers_container_is_one_that_runs_or_says_what_it_waits_for() {
     let spec = json!({"containers": [container("1Gi"), {"name": "side", "image": "s:1"}]});
     let pod =
