@@ -221,6 +221,7 @@ impl Observer {
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
+                self.trials.replace_refused(&checked.policy, facts, &mut pod);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
