@@ -49,7 +49,7 @@ mod turn;
 
 pub(super) use begin::slot::begin;
 pub use known_starts::{awaited_starts, start_is_due, starts_in_ledger};
-pub(super) use member::update::planned_update;
+pub(super) use member::update::{planned_update, set_back_next};
 pub use observed::outside_windows;
 pub(super) use requests::kept_phase::why_kept;
 pub(super) use requests::update::updates_to_come;

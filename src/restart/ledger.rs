@@ -21,7 +21,7 @@ pub use debt::{
 };
 pub use history::{HistoryEntry, LastRestart, NodeResult, Outcome};
 pub use restart::{
-    Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart,
+    Compensation, Direction, Ending, Member, MemberStep, MemberUpdate, Once, Restart, Stays,
 };
 
 pub(crate) use times::end_of;

@@ -60,7 +60,7 @@ pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
     HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberStep,
     MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt,
-    Tried,
+    Stays, Tried,
 };
 pub use leftovers::has_leftovers;
 pub use phase::{Phase, UnknownPhase};
@@ -76,7 +76,7 @@ pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
     InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,
     OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run, RunningSnapshot, Saved,
-    ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Voting,
+    ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;
@@ -87,6 +87,12 @@ pub use time::{InvalidTime, Time};
 /// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.
 pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
     rules::order(pods.iter(), engine)
+}
+
+/// What of images and sizes of a pod is to be set back next, so that the apiserver can be asked whether it would;
+/// none if nothing is.
+pub fn to_be_set_back(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
+    flow::set_back_next(ledger, pod)
 }
 
 /// Decides what to do now. Never fails: unknown or invalid input is a reason to wait.

@@ -34,6 +34,7 @@ pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};
 pub use update::{
     ContainerWaiting, DataPlace, LivePod, OtherContainer, PodPatch, PodUpdate, ResizeState,
+    Unreturnable,
 };
 
 /// Why something is not known.

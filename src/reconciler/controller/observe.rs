@@ -17,6 +17,7 @@ mod missing;
 mod objects;
 mod ordered;
 mod owners;
+mod returns;
 mod room;
 mod snapshot;
 mod sources;
@@ -91,6 +92,7 @@ pub(super) struct Observer {
     rooms: room::Rooms,
     claims: claims::Claims,
     trials: trials::Trials,
+    returns: returns::Returns,
     /// The nodes that have begun to leave, and how far each is.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -119,6 +121,7 @@ impl Observer {
             rooms: room::Rooms::default(),
             claims: claims::Claims::default(),
             trials: trials::Trials::default(),
+            returns: returns::Returns::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -218,6 +221,7 @@ impl Observer {
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
+                self.trials.replace_refused(&checked.policy, facts, &mut pod);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
@@ -237,6 +241,7 @@ impl Observer {
             Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages, end)),
             Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
             Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages, end)),
+            Box::pin(self.returns.read(&self.api, &snapshot.ledger, &both)),
         );
         if self.trials.shows_no_resize() {
             self.owners.forget_abilities();
@@ -245,6 +250,7 @@ impl Observer {
         for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
             self.trials.write_into(pod);
+            pod.unreturnable = self.returns.of(&pod.uid);
             pod.room = match self.rooms.why_not(pod) {
                 Ok(None) => Ok(ordered.why_not(facts, pod)),
                 known => known,

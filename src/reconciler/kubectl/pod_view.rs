@@ -158,6 +158,7 @@ impl PodView {
             live: None,
             undeletable: None,
             unchangeable: None,
+            unreturnable: None,
             room: Ok(None),
             claim_uids: Ok(BTreeMap::new()),
             sources: Sources::Unknown("not read".into()),

@@ -65,6 +65,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
             Unshown::GivenUp(why) => given_up = Some(why),
         },
     }
+    let ending = ending.map(|ending| without_stays(restart, ending));
     let ending = ending.unwrap_or_else(|| ending_of_members(restart));
     changes.ledger.extend(remember_reverted(context, ledger, restart));
     changes.merge(record_end(context, restart, ending, finished(restart), given_up));
@@ -157,6 +158,21 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
             changes.event(None, Reason::DebtIncurred, format!("Deleted, and {why}"));
             changes
         }
+    }
+}
+
+/// It was known to be rolled back before the apiserver refused to set a pod back.
+fn without_stays(restart: &Restart, ending: Ending) -> Ending {
+    let stays =
+        |member: &&Member| member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
+    let mut stayed = restart.members.iter().filter(stays);
+    let reason = stayed.find_map(|member| {
+        let reason = &member.ending.as_ref()?.reason;
+        Some(format!("{}: {reason}", member.node))
+    });
+    match reason.filter(|_| ending.outcome == Outcome::RolledBack) {
+        Some(reason) => Ending { outcome: Outcome::Aborted, reason },
+        None => ending,
     }
 }
 

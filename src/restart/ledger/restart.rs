@@ -254,6 +254,9 @@ pub struct MemberUpdate {
     /// old one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given_up: BTreeMap<String, String>,
+    /// What of its pod the apiserver refuses to set back: its engine is started with it all the same.
+    #[serde(default, skip_serializing_if = "Stays::is_empty")]
+    pub stays: Stays,
     /// Since when it is seen that the node is back late and has its old labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -262,6 +265,28 @@ pub struct MemberUpdate {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub hindered_since: Option<Time>,
+}
+
+/// What of a pod is not set back, since the apiserver refuses that.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Stays {
+    /// Containers that keep the image that is given up.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub images: BTreeSet<String>,
+    /// Containers that keep the size that is given up.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub resources: BTreeSet<String>,
+}
+
+impl Stays {
+    /// Whether all is set back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.resources.is_empty()
+    }
 }
 
 /// How a member is brought back.

@@ -58,6 +58,7 @@ fn pod(name: &str) -> Pod {
         deadly_probe: None,
         undeletable: None,
         unchangeable: None,
+        unreturnable: None,
         room: Ok(None),
         claim_uids: Ok([].into()),
         leaving: None,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stayput_api::State;
 
-use super::{Known, LivePod, Manager, PodUpdate, known};
+use super::{Known, LivePod, Manager, PodUpdate, Unreturnable, known};
 use crate::Time;
 use crate::shell::shell_word;
 
@@ -81,6 +81,10 @@ pub struct Pod {
     /// would, or if nobody asked since it is to have no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchangeable: Option<String>,
+    /// What of it the apiserver would not set back, of an update that is undone; none if it would, or if nothing is
+    /// to be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreturnable: Option<Box<Unreturnable>>,
     /// Why another pod in its place would fit nowhere, or why its Kubernetes node has no room for its new size
     /// (`would_not_fit`), for people; none if there is room, or if neither is to come.
     #[serde(with = "known", default = "fits")]

@@ -79,6 +79,18 @@ impl PodPatch {
     }
 }
 
+/// A change back that the apiserver would refuse.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Unreturnable {
+    /// What was asked for.
+    pub patch: PodPatch,
+    /// For people.
+    pub why: String,
+}
+
 /// What a pod that is to be updated shows; read only while its cluster updates pods.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -65,6 +65,7 @@ fn updated(ledger: &mut Ledger) {
         others: Default::default(),
         given_up_id: None,
         given_up: Default::default(),
+        stays: Default::default(),
         late_since: None,
         hindered_since: None,
     }));

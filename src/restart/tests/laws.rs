@@ -42,7 +42,7 @@ pub(crate) struct Laws {
     stopped_on: BTreeMap<String, String>,
     /// Whether it, or one that it superseded, has stopped any engine.
     has_stopped: bool,
-    /// Pods whose manager another client gave a request, with the template that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
+    /// Pods whose manager another client gave a request, and pods that the apiserver refused to set back, with the template that their label named then. An update that it interrupted is left as it is, and the label says less than is there.
     interrupted: BTreeMap<String, Template>,
     /// When a slot was last given back because of a rule.
     given_back_at: Option<u64>,
@@ -91,6 +91,7 @@ impl Laws {
                 self.stops.retain(|(_, uid, _), _| *uid != pod.uid);
             }
         }
+        self.stays(world);
         let fresh: Vec<_> = world.judged[self.seen..].to_vec();
         self.seen = world.judged.len();
         for judged in fresh {
@@ -382,6 +383,20 @@ impl Laws {
         };
         let undone = world.pods.iter().filter(undone);
         undone.map(|pod| format!("L6: the stop of {} by a person is undone", pod.name)).collect()
+    }
+
+    /// Pods that the apiserver has refused to set back, and whose label does not say what they have.
+    fn stays(&mut self, world: &World) {
+        let ledger = world.ledger();
+        let members = ledger.members().map(|member| (&member.pod_uid, &member.update));
+        let owed = ledger.debts.start.iter().map(|debt| (&debt.pod_uid, &debt.update));
+        for (uid, update) in members.chain(owed) {
+            let stays = update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
+            let pod = world.pods.iter().find(|pod| stays && pod.uid == *uid);
+            let pod = pod.filter(|pod| pod.living.why_mislabelled().is_some());
+            let labelled = pod.map(|pod| (uid.clone(), pod.living.labelled.clone()));
+            self.interrupted.extend(labelled);
+        }
     }
 
     /// L1 to L4, once all faults are over.

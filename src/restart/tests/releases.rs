@@ -46,7 +46,8 @@ const RELEASES: [Release; 2] = [
     // beside the manager's is not waited for, what may pass is given up at once, and an image that admission
     // has changed is not set back. A template that has the data at another place is not held back. A start that
     // is owed keeps all nodes waiting and is made on whatever is mounted, and a manager that does not answer keeps
-    // a coordinated restart waiting that goes forward.
+    // a coordinated restart waiting that goes forward. A pod that the apiserver refuses to set back is asked for
+    // again and again, and its engine waits.
     release!(
         "2026-11-23",
         Some(&[
@@ -57,6 +58,7 @@ const RELEASES: [Release; 2] = [
             "/debts/start/*/update/heap",
             "/debts/start/*/update/hinderedSince",
             "/debts/start/*/update/others",
+            "/debts/start/*/update/stays",
             "/debts/start/*/update/update/dataElsewhere",
             "/history/*/allowedOutage",
             "/history/*/began",
@@ -74,6 +76,7 @@ const RELEASES: [Release; 2] = [
             "/restart/members/*/update/heap",
             "/restart/members/*/update/hinderedSince",
             "/restart/members/*/update/others",
+            "/restart/members/*/update/stays",
             "/restart/members/*/update/update/dataElsewhere",
             "/restart/request/allowOutage",
             "/restart/request/outsideWindows",

@@ -296,6 +296,11 @@ scenarios! {
     update_registry_away
     update_size_no_room
     update_size_deferred
+    update_size_stays
+    update_size_stays_owed
+    update_size_and_image_stay
+    update_image_stays
+    update_image_refused_on_the_way_back
     update_env_without_secret
     update_relabel
     update_sidecar

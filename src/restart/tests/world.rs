@@ -14,7 +14,9 @@ pub(crate) mod votes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Ledger, Snapshot, Time, Unknown, has_leftovers, reads_engine};
+use crate::{
+    Ledger, Snapshot, Time, Unknown, Unreturnable, has_leftovers, reads_engine, to_be_set_back,
+};
 
 pub(crate) use engine::{Role, Searching};
 pub(crate) use machine::{Asked, Verdict};
@@ -217,6 +219,14 @@ impl World {
             missing: vec![],
             flushed: flushed.clone(),
         };
+        for pod in &mut snapshot.pods {
+            let patch = to_be_set_back(&snapshot.ledger, pod);
+            let living = self.pods.iter().find(|one| one.uid == pod.uid).map(|one| &one.living);
+            pod.unreturnable = patch.zip(living).and_then(|(patch, living)| {
+                let why = living.why_it_is_not_set_back(&patch)?;
+                Some(Box::new(Unreturnable { patch, why }))
+            });
+        }
         if reads_engine(&snapshot) || self.finds_leftovers() {
             snapshot.engine = self.engine.observe(now);
         }

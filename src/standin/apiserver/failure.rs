@@ -190,7 +190,13 @@ impl Failure {
 
     /// What admission refuses, in its own words.
     pub(super) fn denied(code: u16, message: &str) -> Self {
-        Self::new(code, if code == 422 { "Invalid" } else { "Forbidden" }, message)
+        if code != 422 {
+            return Self::new(code, "Forbidden", message);
+        }
+        // An object that is invalid is named.
+        let mut failure = Self::new(code, "Invalid", message);
+        failure.details = json!({"name": "denied"});
+        failure
     }
 
     /// After how many seconds the client may try again.

@@ -104,6 +104,13 @@ impl ApiError {
         status.code >= 500
     }
 
+    /// Whether the apiserver's own rules forbid the object that would be there. Admission, which looks at new
+    /// objects as well, answers with another code.
+    pub(in crate::controller) fn is_invalid(&self) -> bool {
+        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
+        status.code == 422
+    }
+
     pub(in crate::controller) const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. })
     }

@@ -37,8 +37,9 @@ pub(super) struct Rooms {
 struct Found {
     /// None: there was no time to find it out.
     at: Option<Instant>,
-    /// The revision of the pod that would come.
+    /// The revision of the pod that would come, and how it would get there.
     revision: String,
+    step: UpdateStep,
     /// Why it cannot be deleted.
     undeletable: Option<String>,
     why_not: Known<Option<String>>,
@@ -71,7 +72,7 @@ impl Rooms {
         let is_due = |(facts, update): &&(&Arc<Facts>, &PodUpdate)| {
             self.known.get(&facts.uid).is_none_or(|found| {
                 let is_old = found.at.is_none_or(|at| at.elapsed() >= MAX_AGE);
-                found.revision != update.to || is_old || ages.is_under_way(&facts.uid)
+                !found.is_of(update) || is_old || ages.is_under_way(&facts.uid)
             })
         };
         let mut due: Vec<(&Arc<Facts>, &PodUpdate)> =
@@ -114,7 +115,7 @@ impl Rooms {
                 .as_ref()
                 .and_then(|answers| Found::of(facts, update, answers, owners, &places));
             let known = self.known.get(&facts.uid);
-            if found.is_some() || known.is_none_or(|known| known.revision != update.to) {
+            if found.is_some() || known.is_none_or(|known| !known.is_of(update)) {
                 let found = found.unwrap_or_else(|| Found::not_asked(facts, update));
                 self.known.insert(facts.uid.clone(), found);
             }
@@ -170,8 +171,12 @@ impl Found {
                 (None, why_not, Some(bound.uids.clone()))
             }
         };
-        let (at, revision) = (Some(Instant::now()), update.to.clone());
-        Some(Self { at, revision, undeletable, why_not, uids })
+        let (at, revision, step) = (Some(Instant::now()), update.to.clone(), update.step);
+        Some(Self { at, revision, step, undeletable, why_not, uids })
+    }
+
+    fn is_of(&self, update: &PodUpdate) -> bool {
+        (&self.revision, self.step) == (&update.to, update.step)
     }
 
     fn not_asked(pod: &Facts, update: &PodUpdate) -> Self {
@@ -182,6 +187,7 @@ impl Found {
         Self {
             at: None,
             revision: update.to.clone(),
+            step: update.step,
             undeletable: None,
             why_not: Err(unknown(message)),
             uids: (update.step == UpdateStep::Replace).then(Uids::new),

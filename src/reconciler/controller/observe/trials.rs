@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep};
+use stayput_restart::{
+    self as restart, Change, PodPatch, PodUpdate, Policy, UpdateStep, annotation,
+};
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -26,6 +28,9 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 const NO_RESIZE: &str = "this apiserver has no pods/resize, though one said so: are there apiservers of \
                          several versions?";
 
+const NOT_REPLACED: &str = "; another pod can have this size: add replace to spec.update.allow, or delete the pod \
+                            yourself";
+
 const NOT_ASKED: &str = "the apiserver was not asked yet: it is slow to answer";
 
 /// What is asked once.
@@ -38,6 +43,11 @@ enum Question {
 }
 
 impl Question {
+    fn of_all(pod: &Facts, update: &PodUpdate) -> Self {
+        let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
+        Self::Of { owner, patch: update.patch.clone() }
+    }
+
     fn is_of_all(&self) -> bool {
         matches!(self, Self::Of { .. })
     }
@@ -50,6 +60,8 @@ enum Answer {
     Yes(BTreeMap<String, String>),
     /// It would not: why.
     No(String),
+    /// Its own rules let nobody give this size to a pod that is there: why. Another pod gets it.
+    NotResized(String),
     /// It cannot change the size of any pod.
     NoResize,
     /// There is none, and the pod's turn has begun.
@@ -62,9 +74,37 @@ pub(super) struct Trials {
     /// When, and what. No time: there was none to ask.
     known: BTreeMap<Question, (Option<Instant>, Answer)>,
     asked: BTreeMap<String, Question>,
+    /// By uid, the updates of pods that are to be replaced since they cannot be resized. They are still asked for.
+    replaced: BTreeMap<String, PodUpdate>,
+    /// Whether pods may be replaced.
+    may_replace: bool,
 }
 
 impl Trials {
+    /// Makes it the step `replace`, if that is allowed, where the answer was that a pod which is there cannot have its
+    /// new size. Whether it can be deleted and fits again is found out after that.
+    pub(super) fn replace_refused(
+        &mut self,
+        policy: &Policy,
+        facts: &Facts,
+        pod: &mut restart::Pod,
+    ) {
+        self.replaced.remove(&facts.uid);
+        let Ok(Some(update)) = &mut pod.update else { return };
+        if update.step != UpdateStep::Resize || !policy.update.contains(&UpdateStep::Replace) {
+            return;
+        }
+        // Its turn may have begun since it was asked for with the others.
+        let own = self.known.get(&Question::OfPod(facts.uid.clone()));
+        let known = own.or_else(|| self.known.get(&Question::of_all(facts, update)));
+        let Some((_, Answer::NotResized(why))) = known else { return };
+        self.replaced.insert(facts.uid.clone(), update.clone());
+        update.step = UpdateStep::Replace;
+        update.because.push(format!("a pod that is there cannot have that size: {why}"));
+        // Another pod reads all again.
+        update.patch.annotations.remove(annotation::CONTENT);
+    }
+
     /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others. About
     /// pods that are not under way only until `end`; the next observation goes on with the others.
     pub(super) async fn read(
@@ -76,20 +116,19 @@ impl Trials {
         end: Instant,
     ) {
         self.asked.clear();
+        self.may_replace = policy.update.contains(&UpdateStep::Replace);
         let mut due: BTreeMap<Question, (&Facts, &PodUpdate)> = BTreeMap::new();
         for (facts, pod) in pods {
             let facts: &Facts = facts;
             let Ok(Some(update)) = &pod.update else { continue };
+            let update = self.replaced.get(&facts.uid).unwrap_or(update);
             if !policy.update.contains(&update.step) || !is_patched(update) {
                 continue;
             }
             let is_under_way = ages.is_under_way(&facts.uid);
             let question = match is_under_way {
                 true => Question::OfPod(facts.uid.clone()),
-                false => Question::Of {
-                    owner: facts.owner.as_ref().map(|owner| owner.uid.clone()),
-                    patch: update.patch.clone(),
-                },
+                false => Question::of_all(facts, update),
             };
             let is_known = |(at, _): &(Option<Instant>, Answer)| {
                 !is_under_way && at.is_some_and(|at| at.elapsed() < MAX_AGE)
@@ -135,6 +174,10 @@ impl Trials {
         match answer.map(|(_, answer)| answer) {
             None => {}
             Some(Answer::No(why)) => pod.unchangeable = Some(why.clone()),
+            Some(Answer::NotResized(why)) => {
+                let remedy = if self.may_replace { "" } else { NOT_REPLACED };
+                pod.unchangeable = Some(format!("{why}{remedy}"));
+            }
             Some(Answer::NoResize) => pod.unchangeable = Some(NO_RESIZE.to_owned()),
             Some(Answer::Missing(why)) => pod.update = Err(unknown(why.clone())),
             Some(Answer::Yes(images)) => {
@@ -188,6 +231,9 @@ async fn ask(
             // The pod or the subresource.
             if error.is_not_found() && api.get::<Pod>(&pod.namespace, &pod.name).await.is_ok() {
                 return Ok(Ok(Answer::NoResize));
+            }
+            if error.is_invalid() {
+                return Ok(Ok(Answer::NotResized(error.to_string())));
             }
             return Ok(Err(error));
         }

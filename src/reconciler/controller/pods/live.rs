@@ -67,7 +67,7 @@ impl LiveFacts {
         Self {
             annotations: pod.metadata.annotations.clone().unwrap_or_default(),
             containers,
-            resize: status.and_then(resize_state),
+            resize: status.and_then(|status| resize_state(status, pod.metadata.generation)),
             claims: volumes
                 .iter()
                 .filter_map(|volume| {
@@ -172,21 +172,27 @@ impl LiveContainer {
     }
 }
 
-/// A change of size that the kubelet has not finished.
-fn resize_state(status: &PodStatus) -> Option<ResizeState> {
+/// A change of size that the kubelet has not finished. What it says of an earlier spec is about another size: kubelets
+/// of 1.34 and later tell which one they have seen. What others call infeasible may be an earlier size, so it is
+/// believed only after a while.
+fn resize_state(status: &PodStatus, generation: Option<i64>) -> Option<ResizeState> {
     let conditions = status.conditions.as_deref().unwrap_or_default();
+    let is_of_now = |seen: Option<i64>| seen.zip(generation).is_none_or(|(seen, now)| seen >= now);
     let holds = |kind: &str| {
-        conditions.iter().find(|each| each.type_ == kind && each.status == "True").map(|each| {
+        let mut holding =
+            conditions.iter().filter(|each| each.type_ == kind && each.status == "True");
+        holding.find(|each| is_of_now(each.observed_generation)).map(|each| {
             let reason = each.reason.clone().unwrap_or_default();
-            (reason, each.message.clone().unwrap_or_default())
+            let words = (reason, each.message.clone().unwrap_or_default());
+            (words, each.observed_generation.is_some())
         })
     };
     match (holds("PodResizePending"), holds("PodResizeInProgress")) {
-        (Some((reason, message)), _) if reason == "Infeasible" => {
+        (Some(((reason, message), true)), _) if reason == "Infeasible" => {
             Some(ResizeState::Infeasible(message))
         }
-        (Some(pending), _) => Some(ResizeState::Pending(sentence(pending))),
-        (None, Some(accepted)) => Some(ResizeState::InProgress(sentence(accepted))),
+        (Some((pending, _)), _) => Some(ResizeState::Pending(sentence(pending))),
+        (None, Some((accepted, _))) => Some(ResizeState::InProgress(sentence(accepted))),
         (None, None) => None,
     }
 }

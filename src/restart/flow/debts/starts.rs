@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
 use crate::flow::member::stop::resume_on;
 use crate::flow::member::update::back::{SetBack, needs_a_stop, until_set_back};
+use crate::flow::member::update::stay;
 use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be_stopped};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Manager, Pod, Reason, StartDebt};
@@ -34,6 +35,13 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     };
     if debt.absent_since.is_some() {
         return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
+    }
+    if let Some((update, told)) = debt.update.as_ref().and_then(|one| stay::refused(one, pod)) {
+        let mut changes =
+            replace(debt, StartDebt { update: Some(Box::new(update)), ..debt.clone() });
+        let message = format!("{} is owed its start{told}", debt.node);
+        changes.event(Some(uid), Reason::NodeRestartAborted, message);
+        return changes;
     }
     // Another version has written it. While nothing is stopped nobody waits for it, and an apiserver that
     // drops what it does not know would keep it from being paid.
@@ -125,6 +133,11 @@ fn bring_back(
         return changes;
     }
     if manager.desired == Desired::Running && manager.durable {
+        // Its label is waited for no longer than a start.
+        let stays = debt.update.as_ref().filter(|_| is_waited_for(context, debt));
+        if let Some(action) = stays.and_then(|fixed| stay::label(fixed, pod)) {
+            return Changes::action(action);
+        }
         return start_paid(debt, "it was started");
     }
     if manager.desired == Desired::Stopped {

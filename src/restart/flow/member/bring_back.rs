@@ -4,7 +4,7 @@
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
 use super::silent;
 use super::stop::resume_on;
-use super::update::back as way_back;
+use super::update::{back as way_back, stay};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -15,7 +15,7 @@ use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::{
-    Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Reason, StartDebt,
+    Action, Code, Compensation, Ending, Ledger, Manager, Member, Outcome, Pod, Reason, StartDebt,
 };
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
@@ -27,6 +27,9 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     let is_late = is_over_time(context, member, 1);
     let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
+    if let Some(turn) = stay(context, member, back, ending) {
+        return turn;
+    }
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker)
@@ -83,6 +86,9 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             return turn;
         }
     }
+    if !is_late && let Some(turn) = label_of_stay(member, pod) {
+        return turn;
+    }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
     if !gives_up && !is_late {
         // An engine that was never stopped still has its old process.
@@ -101,6 +107,28 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     Turn::finish(ending.clone())
 }
 
+/// What of the pod stays as it is, if the apiserver refuses to set that back.
+fn stay(
+    context: &Context<'_>,
+    member: &Member,
+    back: &Compensation,
+    ending: &Ending,
+) -> Option<Turn> {
+    let pod = context.index.pod(&member.pod_uid)?;
+    let (update, told) = stay::refused(member.update.as_ref()?, pod)?;
+    let mut again = Member { update: Some(Box::new(update)), ..member.clone() };
+    let outcome = outcome_of(context, &again, back.config);
+    again.ending = Some(Ending { outcome, reason: format!("{}{told}", ending.reason) });
+    Some(Turn::change(again))
+}
+
+/// The label of the template that the pod stays with.
+fn label_of_stay(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
+    let action = stay::label(member.update.as_ref()?, pod?)?;
+    let message = "its pod gets the label of the template that it stays with";
+    Some(Turn::act_and_wait(action, Code::Relabelling, message))
+}
+
 /// Stop and start of a compensation.
 fn send_back(
     context: &Context<'_>,
@@ -116,7 +144,11 @@ fn send_back(
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = better(context, ledger, member, manager);
     let differs = better.config != back.config || needs_stop(context, member, &better, back);
-    if !sent && differs && manager.sequence >= member.stop_sequence {
+    // What it was to be stopped for stays.
+    let is_needless = back.stop_sequence.is_some()
+        && better.stop_sequence.is_none()
+        && member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
+    if !sent && (differs || is_needless) && manager.sequence >= member.stop_sequence {
         return change_compensation(context, member, ending, better, back.start_sequence);
     }
     if let Some(stop) = back.stop_sequence

@@ -77,7 +77,7 @@ pub(in crate::flow) fn start_of_compensation(member: &Member, back: &Compensatio
 
 /// The outcome of a member that comes back on this config: rolled back if that is the last good one, or
 /// if its pod is as it was before an update for which it was stopped. In place of a pod that we had
-/// replaced nothing is brought back.
+/// replaced nothing is brought back, and one that the apiserver refuses to set back is not as it was.
 pub(in crate::flow) fn outcome_of(
     context: &Context<'_>,
     member: &Member,
@@ -90,6 +90,9 @@ pub(in crate::flow) fn outcome_of(
     };
     match config {
         _ if pod.is_none() && step_of(member) == UpdateStep::Replace => Outcome::Aborted,
+        _ if member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty()) => {
+            Outcome::Aborted
+        }
         ConfigChoice::LastGood => Outcome::RolledBack,
         ConfigChoice::Mounted if is_stopped && way_back::has_undo(member) => Outcome::RolledBack,
         ConfigChoice::Mounted => Outcome::Aborted,

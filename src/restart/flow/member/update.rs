@@ -4,7 +4,8 @@
 //! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
 //! engine may be started. [`container`]: the kubelet makes the manager's container anew, [`others`] those
 //! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
-//! were.
+//! were, [`stay`]: what
+//! cannot be.
 
 pub(in crate::flow) mod back;
 mod carry_out;
@@ -14,6 +15,7 @@ mod heap;
 mod hindrance;
 pub(in crate::flow) mod labels;
 mod others;
+pub(in crate::flow) mod stay;
 
 use crate::{Member, UpdateStep};
 
@@ -24,6 +26,7 @@ pub(super) use fixed::{may_be_replaced, refresh};
 pub(crate) use fixed::{planned_update, why_not_allowed};
 pub(super) use heap::kept_heap;
 pub(super) use others::why_others_are_not_ready;
+pub(crate) use stay::set_back_next;
 
 /// The step by which a member is restarted.
 pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {

@@ -86,6 +86,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
         others: Default::default(),
         given_up_id: None,
         given_up: Default::default(),
+        stays: Default::default(),
         late_since: None,
         hindered_since: None,
     })

@@ -115,7 +115,14 @@ pub(super) fn metadata(
         wrong.push(format!("{name}: its revision was not seen as {:?}", label.seen));
     }
     let member = facts.member(uid).filter(|member| member.is_under_way());
+    let owed = facts.start_debt(uid).and_then(|debt| debt.update.as_ref());
+    let stays = owed.filter(|fixed| !fixed.stays.is_empty());
     let update = match member {
+        Some(Member { step: MemberStep::Aborting, update: Some(fixed), .. })
+            if !fixed.stays.is_empty() =>
+        {
+            Some(&fixed.update)
+        }
         Some(member) => {
             let is_proven = member.step == MemberStep::Restarting
                 && facts.is_back(member)
@@ -130,6 +137,7 @@ pub(super) fn metadata(
             }
             member.update.as_ref().map(|fixed| &fixed.update)
         }
+        None if stays.is_some() => stays.map(|fixed| &fixed.update),
         None => {
             left_alone(facts, pod, wrong);
             let update = pod.update.as_ref().ok().and_then(Option::as_ref);
@@ -147,6 +155,9 @@ pub(super) fn metadata(
     }
     if lacks(&update.patch.images, &live.images) {
         wrong.push(format!("S3: {name} is labelled and has other images"));
+    }
+    if update.step == UpdateStep::Resize && lacks(&update.patch.resources, &live.resources) {
+        wrong.push(format!("S3: {name} is labelled and has another size"));
     }
 }
 

@@ -89,6 +89,9 @@ pub(super) enum Fault {
     /// The apiserver lets us change images and sizes of no pod; or does again.
     ChangesForbidden,
     ChangesAllowed,
+    /// The apiserver lowers no size to the one that all pods had at first; or does again.
+    LoweringRefused,
+    LoweringTaken,
     Crash,
     /// Reconciler or apiserver are lost for so many minutes.
     ControllerAway(usize),
@@ -245,6 +248,8 @@ impl Fault {
             Self::DeletionAllowed => "pods may be deleted".into(),
             Self::ChangesForbidden => "pods must not be changed".into(),
             Self::ChangesAllowed => "pods may be changed".into(),
+            Self::LoweringRefused => "memory a is refused".into(),
+            Self::LoweringTaken => "memory a is taken".into(),
             Self::Crash => "crash".into(),
             Self::Deleted => "delete the searchcluster".into(),
             Self::DeletedWithPods => {
@@ -309,8 +314,9 @@ impl Fault {
             | Template(_) | Pause | Resume | WindowsClosed(_) | GateAfter | Checked | Cancel
             | AskAgain | AskOutsideWindows | AskAllowingOutage | AskCoordinated(_)
             | AllSourcesMove | AllSourcesBecome(_) | DeletionForbidden | DeletionAllowed
-            | StateReadIn(_) | ChangesForbidden | ChangesAllowed | HolderDies | Crash | Deleted
-            | DeletedWithPods | Stale | BlindToEngine | ControllerAway(_) => None,
+            | StateReadIn(_) | ChangesForbidden | ChangesAllowed | LoweringRefused
+            | LoweringTaken | HolderDies | Crash | Deleted | DeletedWithPods | Stale
+            | BlindToEngine | ControllerAway(_) => None,
         }
     }
 

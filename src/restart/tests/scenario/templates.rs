@@ -46,6 +46,12 @@ pub(super) fn carry_out(driver: &mut Driver, words: &[&str]) -> bool {
         ["memory", size, "is", "deferred"] => limits(driver, |limits| {
             limits.deferred.insert(size.into());
         }),
+        ["memory", size, "is", "refused"] => limits(driver, |limits| {
+            limits.refused.insert(size.into());
+        }),
+        ["memory", size, "is", "taken"] => limits(driver, |limits| {
+            limits.refused.remove(size);
+        }),
         ["no", "room", "for", "memory", size] => limits(driver, |limits| {
             limits.no_room.insert(size.into());
         }),

@@ -318,6 +318,8 @@ impl SimPod {
             update: Ok(self.living.lacks()),
             undeletable: self.living.why_it_is_not_deleted(),
             unchangeable: self.living.why_it_is_not_changed(),
+            // Only the ledger says what is to be set back.
+            unreturnable: None,
             room: Ok(self.living.why_it_would_not_fit()),
             claim_uids: Ok(self.living.claim_uids()),
             live: self.living.observe(self.container_back_at.is_some() || self.lacks_its_secret()),

@@ -16,6 +16,10 @@ const DELAYED: u64 = 20_000;
 /// How images begin that admission has changed.
 const MIRROR: &str = "mirror/";
 
+const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the request: not signed";
+const NO_LOWER: &str =
+    "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
+
 /// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
 pub(crate) type Template = BTreeMap<String, String>;
 
@@ -109,6 +113,8 @@ pub(crate) struct Limits {
     pub(crate) no_room: BTreeSet<String>,
     /// Sizes for which there is no room now, which only the kubelet knows.
     pub(crate) deferred: BTreeSet<String>,
+    /// Sizes that the apiserver gives to no pod.
+    pub(crate) refused: BTreeSet<String>,
     /// A Secret that a new container of the manager needs is absent.
     pub(crate) lacks_secret: bool,
     /// No Kubernetes node takes a new pod.
@@ -221,11 +227,27 @@ impl Living {
     pub(crate) fn why_it_is_not_changed(&self) -> Option<String> {
         let update = update(&self.labelled, &self.wanted).filter(|_| self.is_read)?;
         let is_asked = self.limits.is_fixed && update.step != UpdateStep::Relabel;
+        let is_resized = update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
+        if is_resized && self.limits.refused.contains(&self.wanted["memory"]) {
+            return Some(NO_LOWER.to_owned());
+        }
         let has_any = self.image != self.wanted["image"]
             || self.sidecar.image != self.wanted["sidecar"]
-            || update.step == UpdateStep::Resize && self.memory != self.wanted["memory"];
-        let why = "admission webhook \"images.example\" denied the request: not signed";
-        (is_asked && has_any && update.step != UpdateStep::Replace).then(|| why.to_owned())
+            || is_resized;
+        (is_asked && has_any && update.step != UpdateStep::Replace).then(|| NOT_SIGNED.to_owned())
+    }
+
+    /// Why the apiserver would not make this change back.
+    pub(crate) fn why_it_is_not_set_back(&self, patch: &PodPatch) -> Option<String> {
+        if self.refuses(&patch.resources) {
+            return Some(NO_LOWER.to_owned());
+        }
+        self.limits.is_fixed.then(|| NOT_SIGNED.to_owned())
+    }
+
+    fn refuses(&self, sizes: &BTreeMap<String, Change>) -> bool {
+        let mut refused = self.limits.refused.iter().map(|size| Some(json(size)));
+        refused.any(|size| sizes.values().any(|change| change.wanted == size))
     }
 
     /// What it lacks, with the images that a dry run has told.
@@ -326,7 +348,10 @@ impl Living {
 
     pub(crate) fn resize(&mut self, resources: &BTreeMap<String, Change>) -> bool {
         let Some(change) = resources.get("engine") else { return false };
-        if self.limits.is_fixed || change.seen != Some(json(&self.memory)) {
+        if self.limits.is_fixed
+            || self.refuses(resources)
+            || change.seen != Some(json(&self.memory))
+        {
             return false;
         }
         let wanted = change.wanted.clone().unwrap_or_default();
@@ -397,6 +422,7 @@ impl Living {
             self.sidecar.is_pulled_after_all(&sidecars, now + MADE);
         }
         self.limits.deferred.clear();
+        self.limits.refused.clear();
         self.limits.no_room.clear();
         self.limits.low.clear();
         self.limits.would_not_fit = false;

@@ -28,6 +28,8 @@ struct Fixture {
     pods: Vec<Arc<Facts>>,
     /// How long the apiserver is asked.
     window: Duration,
+    /// Pods may be replaced.
+    replaces: bool,
 }
 
 impl Fixture {
@@ -46,7 +48,7 @@ impl Fixture {
             all.push(Arc::new(Facts::of(&made, &reading).expect("its facts")));
         }
         let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
-        Self { server, api, pods: all, window: Duration::from_secs(60) }
+        Self { server, api, pods: all, window: Duration::from_secs(60), replaces: false }
     }
 
     /// What is written into each pod; those of `turns` are under way.
@@ -79,6 +81,11 @@ impl Fixture {
         };
         let mut all: Vec<restart::Pod> = self.pods.iter().map(|facts| seen(facts)).collect();
         all.iter_mut().for_each(|pod| pod.update = Ok(Some(update.clone())));
+        let mut policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
+        policy.update.extend(self.replaces.then_some(UpdateStep::Replace));
+        for (facts, pod) in self.pods.iter().zip(&mut all) {
+            trials.replace_refused(&policy, facts, pod);
+        }
         let cluster: SearchCluster = serde_json::from_value(json!({
             "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
         }))
@@ -86,7 +93,6 @@ impl Fixture {
         let snapshot = bare(&cluster, &Pods::default(), String::new());
         let turns: BTreeSet<String> = turns.iter().map(|at| all[*at].uid.clone()).collect();
         let ages = Ages::of(&snapshot, &turns, true, all.len());
-        let policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
         let both: Vec<_> = self.pods.iter().zip(&all).collect();
         let end = Instant::now() + self.window;
         trials.read(&self.api, &policy, &both, &ages, end).await;
@@ -172,6 +178,44 @@ async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() 
     let mut trials = Trials::default();
     assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None]);
     assert!(!trials.shows_no_resize());
+}
+
+#[tokio::test]
+async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
+    let mut fixture = Fixture::new().await;
+    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
+    let lower = "Pod \"logs-0\" is invalid: memory limits cannot be decreased";
+    fixture.server.inject(Fault::new(How::Deny(422, lower)).verb("patch").times(u32::MAX));
+    let steps = |pods: &[restart::Pod]| -> Vec<UpdateStep> {
+        let update = |pod: &restart::Pod| pod.update.clone().expect("it is known");
+        pods.iter().map(|pod| update(pod).expect("it is needed").step).collect()
+    };
+    for _ in 0..2 {
+        let pods = fixture.ask(&mut trials, step, &[]).await;
+        assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize], "it is not allowed");
+        let why = pods[0].unchangeable.clone().expect("it is refused");
+        assert!(why.contains(lower) && why.contains("add replace to spec.update.allow"), "{why}");
+    }
+    fixture.replaces = true;
+    for turns in [&[][..], &[], &[1], &[1]] {
+        let pods = fixture.ask(&mut trials, step, turns).await;
+        assert_eq!(steps(&pods), [UpdateStep::Replace, UpdateStep::Replace], "{turns:?}");
+        let update = pods[1].update.clone().expect("it is known").expect("it is needed");
+        assert!(update.because.iter().any(|one| one.contains(lower)), "{update:?}");
+        assert!(pods[1].unchangeable.is_some(), "after a stop for the size it is turned back");
+    }
+    // It was upgraded.
+    fixture.server.clear_faults();
+    fixture.ask(&mut trials, step, &[1]).await;
+    let pods = fixture.ask(&mut trials, step, &[1]).await;
+    assert_eq!(steps(&pods), [UpdateStep::Replace, UpdateStep::Resize], "the other was not asked");
+    // What admission refuses, it may refuse to another pod as well.
+    let quota = "pods \"logs-0\" is forbidden: exceeded quota: search";
+    fixture.server.inject(Fault::new(How::Deny(403, quota)).verb("patch").times(u32::MAX));
+    let mut trials = Trials::default();
+    fixture.ask(&mut trials, step, &[]).await;
+    let pods = fixture.ask(&mut trials, step, &[]).await;
+    assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize]);
 }
 
 #[tokio::test]

@@ -44,8 +44,29 @@ fn a_size_is_in_effect_when_the_kubelet_says_so_and_nothing_is_under_way() {
     let deferred = with("1Gi", condition("PodResizePending", "Deferred"));
     assert_eq!(deferred.resize, Some(ResizeState::Pending("Deferred: no room".into())));
     let never = with("1Gi", condition("PodResizePending", "Infeasible"));
-    assert_eq!(never.resize, Some(ResizeState::Infeasible("no room".into())));
+    assert_eq!(never.resize, Some(ResizeState::Pending("Infeasible: no room".into())));
     assert_eq!(never.resources["search"], r#"{"limits":{"memory":"2Gi"}}"#);
+}
+
+#[test]
+fn what_the_kubelet_says_of_an_earlier_size_does_not_count() {
+    let resize = |seen: Option<i64>| {
+        let condition = json!({
+            "type": "PodResizePending", "status": "True", "reason": "Infeasible",
+            "message": "no room", "observedGeneration": seen,
+        });
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": "logs-0", "generation": 3},
+            "spec": {"containers": [container("2Gi")]},
+            "status": {"conditions": [condition]},
+        }))
+        .expect("a pod");
+        LiveFacts::of(&pod).for_decisions("logs-1", "search").resize
+    };
+    assert_eq!(resize(Some(3)), Some(ResizeState::Infeasible("no room".into())));
+    assert_eq!(resize(Some(2)), None);
+    let may_pass = Some(ResizeState::Pending("Infeasible: no room".into()));
+    assert_eq!(resize(None), may_pass, "an older kubelet does not tell");
 }
 
 #[test]

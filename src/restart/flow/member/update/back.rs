@@ -2,12 +2,14 @@
 //! its size are changed only while its engine is stopped by us, or while that container does not run. The
 //! images of other containers need no stop: they are given up, so nothing is lost with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::container::describe;
 use super::fixed::{covers, is_managers};
 use crate::flow::turn::{Turn, wait};
-use crate::{Action, Change, Code, LivePod, Manager, Member, MemberUpdate, Pod, PodPatch};
+use crate::{
+    Action, Change, Code, LivePod, Manager, Member, MemberUpdate, Pod, PodPatch, Unreturnable,
+};
 use stayput_api::{Desired, State};
 
 /// What is left to do before an engine may be started in a pod that is set back.
@@ -19,21 +21,27 @@ pub(in crate::flow) enum SetBack {
     Wait(String),
 }
 
-/// The changes that undo an update: of images and sizes.
+/// The changes that undo an update: of images and sizes. What the apiserver refuses to set back is not among them.
 fn undo_of(fixed: &MemberUpdate) -> PodPatch {
-    let patch = &fixed.update.patch;
+    let (patch, stays) = (&fixed.update.patch, &fixed.stays);
     PodPatch {
-        images: reversed(&patch.images),
-        resources: reversed(&patch.resources),
+        images: reversed(&patch.images, &stays.images),
+        resources: reversed(&patch.resources, &stays.resources),
         ..PodPatch::default()
     }
 }
 
-fn reversed(changes: &BTreeMap<String, Change>) -> BTreeMap<String, Change> {
-    let differing = changes.iter().filter(|(_, change)| change.seen != change.wanted);
+fn reversed(
+    changes: &BTreeMap<String, Change>,
+    stays: &BTreeSet<String>,
+) -> BTreeMap<String, Change> {
+    let undone = |(container, change): &(&String, &Change)| {
+        change.seen != change.wanted && !stays.contains(*container)
+    };
     let back =
         |change: &Change| Change { seen: change.wanted.clone(), wanted: change.seen.clone() };
-    differing.map(|(container, change)| (container.clone(), back(change))).collect()
+    let undone = changes.iter().filter(undone);
+    undone.map(|(container, change)| (container.clone(), back(change))).collect()
 }
 
 /// Whether an update changes anything that the way back undoes.
@@ -59,6 +67,25 @@ pub(in crate::flow) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
 /// The same, of the pod of a member.
 pub(in crate::flow) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.stopped.is_some())
+}
+
+/// What is to be set back of a pod next.
+pub(super) fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
+    let Left { beside, stopped } = left(fixed, pod);
+    let mut next = PodPatch::default();
+    let action = beside.or(stopped)?;
+    if let Action::PatchImages { images, .. } = action {
+        next.images = images;
+    } else if let Action::Resize { resources, .. } = action {
+        next.resources = resources;
+    }
+    Some(next)
+}
+
+/// Why the apiserver would not set back what is next. The answer may be about what was to be set back before.
+pub(super) fn refusal_of_next<'a>(fixed: &MemberUpdate, pod: &'a Pod) -> Option<&'a Unreturnable> {
+    let refusal = pod.unreturnable.as_deref()?;
+    (next_of(fixed, pod)? == refusal.patch).then_some(refusal)
 }
 
 /// Whether images and sizes of a pod may be changed now.
@@ -158,6 +185,11 @@ pub(in crate::flow) fn until_set_back(
         let noted = noted(fixed, pod, live, &action);
         if noted != *fixed {
             return Err(SetBack::Note(Box::new(noted)));
+        }
+        if let Some(refusal) = refusal_of_next(fixed, pod) {
+            // It is asked for by a dry run at each look.
+            let message = format!("the apiserver refuses to set its pod back: {}", refusal.why);
+            return Err(SetBack::Wait(message));
         }
         return Err(SetBack::Act(Box::new(action)));
     }

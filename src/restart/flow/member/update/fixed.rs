@@ -11,7 +11,7 @@ use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::{
     Blocker, Change, Code, Ledger, LivePod, Member, MemberUpdate, Pod, PodUpdate, Policy, Restart,
-    Strategy, UpdateStep,
+    Stays, Strategy, UpdateStep,
 };
 
 /// `by` of a restart that is requested to update pods.
@@ -94,6 +94,7 @@ pub(in crate::flow) fn fix(
         claim_uids: uids.cloned().unwrap_or_default(),
         given_up_id: None,
         given_up: BTreeMap::new(),
+        stays: Stays::default(),
         late_since: None,
         hindered_since: None,
     })))

@@ -60,6 +60,8 @@ pub(in crate::tests::properties) fn templates(
         1 => Just(Fault::DeletionAllowed),
         1 => Just(Fault::ChangesForbidden),
         1 => Just(Fault::ChangesAllowed),
+        2 => Just(Fault::LoweringRefused),
+        1 => Just(Fault::LoweringTaken),
     ];
     let changes = prop::collection::vec((0..within, change), 1..8);
     (changes, faults(within)).prop_map(|(changes, faults)| beside(changes, faults, 10))

@@ -1,0 +1,68 @@
+//! Whether the apiserver would give pods the images and sizes again that they had before an update that is undone. If it
+//! refuses, to repeat it would keep their engines stopped.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stayput_restart::{self as restart, Ledger, PodPatch, Unreturnable, to_be_set_back};
+
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::join_limited;
+use crate::controller::execute::patches::{self, On};
+use crate::controller::failure::Failure;
+use crate::controller::pods::Facts;
+
+/// What of pods would not be set back, by uid.
+#[derive(Debug, Default)]
+pub(super) struct Returns(BTreeMap<String, Unreturnable>);
+
+impl Returns {
+    /// Asks for each pod that is to be set back, by a dry run.
+    pub(super) async fn read(
+        &mut self,
+        api: &Apiserver,
+        ledger: &Ledger,
+        pods: &[(&Arc<Facts>, &restart::Pod)],
+    ) {
+        let due =
+            pods.iter().filter_map(|(facts, pod)| Some((facts, to_be_set_back(ledger, pod)?)));
+        let ask =
+            async |(facts, patch): (&&Arc<Facts>, PodPatch)| match ask(api, facts, &patch).await {
+                Ok(Err(error)) if is_definite(&error) => {
+                    let why = error.to_string();
+                    Some((facts.uid.clone(), Unreturnable { patch, why }))
+                }
+                Ok(Ok(()) | Err(_)) | Err(_) => None,
+            };
+        let answers = join_limited(due.map(ask).collect()).await;
+        self.0 = answers.into_iter().flatten().collect();
+    }
+
+    /// What of this pod would not be set back.
+    pub(super) fn of(&self, uid: &str) -> Option<Box<Unreturnable>> {
+        self.0.get(uid).cloned().map(Box::new)
+    }
+}
+
+/// Whether it would be refused the next time, too. What passes by itself is waited for.
+fn is_definite(error: &ApiError) -> bool {
+    let may_pass = error.is_no_answer() || error.is_conflict() || error.is_server_error();
+    !may_pass && !error.is_not_found()
+}
+
+async fn ask(
+    api: &Apiserver,
+    pod: &Facts,
+    patch: &PodPatch,
+) -> Result<Result<(), ApiError>, Failure> {
+    let PodPatch { images, resources, .. } = patch;
+    if !resources.is_empty() {
+        let patch = patches::resources(pod, On::AnyVersion, resources)?;
+        return Ok(api.try_to_resize_pod(&pod.namespace, &pod.name, patch).await.map(drop));
+    }
+    let patch = patches::images(pod, On::AnyVersion, images)?;
+    Ok(api.try_to_patch_pod(&pod.namespace, &pod.name, patch).await.map(drop))
+}

@@ -1,0 +1,53 @@
+//! What of a pod stays as it is, since the apiserver refuses to set it back. Its engine is started in it all the same:
+//! to wait for another answer would keep the node down.
+
+use super::back::{next_of, refusal_of_next};
+use super::container::is_made_anew;
+use super::fixed::{due_images, due_resources, is_managers};
+use super::labels::relabel;
+use crate::{Action, Ledger, Member, MemberStep, MemberUpdate, Pod, PodPatch};
+
+/// What is to be set back of a pod next, if its turn or a debt asks for that: the apiserver is asked before whether
+/// it would.
+pub(crate) fn set_back_next(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
+    let is_brought_back = |member: &&Member| member.step == MemberStep::Aborting;
+    let members = ledger.members().filter(is_brought_back);
+    let members = members.map(|member| (&member.pod_uid, &member.update));
+    let owed = ledger.debts.start.iter().map(|debt| (&debt.pod_uid, &debt.update));
+    let (_, fixed) = members.chain(owed).find(|(uid, _)| **uid == pod.uid)?;
+    next_of(fixed.as_ref()?, pod)
+}
+
+/// The update of a pod with what the apiserver refuses to set back of it, and how a message goes on that tells of it.
+pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, String)> {
+    let refusal = refusal_of_next(fixed, pod)?;
+    let PodPatch { images, resources, .. } = refusal.patch.clone();
+    let is_the_managers = images.keys().any(|container| is_managers(pod, container));
+    if is_the_managers && pod.live.as_ref()?.container_id.is_none() {
+        // Nothing could be started in the pod as it is.
+        return None;
+    }
+    let what = if images.is_empty() { "size" } else { "image" };
+    let told = format!(
+        "; its pod keeps the {what} that it was given, since the apiserver refuses to set it back: {}",
+        refusal.why
+    );
+    let mut stays = fixed.clone();
+    if is_the_managers {
+        // No other container is made then.
+        stays.given_up_id = None;
+    }
+    stays.stays.images.extend(images.into_keys());
+    stays.stays.resources.extend(resources.into_keys());
+    Some((stays, told))
+}
+
+/// The patch that labels a pod with the template that it was changed to, if it stays as that has it. With the old
+/// label, to take the template back would ask for nothing.
+pub(in crate::flow) fn label(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
+    let live = pod.live.as_ref()?;
+    let is_whole = due_images(fixed, live).is_empty()
+        && due_resources(fixed, live).is_empty()
+        && is_made_anew(fixed, live);
+    (is_whole && !fixed.stays.is_empty()).then(|| relabel(pod, live, &fixed.update))?
+}
