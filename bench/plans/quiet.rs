@@ -82,6 +82,7 @@ pub(super) fn pod(number: usize) -> Pod {
         live: None,
         ignores_change: false,
         undeletable: None,
+        unreturnable: None,
         unchangeable: None,
         room: Ok(None),
         claim_uids: Ok([].into()),
