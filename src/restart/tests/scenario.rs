@@ -128,6 +128,7 @@ scenarios! {
     coordinated_one_fails
     coordinated_one_never_ready
     coordinated_paused_before_stop
+    coordinated_pod_missed_late
     coordinated_pod_not_listed
     coordinated_pod_replaced
     coordinated_turned_back_early
@@ -306,6 +307,7 @@ scenarios! {
     update_sidecar
     update_sidecar_bad_image
     update_sidecar_given_up_late
+    update_sidecar_left_bad
     update_sidecar_not_ready
     update_deletes_data
     update_deletes_failed_data

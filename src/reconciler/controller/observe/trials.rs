@@ -195,9 +195,10 @@ impl Trials {
 /// Whether images or sizes of the pod are changed between stop and start.
 fn is_patched(update: &PodUpdate) -> bool {
     let PodPatch { images, resources, .. } = &update.patch;
+    let changes_images = images.values().any(|image| image.seen != image.wanted);
     match update.step {
-        UpdateStep::Restart | UpdateStep::Container => !images.is_empty(),
-        UpdateStep::Resize => !images.is_empty() || !resources.is_empty(),
+        UpdateStep::Restart | UpdateStep::Container => changes_images,
+        UpdateStep::Resize => changes_images || !resources.is_empty(),
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Replace | UpdateStep::Move => false,
     }
 }

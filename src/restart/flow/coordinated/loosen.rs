@@ -1,10 +1,10 @@
 //! Allocation is set back once all members are back; or, in a restart that only goes forward, after a
 //! phase: it has no end while a node does not come back, and the copies of the others must not wait
-//! for that.
+//! for that. So it is once no member needs it any more, such as one whose pod is not listed.
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::engine::allocation::restore;
+use crate::flow::engine::allocation::{is_needed, restore};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Restart};
 
@@ -29,11 +29,12 @@ pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening
     })
 }
 
-/// Sets allocation back in a restart that only goes forward and is late. An engine that cannot be asked
-/// is waited for by its nodes.
+/// Sets allocation back in a restart that only goes forward and is late, or if it is limited in vain. An engine
+/// that cannot be asked is waited for by its nodes.
 pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
-    if !restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout) {
+    let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);
+    if !is_late && !is_in_vain(context, ledger) {
         return changes;
     }
     match loosen(context, ledger) {
@@ -46,4 +47,10 @@ pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Rest
         }
     }
     changes
+}
+
+/// Whether there are members under way, and none of them needs allocation as it is.
+fn is_in_vain(context: &Context<'_>, ledger: &Ledger) -> bool {
+    let mut members = ledger.under_way().peekable();
+    members.peek().is_some() && !members.any(|member| is_needed(context, member))
 }

@@ -8,7 +8,8 @@ use stayput_reuse::resized;
 
 use crate::controller::pods::{Facts, LiveFacts};
 
-/// The changes that bring a pod from one template to another. What the pod has already is left out.
+/// The changes that bring a pod from one template to another. What the pod has already is left out, but not an image:
+/// an update that ended in the middle may have left it, and its container need not run.
 pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> PodPatch {
     let mut patch = PodPatch {
         labels: changes(&from["metadata"]["labels"], &to["metadata"]["labels"], &pod.labels),
@@ -27,7 +28,6 @@ pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> P
             let (Some(before), Some(live)) = (before, live.container(name)) else { continue };
             if let Some(image) = wanted["image"].as_str()
                 && before["image"] != wanted["image"]
-                && live.image != image
             {
                 patch.images.insert(name.to_owned(), change(&live.image, image));
             }

@@ -109,6 +109,11 @@ fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() 
     assert_eq!(container.patch.images["search"], change("search:1", "search:2"));
     assert!(container.patch.labels.is_empty() && container.patch.resources.is_empty());
 
+    // An update that ended in the middle has left it: whether its container runs is looked at.
+    let old = Some(template(image("search:0")));
+    let left = update(set(json!({})), old, template(image("search:1"))).expect("it is known");
+    assert_eq!(left.expect("it is needed").patch.images["search"], change("search:1", "search:1"));
+
     let relabel = known(json!({"metadata": {"labels": {"tier": "warm"}}}));
     assert_eq!(relabel.step, UpdateStep::Relabel);
     assert_eq!(relabel.patch.labels["tier"], change("hot", "warm"));

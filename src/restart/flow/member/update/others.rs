@@ -20,17 +20,32 @@ pub(super) fn last_ids(
     last.collect()
 }
 
-/// Those that have the new image and are not made anew yet.
+/// Those that have the new image and are not made anew yet; also of an image that the pod had before this update,
+/// as one that ended in the middle has left it, if its container does not run.
 pub(super) fn awaited<'a>(
     fixed: &'a MemberUpdate,
     live: &'a LivePod,
 ) -> impl Iterator<Item = (&'a str, Option<&'a OtherContainer>)> {
     let due = due_images(fixed, live);
-    fixed.others.iter().filter_map(move |(name, before)| {
+    let changed = fixed.others.iter().filter_map(move |(name, before)| {
         let other = live.others.get(name);
         let last = other.and_then(OtherContainer::last_id);
         let is_anew = last.is_some_and(|last| last != before);
         (!is_anew && !due.contains_key(name)).then_some((name.as_str(), other))
+    });
+    let found = had_before(fixed, live).filter(|(_, other)| other.waiting.is_some());
+    changed.chain(found.map(|(name, other)| (name, Some(other))))
+}
+
+/// Those of the update's images that the pod had before.
+fn had_before<'a>(
+    fixed: &'a MemberUpdate,
+    live: &'a LivePod,
+) -> impl Iterator<Item = (&'a str, &'a OtherContainer)> {
+    fixed.update.patch.images.iter().filter_map(|(name, change)| {
+        let other = live.others.get(name)?;
+        let had = change.seen == change.wanted && !fixed.others.contains_key(name);
+        had.then_some((name.as_str(), other))
     })
 }
 
@@ -41,13 +56,15 @@ pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Strin
     format!("the kubelet makes the container {name} of {} anew{why}", pod.name)
 }
 
-/// Why a container whose image was changed is not ready; none if each is.
+/// Why a container whose image was changed is not ready; none if each is. An update that ended in the middle may
+/// have changed it before this one.
 pub(in crate::flow::member) fn why_others_are_not_ready(
     member: &Member,
     pod: &Pod,
 ) -> Option<String> {
     let (fixed, live) = member.update.as_ref().zip(pod.live.as_ref())?;
-    fixed.others.keys().find_map(|name| {
+    let had_before = had_before(fixed, live).map(|(name, _)| name);
+    fixed.others.keys().map(String::as_str).chain(had_before).find_map(|name| {
         let other = live.others.get(name);
         let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
         let is_ready = other.is_some_and(|other| other.ready);
