@@ -24,6 +24,9 @@ pub(super) const MASTERS: [&str; 3] = ["logs-m-0", "logs-m-1", "logs-m-2"];
 pub(super) const DOCS: &str = "docs";
 pub(super) const DOCUMENTS: usize = 20;
 
+/// A recovery that has not begun for so many milliseconds never does.
+const HANGS: u64 = 30_000;
+
 /// The cluster.
 pub(super) struct FiveNodes {
     pub(super) fixture: Fixture,
@@ -133,6 +136,38 @@ impl FiveNodes {
         let ledger = self.fixture.status().ledger;
         assert!(ledger.debts.is_empty() && ledger.restart.is_none(), "{ledger:#?}");
         after
+    }
+
+    /// The same after an outage of masters: recoveries that hang in the engine then (issue 11951 of OpenSearch) are begun
+    /// anew, as the runbook says.
+    #[track_caller]
+    pub(super) fn until_whole_after_outage(&self) {
+        until("green, or nothing hangs", || {
+            let health = self.fixture.engine("/_cluster/health");
+            if health["status"] == "green" {
+                return Some(());
+            }
+            self.begin_hung_recoveries_anew();
+            None
+        });
+        self.until_whole();
+    }
+
+    fn begin_hung_recoveries_anew(&self) {
+        let target = "/_cat/recovery?active_only=true&format=json&time=ms&h=index,shard,time,stage,target_node";
+        let active = self.fixture.engine(target);
+        let hangs = |one: &&Value| {
+            let text = |key: &str| one[key].as_str().unwrap_or_default();
+            text("stage") == "init" && text("time").parse().is_ok_and(|time: u64| time > HANGS)
+        };
+        for one in active.as_array().into_iter().flatten().filter(hangs) {
+            println!("hangs in the engine, is begun anew: {one}");
+            let shard: u64 =
+                one["shard"].as_str().and_then(|shard| shard.parse().ok()).expect("a number");
+            let copy = json!({ "index": one["index"], "shard": shard, "node": one["target_node"] });
+            let body = json!({ "commands": [{ "cancel": copy }] });
+            self.ask_engine("POST", "/_cluster/reroute?filter_path=acknowledged", Some(&body));
+        }
     }
 
     /// Waits until the cluster is complete and at rest; checks that nothing of [`DOCS`] was lost.

@@ -42,7 +42,7 @@ pub(super) fn masters_out(cluster: &FiveNodes) {
         let answer = api(name).post("/es/start", &json!({}));
         assert!(matches!(answer.status, 200 | 202), "{}: {:#}", answer.status, answer.body);
     }
-    cluster.until_whole();
+    cluster.until_whole_after_outage();
     pause(false);
     let entry = cluster.fixture.until_over(&id);
     assert_eq!((entry.outcome.as_str(), entry.nodes), ("done", 1), "{entry:?}");
