@@ -13,7 +13,7 @@ mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
 
-use order::{Order, in_order};
+use order::{Order, in_order, prepare_a_stop};
 use without_apiserver::Starts;
 
 use std::collections::BTreeSet;
@@ -190,7 +190,7 @@ async fn observe_plan_act(
 
         // Managers, engine, apiserver (annotations, finalizer): act.
         let outcome = match act(cx, &decision, &mut cluster, spec).await {
-            Attempt::Done(Ok(true)) if !has_prepared && prepares_a_stop(&decision.plan) => {
+            Attempt::Done(Ok(true)) if !has_prepared && prepare_a_stop(&decision.plan.actions) => {
                 // The stop waits for nothing but a look that shows it.
                 has_prepared = true;
                 must_read = BTreeSet::new();
@@ -289,13 +289,6 @@ async fn write_ledger(
     // As the apiserver returned it: later decisions are compared with what is written there.
     snapshot.ledger = ledger_of(&written);
     Ok((snapshot, written))
-}
-
-/// Whether this limits allocation, and nothing that is to be reported before the stop.
-fn prepares_a_stop(plan: &Plan) -> bool {
-    let limits = |action: &Action| matches!(action, Action::TightenAllocation { .. });
-    let starts = |action: &Action| matches!(action, Action::Start { .. });
-    plan.actions.iter().any(limits) && !plan.actions.iter().any(starts)
 }
 
 /// Carries out the plan. Its actions do not depend on each other: one that fails stops no other.

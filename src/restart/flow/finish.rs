@@ -163,9 +163,7 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
 
 /// It was known to be rolled back before the apiserver refused to set a pod back.
 fn without_stays(restart: &Restart, ending: Ending) -> Ending {
-    let stays =
-        |member: &&Member| member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
-    let mut stayed = restart.members.iter().filter(stays);
+    let mut stayed = restart.members.iter().filter(|member| member.is_not_set_back());
     let reason = stayed.find_map(|member| {
         let reason = &member.ending.as_ref()?.reason;
         Some(format!("{}: {reason}", member.node))

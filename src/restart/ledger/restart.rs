@@ -361,6 +361,11 @@ impl Member {
         self.ephemeral_id.as_ref() != Some(&node.ephemeral_id)
     }
 
+    /// Whether the apiserver refuses to set back something of its pod.
+    pub(crate) fn is_not_set_back(&self) -> bool {
+        self.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty())
+    }
+
     /// Whether it holds a slot.
     pub const fn is_under_way(&self) -> bool {
         matches!(self.step, MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting)

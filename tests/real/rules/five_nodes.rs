@@ -142,7 +142,7 @@ impl FiveNodes {
     /// anew, as the runbook says.
     #[track_caller]
     pub(super) fn until_whole_after_outage(&self) {
-        until("green, or nothing hangs", || {
+        until("green", || {
             let health = self.fixture.engine("/_cluster/health");
             if health["status"] == "green" {
                 return Some(());

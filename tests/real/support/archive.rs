@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use super::engine::{Kind, Node};
+use super::engine::{Kind, Node, home};
 use super::manager::AS_ENGINE;
 use super::programs::stayput;
 
 /// An archive for the OpenSearch that is installed: a node starts with about a third less processor time, which is
 /// most of what a test with many restarts needs. It is made once and stays beside the engine. A JVM that it does
 /// not fit ignores it.
-pub(crate) fn of_opensearch(home: &Path) -> Result<&'static Path, String> {
+pub(crate) fn of_opensearch() -> Result<&'static Path, String> {
     static ARCHIVE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = ARCHIVE.get_or_init(|| {
+        let home = home(Kind::OpenSearch).ok_or("opensearch is not installed")?;
         let path = home.with_added_extension("jsa");
         if !path.exists() {
             let node = Node::new(Kind::OpenSearch)?;

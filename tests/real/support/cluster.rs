@@ -181,7 +181,7 @@ impl Cluster {
             return Err(why);
         }
         let archive = match flavor {
-            Flavor::WarmOpenSearch => Some(archive::of_opensearch(&home)?),
+            Flavor::WarmOpenSearch => Some(archive::of_opensearch()?),
             _ => None,
         };
         let directory = work_directory(&["repository"]);

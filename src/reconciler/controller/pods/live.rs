@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus, Volume};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerStatus, Pod, PodCondition, PodStatus, Volume,
+};
 use serde_json::Value;
 use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState};
 
@@ -181,25 +183,25 @@ fn resize_state(status: &PodStatus, generation: Option<i64>) -> Option<ResizeSta
     let holds = |kind: &str| {
         let mut holding =
             conditions.iter().filter(|each| each.type_ == kind && each.status == "True");
-        holding.find(|each| is_of_now(each.observed_generation)).map(|each| {
-            let reason = each.reason.clone().unwrap_or_default();
-            let words = (reason, each.message.clone().unwrap_or_default());
-            (words, each.observed_generation.is_some())
-        })
+        holding.find(|each| is_of_now(each.observed_generation))
     };
     match (holds("PodResizePending"), holds("PodResizeInProgress")) {
-        (Some(((reason, message), true)), _) if reason == "Infeasible" => {
-            Some(ResizeState::Infeasible(message))
+        (Some(pending), _) => {
+            let is_infeasible = pending.reason.as_deref() == Some("Infeasible");
+            Some(match is_infeasible && pending.observed_generation.is_some() {
+                true => ResizeState::Infeasible(pending.message.clone().unwrap_or_default()),
+                false => ResizeState::Pending(sentence(pending)),
+            })
         }
-        (Some((pending, _)), _) => Some(ResizeState::Pending(sentence(pending))),
-        (None, Some((accepted, _))) => Some(ResizeState::InProgress(sentence(accepted))),
+        (None, Some(accepted)) => Some(ResizeState::InProgress(sentence(accepted))),
         (None, None) => None,
     }
 }
 
-fn sentence((reason, message): (String, String)) -> String {
-    let words = [reason, message].into_iter().filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(": ")
+fn sentence(condition: &PodCondition) -> String {
+    let words = [&condition.reason, &condition.message].into_iter().flatten();
+    let words: Vec<&str> = words.map(String::as_str).filter(|word| !word.is_empty()).collect();
+    words.join(": ")
 }
 
 /// What the scheduler says about a pod that no node takes.

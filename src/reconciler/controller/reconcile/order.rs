@@ -37,6 +37,14 @@ pub(super) fn in_order(actions: &[Action]) -> Order<'_> {
     Order { first, stops, last }
 }
 
+/// Whether they limit allocation, and start nothing: the stop that follows waits only for a look at their
+/// effect. A start is reported before.
+pub(super) fn prepare_a_stop(actions: &[Action]) -> bool {
+    let limits = |action: &Action| matches!(action, Action::TightenAllocation { .. });
+    let starts = |action: &Action| matches!(action, Action::Start { .. });
+    actions.iter().any(limits) && !actions.iter().any(starts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,6 +52,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use stayput_api::ConfigChoice;
+    use stayput_restart::{AllocationBefore, Marker};
 
     fn flush() -> Action {
         Action::Flush { node: "logs-1".into() }
@@ -68,6 +77,25 @@ mod tests {
         let order = in_order(&actions);
         assert_eq!(order.first, [&Action::ClearVotingExclusions, &flush()]);
         assert!(order.stops.is_empty() && order.last.is_empty());
+    }
+
+    #[test]
+    fn a_stop_is_prepared_by_the_limit_of_allocation_without_a_start() {
+        let marker = Marker {
+            cluster: "search/logs".into(),
+            restart: "r-1".into(),
+            before: AllocationBefore::default(),
+        };
+        let limit = Action::TightenAllocation { value: "primaries".into(), marker };
+        let start = Action::Start {
+            uid: "logs-2".into(),
+            sequence: 2,
+            checksum: None,
+            config: ConfigChoice::Mounted,
+        };
+        assert!(prepare_a_stop(&[limit.clone(), flush()]));
+        assert!(!prepare_a_stop(&[limit, start]));
+        assert!(!prepare_a_stop(&[flush()]));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Follows a SearchCluster and its pods: a page for each change.
 //!
 //! Two watches and, because a watch that hangs looks like one where nothing changes, a check of the
-//! SearchCluster itself from time to time, and of the reconciler's Lease. Whatever is wrong with one of them, everything is read anew;
-//! if that fails, the page says so and since when.
+//! SearchCluster itself from time to time. Whatever is wrong with one of them, everything is read anew;
+//! if that fails, the page says so and since when. Each check also reads the Lease of the reconciler.
 
 use std::pin::pin;
 use std::sync::Arc;

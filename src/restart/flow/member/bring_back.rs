@@ -27,7 +27,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     let is_late = is_over_time(context, member, 1);
     let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
     let pod = context.index.pod(&member.pod_uid);
-    if let Some(turn) = stay(context, member, back, ending) {
+    if let Some(turn) = keep_refused(context, member, back, ending) {
         return turn;
     }
     let manager = match context.index.manager(&member.pod_uid) {
@@ -86,7 +86,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             return turn;
         }
     }
-    if !is_late && let Some(turn) = label_of_stay(member, pod) {
+    if !is_late && let Some(turn) = label_as_changed(member, pod) {
         return turn;
     }
     let gives_up = matches!(manager.state, State::Failed | State::Backoff);
@@ -107,8 +107,8 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     Turn::finish(ending.clone())
 }
 
-/// What of the pod stays as it is, if the apiserver refuses to set that back.
-fn stay(
+/// Notes what of the pod stays as it is, if the apiserver refuses to set that back.
+fn keep_refused(
     context: &Context<'_>,
     member: &Member,
     back: &Compensation,
@@ -122,8 +122,8 @@ fn stay(
     Some(Turn::change(again))
 }
 
-/// The label of the template that the pod stays with.
-fn label_of_stay(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
+/// Gives the pod the label of the template that it stays with.
+fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
     let action = stay::label(member.update.as_ref()?, pod?)?;
     let message = "its pod gets the label of the template that it stays with";
     Some(Turn::act_and_wait(action, Code::Relabelling, message))
@@ -145,9 +145,8 @@ fn send_back(
     let better = better(context, ledger, member, manager);
     let differs = better.config != back.config || needs_stop(context, member, &better, back);
     // What it was to be stopped for stays.
-    let is_needless = back.stop_sequence.is_some()
-        && better.stop_sequence.is_none()
-        && member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty());
+    let is_needless =
+        back.stop_sequence.is_some() && better.stop_sequence.is_none() && member.is_not_set_back();
     if !sent && (differs || is_needless) && manager.sequence >= member.stop_sequence {
         return change_compensation(context, member, ending, better, back.start_sequence);
     }

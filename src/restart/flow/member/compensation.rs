@@ -90,9 +90,7 @@ pub(in crate::flow) fn outcome_of(
     };
     match config {
         _ if pod.is_none() && step_of(member) == UpdateStep::Replace => Outcome::Aborted,
-        _ if member.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty()) => {
-            Outcome::Aborted
-        }
+        _ if member.is_not_set_back() => Outcome::Aborted,
         ConfigChoice::LastGood => Outcome::RolledBack,
         ConfigChoice::Mounted if is_stopped && way_back::has_undo(member) => Outcome::RolledBack,
         ConfigChoice::Mounted => Outcome::Aborted,

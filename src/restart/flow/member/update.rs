@@ -3,9 +3,9 @@
 //!
 //! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
 //! engine may be started. [`container`]: the kubelet makes the manager's container anew, [`others`] those
-//! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]: whether the heap has followed. [`back`]: images and sizes as they
-//! were, [`stay`]: what
-//! cannot be.
+//! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]:
+//! whether the heap has followed. [`back`]: images and sizes as they were before. [`stay`]: what the apiserver
+//! refuses to set back.
 
 pub(in crate::flow) mod back;
 mod carry_out;

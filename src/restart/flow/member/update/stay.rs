@@ -32,14 +32,14 @@ pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(Membe
         "; its pod keeps the {what} that it was given, since the apiserver refuses to set it back: {}",
         refusal.why
     );
-    let mut stays = fixed.clone();
+    let mut update = fixed.clone();
     if is_the_managers {
         // No other container is made then.
-        stays.given_up_id = None;
+        update.given_up_id = None;
     }
-    stays.stays.images.extend(images.into_keys());
-    stays.stays.resources.extend(resources.into_keys());
-    Some((stays, told))
+    update.stays.images.extend(images.into_keys());
+    update.stays.resources.extend(resources.into_keys());
+    Some((update, told))
 }
 
 /// The patch that labels a pod with the template that it was changed to, if it stays as that has it. With the old
