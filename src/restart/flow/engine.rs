@@ -7,7 +7,7 @@ pub(super) mod voting;
 
 use super::turn::Turn;
 use crate::context::Context;
-use crate::{Ledger, Member, Restart};
+use crate::{Color, Ledger, Member, Restart};
 
 /// Before a stop: passes once the engine is prepared for it.
 pub(super) fn prepare(
@@ -18,6 +18,14 @@ pub(super) fn prepare(
 ) -> Result<(), Turn> {
     record::announce(context, ledger, restart, member)?;
     allocation::tighten(context, ledger, member)
+}
+
+/// Whether a flush before a stop of this node, or of all, is still to be asked for. With a primary missing it is not: an
+/// engine lets the flush wait for that primary for a minute, and the stop flushes what the node itself holds.
+pub(super) fn is_to_be_flushed(context: &Context<'_>, node: &str) -> bool {
+    let Ok(engine) = context.index.engine() else { return false };
+    let is_red = engine.health.as_ref().is_ok_and(|health| health.color == Color::Red);
+    !is_red && !context.snapshot.flushed.contains(node)
 }
 
 /// Once the node is proven back, or at the end of a compensation: passes when none of our changes

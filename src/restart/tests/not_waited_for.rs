@@ -3,7 +3,7 @@
 use super::lint::{faultless_plan, lint};
 use super::linter::{has, is_start, moment};
 use super::scenario;
-use crate::{Action, Plan, Policy, Snapshot, StartDebt, plan};
+use crate::{Action, Color, Plan, Policy, Snapshot, StartDebt, plan};
 use stayput_api::{ConfigChoice, State};
 
 fn is_restored(action: &Action) -> bool {
@@ -68,6 +68,22 @@ fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
     let is_tightened = |action: &Action| matches!(action, Action::TightenAllocation { .. });
     let (_, made) = moment(|made, _| has(made, is_tightened));
     assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");
+}
+
+#[test]
+fn no_flush_waits_for_a_primary_that_is_missing() {
+    let is_flush = |action: &Action| matches!(action, Action::Flush { .. });
+    let (mut snapshot, flushes) = moment(|made, _| has(made, is_flush));
+    let engine = snapshot.engine.as_mut().expect("it answers");
+    engine.health.as_mut().expect("known").color = Color::Red;
+    let restart = snapshot.ledger.restart.as_mut().expect("one is under way");
+    restart.request.skip_rules.push("only_restart_healthy_node_if_green_or_yellow".into());
+    let policy = Policy::default();
+    let made = faultless_plan(&snapshot, &policy);
+    assert!(!made.actions.is_empty() && !has(&made, is_flush), "{made:#?}");
+    // The linter finds it.
+    let found = lint(&snapshot, &policy, &flushes);
+    assert!(found.iter().any(|line| line.contains("a missing primary")), "{found:#?}");
 }
 
 /// Carries out what plans write to the ledger, at this time; the nodes that have a slot then.

@@ -13,7 +13,7 @@ use crate::flow::answers::{
     take_sequences_above,
 };
 use crate::flow::drain::{describe, end_drain};
-use crate::flow::engine::allocation::tighten;
+use crate::flow::engine::{allocation::tighten, is_to_be_flushed};
 use crate::flow::member::{
     changes_of, give_back,
     mounted::{until_mounted, why_not_mounted},
@@ -273,7 +273,7 @@ fn prepare_once(
             return Err(changes);
         }
     }
-    if !context.snapshot.flushed.contains(WHOLE_CLUSTER) && context.index.engine().is_ok() {
+    if is_to_be_flushed(context, WHOLE_CLUSTER) {
         let mut changes = Changes::action(Action::Flush { node: WHOLE_CLUSTER.into() });
         changes.wait_all(Code::Preparing, "flushing");
         return Err(Box::new(changes));

@@ -7,7 +7,9 @@ use super::mounted::{until_mounted, why_not_mounted};
 use super::update;
 use crate::context::Context;
 use crate::flow::drain::begin_drain;
-use crate::flow::engine::{allocation::is_limited_for, prepare, voting::hand_over};
+use crate::flow::engine::{
+    allocation::is_limited_for, is_to_be_flushed, prepare, voting::hand_over,
+};
 use crate::flow::observed::is_over_time;
 use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
@@ -109,7 +111,7 @@ fn prepare_and_flush(
     manager: &Manager,
 ) -> Result<(), Turn> {
     let prepared = prepare(context, ledger, restart, member);
-    if context.snapshot.flushed.contains(&member.node) || context.index.engine().is_err() {
+    if !is_to_be_flushed(context, &member.node) {
         return prepared;
     }
     let (mut changes, blocker) = match prepared {
