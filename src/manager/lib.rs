@@ -7,6 +7,7 @@
 //! * [`http`]: listeners, TLS, who may call, routes.
 //! * `inotify`: for config and keys, a change of a directory or of a link to it.
 //! * `private_file`: a small file, replaced as a whole.
+//! * `exit_status`: how a process ended; of `lifecycle` and `process`.
 //! * [`errors`]: what is wrong with the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`worker`]: threads for work that may block.
@@ -17,6 +18,7 @@
 pub mod cli;
 pub mod config_watch;
 pub mod errors;
+mod exit_status;
 pub mod http;
 mod inotify;
 pub mod lifecycle;

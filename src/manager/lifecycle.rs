@@ -45,10 +45,11 @@ use std::collections::BTreeMap;
 
 use stayput_api::Exit;
 
+pub use crate::exit_status::ExitStatus;
 pub use commit::Act;
 pub use effect::{Effect, KeepAs};
 pub use ending::Ending;
-pub use event::{Event, ExitStatus, Prepared, Recovered, Timer, Tree};
+pub use event::{Event, Prepared, Recovered, Timer, Tree};
 pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request, Resume};
 pub use phase::Phase;
 pub use policy::{Limits, OnExit, Policy};

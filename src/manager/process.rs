@@ -19,7 +19,6 @@ mod code_pages;
 mod command_line;
 mod delivery;
 mod descriptors;
-mod exit_status;
 mod fork_exec;
 mod identity;
 mod inherited;
@@ -38,6 +37,7 @@ mod temp_dir;
 mod terminal;
 mod tree;
 
+pub use crate::exit_status::ExitStatus;
 pub use archive::Archive;
 pub use check::{
     Checking, Program, check, is_for_this_machine, is_own_program, only_ours_to_write,
@@ -45,7 +45,6 @@ pub use check::{
 pub use code_pages::unmap_code;
 pub use delivery::Delivery;
 pub use descriptors::own_descriptors;
-pub use exit_status::ExitStatus;
 pub use fork_exec::Launched;
 pub use identity::{become_subreaper, is_pid_1, name_again, own_pid, tune_allocator};
 pub use inherited::Inherited;

@@ -1,8 +1,6 @@
 //! The events of the lifecycle.
 
-use std::fmt;
-
-use super::{Checked, Intent, TakenOver};
+use super::{Checked, ExitStatus, Intent, TakenOver};
 use stayput_api::{
     ConfigChoice, DrainRequest, Exit, Process, Refusal, Run, StartRequest, StopRequest,
 };
@@ -118,34 +116,6 @@ pub struct Prepared {
     pub checksum: Option<String>,
     /// Where it came from.
     pub choice: ConfigChoice,
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ExitStatus {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl ExitStatus {
-    /// The code a shell would show: the exit code, or 128 + signal.
-    pub const fn shell_code(self) -> i32 {
-        match self {
-            Self::Code(code) => code,
-            Self::Signal(signal) => 128 + signal,
-        }
-    }
-}
-
-impl fmt::Display for ExitStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "code {code}"),
-            Self::Signal(signal) => write!(f, "signal {signal}"),
-        }
-    }
 }
 
 /// The processes of a run besides its leader.

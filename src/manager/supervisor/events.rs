@@ -6,7 +6,7 @@ use std::mem;
 use super::actor::Supervisor;
 use super::handle::{Call, Control};
 use crate::config_watch::Observed;
-use crate::lifecycle::{self, Event};
+use crate::lifecycle::Event;
 use crate::process::{self, Launched, Tree};
 use stayput_api as api;
 
@@ -63,10 +63,6 @@ impl Supervisor {
             if let Some(tree) = &mut self.tree {
                 tree.leader_reaped();
             }
-            let status = match status {
-                process::ExitStatus::Code(code) => lifecycle::ExitStatus::Code(code),
-                process::ExitStatus::Signal(signal) => lifecycle::ExitStatus::Signal(signal),
-            };
             if let Some(error) = self.late.take().and_then(Launched::failure) {
                 tracing::error!(%error, "the engine's program was not executed");
             }

@@ -66,10 +66,7 @@ impl Engine {
         while TcpStream::connect(self.address).is_err() {
             self.reap();
             if let Some(status) = self.ended {
-                return Err(WarmError::Ended(match status {
-                    ExitStatus::Code(code) => code,
-                    ExitStatus::Signal(signal) => 128 + signal,
-                }));
+                return Err(WarmError::Ended(status.shell_code()));
             }
             self.pause(START_LIMIT, self.launched, "accept connections")?;
         }

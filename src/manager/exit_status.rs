@@ -13,7 +13,7 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// The status as `waitpid` reports it, `None` if the process has not ended (stopped, continued).
-    pub(super) fn from_wait(raw: i32) -> Option<Self> {
+    pub(crate) fn from_wait(raw: i32) -> Option<Self> {
         if libc::WIFEXITED(raw) {
             Some(Self::Code(libc::WEXITSTATUS(raw)))
         } else if libc::WIFSIGNALED(raw) {
@@ -24,7 +24,7 @@ impl ExitStatus {
     }
 
     /// The code a shell would report: 128 + n for a death by signal n.
-    pub fn shell_code(self) -> i32 {
+    pub const fn shell_code(self) -> i32 {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => 128 + signal,
