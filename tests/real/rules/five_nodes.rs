@@ -138,8 +138,8 @@ impl FiveNodes {
         after
     }
 
-    /// The same after an outage of masters: recoveries that hang in the engine then (issue 11951 of OpenSearch) are begun
-    /// anew, as the runbook says.
+    /// The same after an outage of masters. OpenSearch may then promote a copy and forget its new primary term: that
+    /// primary takes no write and builds no replica. It is taken from its node as the runbook says.
     #[track_caller]
     pub(super) fn until_whole_after_outage(&self) {
         until("green", || {
@@ -147,25 +147,27 @@ impl FiveNodes {
             if health["status"] == "green" {
                 return Some(());
             }
-            self.begin_hung_recoveries_anew();
+            self.begin_vain_primaries_anew();
             None
         });
         self.until_whole();
     }
 
-    fn begin_hung_recoveries_anew(&self) {
-        let target = "/_cat/recovery?active_only=true&format=json&time=ms&h=index,shard,time,stage,target_node";
+    fn begin_vain_primaries_anew(&self) {
+        let target = "/_cat/recovery?active_only=true&format=json&time=ms&h=index,shard,time,stage,source_node";
         let active = self.fixture.engine(target);
         let hangs = |one: &&Value| {
             let text = |key: &str| one[key].as_str().unwrap_or_default();
             text("stage") == "init" && text("time").parse().is_ok_and(|time: u64| time > HANGS)
         };
         for one in active.as_array().into_iter().flatten().filter(hangs) {
-            println!("hangs in the engine, is begun anew: {one}");
+            println!("its primary builds no replica, and is begun anew: {one}");
             let shard: u64 =
                 one["shard"].as_str().and_then(|shard| shard.parse().ok()).expect("a number");
-            let copy = json!({ "index": one["index"], "shard": shard, "node": one["target_node"] });
-            let body = json!({ "commands": [{ "cancel": copy }] });
+            let primary = json!({
+                "index": one["index"], "shard": shard, "node": one["source_node"], "allow_primary": true,
+            });
+            let body = json!({ "commands": [{ "cancel": primary }] });
             self.ask_engine("POST", "/_cluster/reroute?filter_path=acknowledged", Some(&body));
         }
     }
