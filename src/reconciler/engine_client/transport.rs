@@ -1,5 +1,6 @@
 //! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,6 +29,10 @@ const MAX_STATE: usize = 256 << 20;
 /// joined; a wrong password is wrong everywhere, and each answer may count as a login that failed: after some
 /// of them many directories lock the user out.
 const MAX_UNAUTHORIZED: usize = 2;
+
+/// So long a node waits for its master if another one has waited in vain just before. One that knows its master answers
+/// at once; a look at a cluster without any must not take that long for each node.
+const NEXT_MASTER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// One request, before it has an endpoint.
 #[derive(Debug, Clone)]
@@ -180,7 +185,7 @@ impl Transport {
     /// The parameter for how long the engine waits for its master: less than we wait for the answer,
     /// so that the engine can report why it gave up.
     pub(super) fn master_timeout(&self) -> String {
-        format!("{}ms", (self.timeout / 4 * 3).as_millis())
+        in_milliseconds(self.timeout / 4 * 3)
     }
 
     /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was not
@@ -223,7 +228,7 @@ impl Transport {
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
         let mut failures = Failures::new(call.what());
-        let mut unauthorized = 0;
+        let (mut unauthorized, mut waited_for_master) = (0, false);
         for (before, at) in order.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -234,7 +239,7 @@ impl Transport {
             let target = kept.target();
             let whole = timeout.min(left);
             let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
-            let request = self.request(call)?;
+            let request = self.request(call, waited_for_master)?;
             let response = match call.is_read() {
                 true => Box::pin(kept.exchange(request, bounds)).await,
                 false => Box::pin(https::exchange(target, request, bounds)).await,
@@ -249,6 +254,8 @@ impl Transport {
                             unauthorized += 1;
                             // The next call asks those first that this one does not get to.
                             self.ask_last(at);
+                        } else {
+                            waited_for_master = true;
                         }
                         failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
                         if unauthorized == MAX_UNAUTHORIZED {
@@ -284,10 +291,17 @@ impl Transport {
         }
     }
 
-    fn request(&self, call: &Call) -> Result<Request<Bytes>, EngineError> {
+    /// `waited_for_master`: another endpoint has, in vain.
+    fn request(&self, call: &Call, waited_for_master: bool) -> Result<Request<Bytes>, EngineError> {
+        let mut path = Cow::Borrowed(&call.path);
+        if waited_for_master {
+            let parameter = |timeout: &str| format!("master_timeout={timeout}");
+            let next = parameter(&in_milliseconds(NEXT_MASTER_TIMEOUT));
+            path = Cow::Owned(path.replace(&parameter(&self.master_timeout()), &next));
+        }
         let mut builder = Request::builder()
             .method(call.method.clone())
-            .uri(&call.path)
+            .uri(path.as_str())
             .header(ACCEPT, "application/json");
         if let Some(value) = &self.authorization {
             builder = builder.header(AUTHORIZATION, value.clone());
@@ -304,6 +318,10 @@ impl Transport {
             EngineError::Unusable(Cause::new(message, error))
         })
     }
+}
+
+fn in_milliseconds(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
 }
 
 /// Why every endpoint failed.
