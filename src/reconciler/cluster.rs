@@ -27,7 +27,7 @@ pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
 pub use crd::{CrdError, crd, crd_yaml};
 pub use missing::{MissingFields, missing_fields};
 pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
-pub use restart::{OnConfigChange, RestartSpec};
+pub use restart::RestartSpec;
 pub use secret::{ALLOW, EngineKeys, NotAllowed, allow_command, allows, engine_keys, key, others};
 pub use sources::{Auth, Live, MissingSource, Sources};
 pub use spec::{Pods, SearchCluster, SearchClusterSpec};

@@ -66,7 +66,7 @@ impl Drain {
     }
 }
 
-/// `spec.restart.onConfigChange`.
+/// What to do without a request about a changed config.
 #[derive(
     Debug,
     Clone,
@@ -83,14 +83,15 @@ impl Drain {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum OnConfigChange {
-    /// Show it, and wait for a request.
+    /// Only show the nodes, and wait for a request.
     #[default]
     None,
     /// Restart the nodes concerned one by one.
     Rolling,
-    /// Restart the nodes concerned together: an outage.
+    /// Restart the nodes concerned together.
     Coordinated,
-    /// One by one, or together where the change needs all nodes at once.
+    /// One by one, or together where the change needs all nodes at once; that is an outage, and
+    /// waits for allowOutage or for a request.
     Auto,
 }
 

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::json;
 use stayput_declare as declare;
+use stayput_restart::OnConfigChange;
 
 use super::{
-    Distribution, Manager, OnConfigChange, Pods, Scheme, SearchCluster, SearchClusterSpec,
-    ServiceAccountToken, Source, UpdateMode,
+    Distribution, Manager, Pods, Scheme, SearchCluster, SearchClusterSpec, ServiceAccountToken,
+    Source, UpdateMode,
 };
 
 /// Stands in a source for the name of the pod's StatefulSet.

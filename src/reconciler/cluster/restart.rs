@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::windows::WindowSpec;
-use stayput_restart as restart;
+use stayput_restart::{self as restart, OnConfigChange};
 
 /// How restarts are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -72,33 +72,6 @@ impl Default for RestartSpec {
             on_config_change: OnConfigChange::None,
             rollback: policy.rollback,
             windows: Vec::new(),
-        }
-    }
-}
-
-/// What to do without a request about a changed config.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum OnConfigChange {
-    /// Only show the nodes, and wait for a request.
-    #[default]
-    None,
-    /// Restart the nodes concerned one by one.
-    Rolling,
-    /// Restart the nodes concerned together.
-    Coordinated,
-    /// One by one, or together where the change needs all nodes at once; that is an outage, and
-    /// waits for allowOutage or for a request.
-    Auto,
-}
-
-impl From<OnConfigChange> for restart::OnConfigChange {
-    fn from(written: OnConfigChange) -> Self {
-        match written {
-            OnConfigChange::None => Self::None,
-            OnConfigChange::Rolling => Self::Rolling,
-            OnConfigChange::Coordinated => Self::Coordinated,
-            OnConfigChange::Auto => Self::Auto,
         }
     }
 }

@@ -70,7 +70,7 @@ impl ClusterView {
             paused: cluster.spec.paused,
             faults: cluster.check().err().iter().flatten().map(ToString::to_string).collect(),
             deleting: metadata.deletion_timestamp.is_some(),
-            on_config_change: cluster.spec.restart.on_config_change.into(),
+            on_config_change: cluster.spec.restart.on_config_change,
             kept_stopped_by_spec: cluster.spec.stopped.iter().cloned().collect(),
             annotations: metadata.annotations.clone().unwrap_or_default(),
             sources_from: Some(match cluster.spec.config.sources.is_empty() {

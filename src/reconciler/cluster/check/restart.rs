@@ -50,7 +50,7 @@ impl Problems {
             allow_outage: restart.allow_outage,
             phase_timeout: phase_timeout.unwrap_or_default(),
             drain: drain.unwrap_or(Drain::Auto),
-            on_config_change: restart.on_config_change.into(),
+            on_config_change: restart.on_config_change,
             rollback: restart.rollback,
             ..Policy::default()
         }
