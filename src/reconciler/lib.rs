@@ -12,5 +12,6 @@ pub mod controller;
 pub mod engine_client;
 pub mod kubectl;
 mod object_name;
+mod patch_operations;
 mod random_id;
 mod workload;

@@ -9,6 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use json_patch::PatchOperation;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -22,13 +23,13 @@ use kube::api::{
     Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
 };
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::metrics::{Metrics, Side};
 use super::settings::Account;
 use crate::cluster::SearchCluster;
 use crate::object_name::is_object_name;
+use crate::patch_operations::{has_uid, place, replace};
 
 pub(super) use connection::{WATCH_SECONDS, bounded, watch_config};
 pub(super) use error::{ApiError, watch_error};
@@ -144,20 +145,17 @@ impl Apiserver {
     pub(super) async fn change_status(
         &self,
         metadata: &ObjectMeta,
-        change: &[Value],
+        change: &[PatchOperation],
     ) -> Result<SearchCluster, ApiError> {
         let (namespace, name) = namespaced_name(metadata);
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("the status of SearchCluster {namespace}/{name}");
-        let is_ours = [
-            json!({"op": "test", "path": "/metadata/uid", "value": metadata.uid}),
-            // Another version is a conflict, also if it comes while the patch is applied.
-            json!({
-                "op": "replace", "path": "/metadata/resourceVersion",
-                "value": metadata.resource_version,
-            }),
-        ];
-        let patch = json_patch(is_ours.into_iter().chain(change.iter().cloned()).collect())?;
+        // Another version is a conflict, also if it comes while the patch is applied.
+        let version =
+            replace(place(["metadata", "resourceVersion"]), metadata.resource_version.as_deref());
+        let is_ours = [has_uid(metadata.uid.as_deref()), version];
+        let operations = is_ours.into_iter().chain(change.iter().cloned()).collect();
+        let patch = Patch::Json::<()>(json_patch::Patch(operations));
         self.call("write_status", &what, api.patch_status(name, &params(), &patch)).await
     }
 
@@ -166,11 +164,11 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
     ) -> Result<SearchCluster, ApiError> {
         let api: Api<SearchCluster> = Api::namespaced(self.client(), namespace);
         let what = format!("SearchCluster {namespace}/{name}");
-        let patch = json_patch(patch)?;
+        let patch = Patch::Json::<()>(patch);
         self.call("patch_cluster", &what, api.patch(name, &params(), &patch)).await
     }
 
@@ -202,7 +200,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
     ) -> Result<Pod, ApiError> {
         self.send_pod_patch("patch_pod", namespace, name, patch, &params()).await
     }
@@ -212,7 +210,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
     ) -> Result<Pod, ApiError> {
         self.send_pod_patch("try_to_patch_pod", namespace, name, patch, &dry_run()).await
     }
@@ -222,12 +220,12 @@ impl Apiserver {
         call: &'static str,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
         params: &PatchParams,
     ) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("Pod {namespace}/{name}");
-        let patch = json_patch(patch)?;
+        let patch = Patch::Json::<()>(patch);
         self.call(call, &what, api.patch(name, params, &patch)).await
     }
 
@@ -236,7 +234,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
     ) -> Result<Pod, ApiError> {
         self.send_pod_resize("patch_pod_resize", namespace, name, patch, &params()).await
     }
@@ -246,7 +244,7 @@ impl Apiserver {
         &self,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
     ) -> Result<(), ApiError> {
         let call = "try_to_patch_pod_resize";
         self.send_pod_resize(call, namespace, name, patch, &dry_run()).await.map(drop)
@@ -257,12 +255,12 @@ impl Apiserver {
         call: &'static str,
         namespace: &str,
         name: &str,
-        patch: Value,
+        patch: json_patch::Patch,
         params: &PatchParams,
     ) -> Result<Pod, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("pods/resize of {namespace}/{name}");
-        let patch = json_patch(patch)?;
+        let patch = Patch::Json::<()>(patch);
         self.call(call, &what, api.patch_subresource("resize", name, params, &patch)).await
     }
 
@@ -389,8 +387,4 @@ fn dry_run() -> PatchParams {
 fn only(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
     let preconditions = Some(Preconditions { uid, resource_version });
     DeleteParams { preconditions, ..DeleteParams::default() }
-}
-
-fn json_patch(patch: Value) -> Result<Patch<()>, ApiError> {
-    serde_json::from_value(patch).map(Patch::Json).map_err(ApiError::InvalidPatch)
 }

@@ -260,7 +260,7 @@ impl Executor<'_> {
         }
     }
 
-    async fn patch(&self, patch: serde_json::Value) -> Result<Answered, Failure> {
+    async fn patch(&self, patch: json_patch::Patch) -> Result<Answered, Failure> {
         let (namespace, name) = namespaced_name(&self.cluster.metadata);
         let cluster = self.observer.api.patch_cluster(namespace, name, patch).await?;
         Ok(Answered::Cluster(Box::new(cluster)))

@@ -4,7 +4,7 @@ mod difference;
 mod due;
 
 use difference::difference;
-use serde_json::Value;
+use json_patch::PatchOperation;
 use tokio::time::{Duration, Instant};
 
 use super::apiserver::Apiserver;
@@ -103,7 +103,7 @@ impl StatusWriter {
         &self,
         cluster: &SearchCluster,
         status: &SearchClusterStatus,
-    ) -> Result<Option<Vec<Value>>, Failure> {
+    ) -> Result<Option<Vec<PatchOperation>>, Failure> {
         let Some(before) = self.written.as_ref().filter(|_| cluster.status == self.written) else {
             return Ok(None);
         };

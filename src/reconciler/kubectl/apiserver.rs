@@ -85,8 +85,8 @@ pub(super) enum ApiError {
     InvalidSpec { cluster: String, faults: Vec<String> },
     #[error("the apiserver's answer has no date that can be read")]
     NoDate,
-    #[error("the patch cannot be encoded: {0}")]
-    Patch(#[from] serde_json::Error),
+    #[error("the object cannot be sent: {0}")]
+    InvalidObject(#[from] serde_json::Error),
 }
 
 impl ApiError {
@@ -98,7 +98,7 @@ impl ApiError {
         match self {
             Self::Call { source, .. } if matches!(**source, kube::Error::Api(_)) => Exit::Failed,
             Self::Call { .. } | Self::Timeout { .. } => Exit::NotReachable,
-            Self::InvalidSpec { .. } | Self::NoDate | Self::Patch(_) => Exit::Failed,
+            Self::InvalidSpec { .. } | Self::NoDate | Self::InvalidObject(_) => Exit::Failed,
         }
     }
 
@@ -230,18 +230,22 @@ pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
 pub(super) async fn patch_cluster(
     session: &Session,
     name: &str,
-    patch: Value,
+    patch: json_patch::Patch,
 ) -> Result<(), ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
     let operation = Operation::new("patch", CLUSTERS, &session.namespace).named(name);
-    call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
+    call(&operation, api.patch(name, &params(), &Patch::Json::<()>(patch))).await.map(drop)
 }
 
 /// Changes metadata of a pod by a JSON patch.
-pub(super) async fn patch_pod(session: &Session, name: &str, patch: Value) -> Result<(), ApiError> {
+pub(super) async fn patch_pod(
+    session: &Session,
+    name: &str,
+    patch: json_patch::Patch,
+) -> Result<(), ApiError> {
     let api: Api<Pod> = Api::namespaced(session.client.clone(), &session.namespace);
     let operation = Operation::new("patch", PODS, &session.namespace).named(name);
-    call(&operation, api.patch(name, &params(), &json_patch(patch)?)).await.map(drop)
+    call(&operation, api.patch(name, &params(), &Patch::Json::<()>(patch))).await.map(drop)
 }
 
 /// Deletes a SearchCluster; one that is gone already is fine.
@@ -279,10 +283,6 @@ where
 
 fn params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() }
-}
-
-fn json_patch(patch: Value) -> Result<Patch<()>, ApiError> {
-    Ok(Patch::Json(serde_json::from_value(patch)?))
 }
 
 async fn call<T>(

@@ -64,9 +64,6 @@ pub(in crate::controller) enum ApiError {
     /// A request for a token was answered without one.
     #[error("the apiserver returned no token of {object}")]
     EmptyToken { object: String },
-    /// Our own patch cannot be sent.
-    #[error("invalid JSON patch: {0}")]
-    InvalidPatch(#[source] serde_json::Error),
 }
 
 impl ApiError {

@@ -6,15 +6,20 @@
 
 use std::collections::BTreeMap;
 
+use json_patch::{Patch, PatchOperation};
 use serde_json::{Value, json};
 
 use crate::cluster::SearchCluster;
 use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
-use stayput_restart::{Change, annotation};
+use crate::patch_operations::{
+    add, annotation, has_uid, is_at_version, place, remove, replace, set_finalizers, test,
+};
+use stayput_restart::Change;
+use stayput_restart::annotation::{FINALIZER, PHASE, REQUEST};
 
 /// Changes annotations of a pod.
-pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Value {
+pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Patch {
     revision(pod, &BTreeMap::new(), changes)
 }
 
@@ -23,18 +28,20 @@ pub(super) fn revision(
     pod: &Facts,
     labels: &BTreeMap<String, Change>,
     annotations: &BTreeMap<String, Change>,
-) -> Value {
-    let mut patch = vec![is_pod(pod)];
-    let (mut tests, mut changes) = map("/metadata/labels", !pod.labels.is_empty(), labels);
-    let of_annotations = map("/metadata/annotations", pod.is_annotated, annotations);
+) -> Patch {
+    let (mut tests, mut changes) = map("labels", !pod.labels.is_empty(), labels);
+    let of_annotations = map("annotations", pod.is_annotated, annotations);
     tests.extend(of_annotations.0);
     changes.extend(of_annotations.1);
-    patch.extend(tests.into_iter().chain(changes));
-    Value::Array(patch)
+    Patch([has_uid(Some(&pod.uid))].into_iter().chain(tests).chain(changes).collect())
 }
 
-/// Tests and changes of one map of texts.
-fn map(path: &str, exists: bool, changes: &BTreeMap<String, Change>) -> (Vec<Value>, Vec<Value>) {
+/// Tests and changes of one map of texts in the metadata.
+fn map(
+    name: &str,
+    exists: bool,
+    changes: &BTreeMap<String, Change>,
+) -> (Vec<PatchOperation>, Vec<PatchOperation>) {
     if changes.is_empty() {
         return (vec![], vec![]);
     }
@@ -43,18 +50,14 @@ fn map(path: &str, exists: bool, changes: &BTreeMap<String, Change>) -> (Vec<Val
             .iter()
             .filter_map(|(key, change)| Some((key, change.wanted.as_ref()?)))
             .collect();
-        return (
-            vec![json!({"op": "test", "path": path, "value": null})],
-            vec![json!({"op": "add", "path": path, "value": wanted})],
-        );
+        let path = place(["metadata", name]);
+        return (vec![test(path.clone(), Value::Null)], vec![add(path, json!(wanted))]);
     }
-    let at = |key: &str| format!("{path}/{}", escaped(key));
-    let tests = changes
-        .iter()
-        .map(|(key, change)| json!({"op": "test", "path": at(key), "value": change.seen}));
+    let at = |key: &str| place(["metadata", name, key]);
+    let tests = changes.iter().map(|(key, change)| test(at(key), change.seen.as_deref()));
     let writes = changes.iter().filter_map(|(key, change)| match (&change.wanted, &change.seen) {
-        (Some(value), _) => Some(json!({"op": "add", "path": at(key), "value": value})),
-        (None, Some(_)) => Some(json!({"op": "remove", "path": at(key)})),
+        (Some(value), _) => Some(add(at(key), value.as_str())),
+        (None, Some(_)) => Some(remove(at(key))),
         (None, None) => None,
     });
     (tests.collect(), writes.collect())
@@ -75,7 +78,7 @@ pub(in crate::controller) fn images(
     pod: &Facts,
     on: On,
     images: &BTreeMap<String, Change>,
-) -> Result<Value, Failure> {
+) -> Result<Patch, Failure> {
     containers(pod, on, "image", images, |text| Ok(json!(text)))
 }
 
@@ -84,7 +87,7 @@ pub(in crate::controller) fn resources(
     pod: &Facts,
     on: On,
     resources: &BTreeMap<String, Change>,
-) -> Result<Value, Failure> {
+) -> Result<Patch, Failure> {
     containers(pod, on, "resources", resources, |text| serde_json::from_str(text))
 }
 
@@ -95,17 +98,14 @@ fn containers(
     field: &str,
     changes: &BTreeMap<String, Change>,
     decode: impl Fn(&str) -> serde_json::Result<Value>,
-) -> Result<Value, Failure> {
+) -> Result<Patch, Failure> {
     let value = |text: &Option<String>| {
         let value = text.as_deref().map(&decode).transpose();
         value.map_err(|source| Failure::Encode { what: "the size of a container", source })
     };
-    let version = (on == On::ThisVersion).then(|| {
-        json!({
-            "op": "test", "path": "/metadata/resourceVersion", "value": pod.version.to_string(),
-        })
-    });
-    let mut tests: Vec<Value> = std::iter::once(is_pod(pod)).chain(version).collect();
+    let version = (on == On::ThisVersion).then(|| is_at_version(Some(&pod.version.to_string())));
+    let mut tests: Vec<PatchOperation> =
+        std::iter::once(has_uid(Some(&pod.uid))).chain(version).collect();
     let mut writes = vec![];
     for (name, change) in changes {
         let container = pod.live.as_ref().and_then(|live| live.container(name));
@@ -113,83 +113,66 @@ fn containers(
             let (pod, container) = (pod.name.clone(), name.clone());
             return Err(Failure::NoContainer { pod, container });
         };
-        let at = format!("/spec/{}", container.place);
-        let path = format!("{at}/{field}");
-        tests.push(json!({"op": "test", "path": format!("{at}/name"), "value": name}));
-        tests.push(json!({"op": "test", "path": path, "value": value(&change.seen)?}));
-        writes.push(json!({"op": "replace", "path": path, "value": value(&change.wanted)?}));
+        let path = container.place.with_trailing_token(field);
+        tests.push(test(container.place.with_trailing_token("name"), name.as_str()));
+        tests.push(test(path.clone(), value(&change.seen)?));
+        writes.push(replace(path, value(&change.wanted)?));
     }
     tests.append(&mut writes);
-    Ok(Value::Array(tests))
-}
-
-fn is_pod(pod: &Facts) -> Value {
-    json!({"op": "test", "path": "/metadata/uid", "value": pod.uid})
+    Ok(Patch(tests))
 }
 
 /// Replaces the phase on the SearchCluster by a request, and puts our finalizer there, which the restart
 /// needs. Only on the version that was read: a patch that arrives late would make a second request of a
 /// phase that is written again.
-pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Value {
-    let version = &cluster.metadata.resource_version;
-    let finalizers = with_ours(cluster);
-    json!([
-        {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-        {"op": "test", "path": at(annotation::PHASE), "value": phase},
-        {"op": "remove", "path": at(annotation::PHASE)},
-        {"op": "add", "path": at(annotation::REQUEST), "value": request},
-        {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Patch {
+    Patch(vec![
+        has_uid(cluster.metadata.uid.as_deref()),
+        is_at_version(cluster.metadata.resource_version.as_deref()),
+        test(annotation(PHASE), phase),
+        remove(annotation(PHASE)),
+        add(annotation(REQUEST), request),
+        set_finalizers(&with_ours(cluster)),
     ])
 }
 
 /// Takes an annotation from the SearchCluster.
-pub(super) fn clear(cluster: &SearchCluster, key: &str, value: &str) -> Value {
-    json!([
-        {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
-        {"op": "test", "path": at(key), "value": value},
-        {"op": "remove", "path": at(key)},
+pub(super) fn clear(cluster: &SearchCluster, key: &str, value: &str) -> Patch {
+    Patch(vec![
+        has_uid(cluster.metadata.uid.as_deref()),
+        test(annotation(key), value),
+        remove(annotation(key)),
     ])
 }
 
-pub(super) fn add_finalizer(cluster: &SearchCluster) -> Value {
+pub(super) fn add_finalizer(cluster: &SearchCluster) -> Patch {
     finalizers(cluster, &with_ours(cluster))
 }
 
-pub(super) fn remove_finalizer(cluster: &SearchCluster) -> Value {
+pub(super) fn remove_finalizer(cluster: &SearchCluster) -> Patch {
     finalizers(cluster, &others(cluster))
 }
 
 /// The finalizers of others.
 fn others(cluster: &SearchCluster) -> Vec<String> {
     let all = cluster.metadata.finalizers.iter().flatten();
-    all.filter(|name| *name != annotation::FINALIZER).cloned().collect()
+    all.filter(|name| *name != FINALIZER).cloned().collect()
 }
 
 /// All finalizers, with ours.
 fn with_ours(cluster: &SearchCluster) -> Vec<String> {
     let mut all = others(cluster);
-    all.push(annotation::FINALIZER.to_owned());
+    all.push(FINALIZER.to_owned());
     all
 }
 
-fn finalizers(cluster: &SearchCluster, wanted: &[String]) -> Value {
-    let seen = &cluster.metadata.finalizers;
-    json!([
-        {"op": "test", "path": "/metadata/uid", "value": cluster.metadata.uid},
-        {"op": "test", "path": "/metadata/finalizers", "value": seen},
-        {"op": "add", "path": "/metadata/finalizers", "value": wanted},
+fn finalizers(cluster: &SearchCluster, wanted: &[String]) -> Patch {
+    let seen = cluster.metadata.finalizers.clone();
+    Patch(vec![
+        has_uid(cluster.metadata.uid.as_deref()),
+        test(place(["metadata", "finalizers"]), seen),
+        set_finalizers(wanted),
     ])
-}
-
-/// Path of an annotation.
-fn at(key: &str) -> String {
-    format!("/metadata/annotations/{}", escaped(key))
-}
-
-/// A key in a path (RFC 6901).
-fn escaped(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

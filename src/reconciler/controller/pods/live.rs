@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use json_patch::jsonptr::PointerBuf;
 use k8s_openapi::api::core::v1::{
     Container, ContainerStatus, Pod, PodCondition, PodStatus, Volume,
 };
 use serde_json::Value;
+
+use crate::patch_operations::place;
 use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState};
 
 mod data;
@@ -28,8 +31,8 @@ pub(in super::super) struct LiveFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct LiveContainer {
     pub(in super::super) name: String,
-    /// Where it is in the spec: `containers/0`.
-    pub(in super::super) place: String,
+    /// Where it is in the pod: `/spec/containers/0`.
+    pub(in super::super) place: PointerBuf,
     pub(in super::super) image: String,
     /// As JSON with sorted keys.
     pub(in super::super) resources: String,
@@ -58,8 +61,8 @@ impl LiveFacts {
         let containers = [("containers", main), ("initContainers", init)]
             .into_iter()
             .flat_map(|(list, containers)| {
-                let place = move |at: usize| format!("{list}/{at}");
-                containers.iter().enumerate().map(move |(at, container)| (place(at), container))
+                let at = move |index: usize| place(["spec", list, &index.to_string()]);
+                containers.iter().enumerate().map(move |(index, container)| (at(index), container))
             })
             .map(|(place, container)| {
                 let status = statuses.get(container.name.as_str()).copied();
@@ -126,7 +129,7 @@ impl LiveFacts {
 
 impl LiveContainer {
     fn of(
-        place: String,
+        place: PointerBuf,
         container: &Container,
         status: Option<&ContainerStatus>,
         volumes: &[Volume],

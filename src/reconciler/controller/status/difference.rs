@@ -7,10 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use json_patch::PatchOperation;
+use json_patch::jsonptr::{Pointer, PointerBuf};
+use serde_json::{Map, Value};
+
+use crate::patch_operations::{self, add, place, replace};
 
 /// Below it are the members of a restart.
-const RESTART: &str = "/status/restart/";
+const RESTART: &Pointer = Pointer::from_static("/status/restart");
 /// What tells one item of a list from the others, if it has such a field.
 const NAMES: [&str; 4] = ["type", "name", "id", "podUid"];
 /// Go writes them in JSON as `\u003c` and the like, and the apiserver compares what is written.
@@ -19,14 +23,14 @@ const ESCAPED_BY_GO: [char; 7] = ['<', '>', '&', '\u{2028}', '\u{2029}', '\u{8}'
 const MOST: usize = 2_000;
 
 /// What makes `after` of `before`. None if the whole of `after` is no longer than that.
-pub(super) fn difference(before: &Value, after: &Value) -> Option<Vec<Value>> {
-    let operations = changes("/status", before, after);
+pub(super) fn difference(before: &Value, after: &Value) -> Option<Vec<PatchOperation>> {
+    let operations = changes(&place(["status"]), before, after);
     let is_small = operations.len() <= MOST && length(&operations) < after.to_string().len();
     (is_small || operations.is_empty()).then_some(operations)
 }
 
 /// The parts that differ, or the whole if that is shorter.
-fn changes(path: &str, before: &Value, after: &Value) -> Vec<Value> {
+fn changes(path: &Pointer, before: &Value, after: &Value) -> Vec<PatchOperation> {
     if before == after {
         return vec![];
     }
@@ -39,35 +43,39 @@ fn changes(path: &str, before: &Value, after: &Value) -> Vec<Value> {
     let length_of_test = || if is_tested(path) { before.to_string().len() } else { 0 };
     let whole = || length_of_test() + after.to_string().len();
     // How many items a list has is tested only with the whole list.
-    let is_in_parts =
-        |parts: &Vec<Value>| is_tested(path) && has_escaped(before) || length(parts) < whole();
+    let is_in_parts = |parts: &Vec<PatchOperation>| {
+        is_tested(path) && has_escaped(before) || length(parts) < whole()
+    };
     parts.filter(is_in_parts).unwrap_or_else(|| {
         let mut whole = test(path, before);
-        whole.push(json!({"op": "replace", "path": path, "value": after}));
+        whole.push(replace(path.to_buf(), after.clone()));
         whole
     })
 }
 
-fn length(operations: &[Value]) -> usize {
+fn length(operations: &[PatchOperation]) -> usize {
     operations.iter().map(|operation| operation.to_string().len()).sum()
 }
 
 /// Whether what is here may be elsewhere in another form.
-fn is_tested(path: &str) -> bool {
-    path.starts_with(RESTART)
+fn is_tested(path: &Pointer) -> bool {
+    path != RESTART && path.starts_with(RESTART)
 }
 
 /// That this is there, without the texts that would never pass.
-fn test(path: &str, value: &Value) -> Vec<Value> {
+fn test(path: &Pointer, value: &Value) -> Vec<PatchOperation> {
     match value {
         _ if !is_tested(path) => vec![],
-        _ if !has_escaped(value) => vec![json!({"op": "test", "path": path, "value": value})],
-        Value::Object(all) => {
-            all.iter().flat_map(|(key, value)| test(&below(path, key), value)).collect()
+        _ if !has_escaped(value) => {
+            vec![patch_operations::test(path.to_buf(), value.clone())]
         }
+        Value::Object(all) => all
+            .iter()
+            .flat_map(|(key, value)| test(&path.with_trailing_token(key), value))
+            .collect(),
         Value::Array(all) => {
             let items = all.iter().enumerate();
-            items.flat_map(|(at, item)| test(&format!("{path}/{at}"), item)).collect()
+            items.flat_map(|(at, item)| test(&path.with_trailing_token(at), item)).collect()
         }
         _ => vec![],
     }
@@ -82,32 +90,32 @@ fn has_escaped(value: &Value) -> bool {
     }
 }
 
-fn remove(path: &str, value: &Value) -> Vec<Value> {
-    let mut parts = test(path, value);
-    parts.push(json!({"op": "remove", "path": path}));
+fn remove(path: PointerBuf, value: &Value) -> Vec<PatchOperation> {
+    let mut parts = test(&path, value);
+    parts.push(patch_operations::remove(path));
     parts
 }
 
-fn fields(path: &str, before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<Value> {
+fn fields(
+    path: &Pointer,
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+) -> Vec<PatchOperation> {
     let gone = before.iter().filter(|(key, _)| !after.contains_key(*key));
-    let mut parts: Vec<Value> =
-        gone.flat_map(|(key, old)| remove(&below(path, key), old)).collect();
+    let mut parts: Vec<PatchOperation> =
+        gone.flat_map(|(key, old)| remove(path.with_trailing_token(key), old)).collect();
     for (key, wanted) in after {
+        let field = path.with_trailing_token(key);
         match before.get(key) {
-            Some(old) => parts.extend(changes(&below(path, key), old, wanted)),
-            None => parts.push(json!({"op": "add", "path": below(path, key), "value": wanted})),
+            Some(old) => parts.extend(changes(&field, old, wanted)),
+            None => parts.push(add(field, wanted.clone())),
         }
     }
     parts
 }
 
-/// A field, as a JSON pointer (RFC 6901).
-fn below(path: &str, key: &str) -> String {
-    format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
-}
-
 /// Items keep their order: one that comes later than before is removed and added again.
-fn items(path: &str, before: &[Value], after: &[Value]) -> Vec<Value> {
+fn items(path: &Pointer, before: &[Value], after: &[Value]) -> Vec<PatchOperation> {
     let named = |items: &[Value]| -> Vec<String> {
         items.iter().map(|item| name(item).to_string()).collect()
     };
@@ -116,13 +124,13 @@ fn items(path: &str, before: &[Value], after: &[Value]) -> Vec<Value> {
     let mut old = before.iter().zip(&old_names).peekable();
     let (mut parts, mut at) = (Vec::new(), 0);
     for (wanted, wanted_name) in after.iter().zip(&new_names) {
-        let place = format!("{path}/{at}");
+        let place = path.with_trailing_token(at);
         let comes_later = has(&old_left, wanted_name);
         while let Some((item, item_name)) = old.next_if(|(_, item_name)| {
             let is_in_the_way = comes_later || !has(&new_left, item_name);
             *item_name != wanted_name && is_in_the_way
         }) {
-            parts.extend(remove(&place, item));
+            parts.extend(remove(place.clone(), item));
             take(&mut old_left, item_name);
         }
         match old.next_if(|(_, item_name)| *item_name == wanted_name) {
@@ -134,12 +142,12 @@ fn items(path: &str, before: &[Value], after: &[Value]) -> Vec<Value> {
                 parts.extend(inner);
                 take(&mut old_left, item_name);
             }
-            None => parts.push(json!({"op": "add", "path": place, "value": wanted})),
+            None => parts.push(add(place, wanted.clone())),
         }
         take(&mut new_left, wanted_name);
         at += 1;
     }
-    parts.extend(old.flat_map(|(item, _)| remove(&format!("{path}/{at}"), item)));
+    parts.extend(old.flat_map(|(item, _)| remove(path.with_trailing_token(at), item)));
     parts
 }
 
@@ -155,11 +163,12 @@ fn name(item: &Value) -> Value {
 }
 
 /// That this item is at this place.
-fn test_name(place: &str, item: &Value) -> Vec<Value> {
+fn test_name(place: &Pointer, item: &Value) -> Vec<PatchOperation> {
     match name(item) {
-        Value::Object(name) if !name.is_empty() => {
-            name.iter().flat_map(|(key, value)| test(&below(place, key), value)).collect()
-        }
+        Value::Object(name) if !name.is_empty() => name
+            .iter()
+            .flat_map(|(key, value)| test(&place.with_trailing_token(key), value))
+            .collect(),
         _ => test(place, item),
     }
 }

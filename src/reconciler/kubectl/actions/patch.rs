@@ -1,22 +1,23 @@
 //! JSON patches, each refused if the object has another resource version by then.
 
-use serde_json::{Value, json};
+use json_patch::{Patch, PatchOperation};
+use serde_json::json;
 
 use crate::kubectl::cluster_view::ClusterView;
-use stayput_restart::annotation;
+use crate::patch_operations::{add, annotation, is_at_version, place, remove, set_finalizers};
+use stayput_restart::annotation::{FINALIZER, REQUEST};
 
 /// Writes a request onto a SearchCluster, with our finalizer if the reconciler is known to work: it
 /// needs both before the first stop, and would write the finalizer in a patch of its own.
-pub(super) fn request(view: &ClusterView, text: &str, reconciler_works: bool) -> Value {
-    let (version, key) = (&view.resource_version, annotation::REQUEST);
-    let mut patch = steps_of_annotation(version, view.has_annotations, key, Some(text));
-    let is_there = view.finalizers.iter().any(|one| one == annotation::FINALIZER);
+pub(super) fn request(view: &ClusterView, text: &str, reconciler_works: bool) -> Patch {
+    let (version, has_annotations) = (&view.resource_version, view.has_annotations);
+    let mut patch = steps_of_annotation(version, has_annotations, REQUEST, Some(text));
+    let is_there = view.finalizers.iter().any(|one| one == FINALIZER);
     if reconciler_works && !is_there {
-        let all = view.finalizers.iter().map(String::as_str).chain([annotation::FINALIZER]);
-        let all: Vec<&str> = all.collect();
-        patch.push(json!({"op": "add", "path": "/metadata/finalizers", "value": all}));
+        let all: Vec<String> = view.finalizers.iter().cloned().chain([FINALIZER.into()]).collect();
+        patch.push(set_finalizers(&all));
     }
-    Value::Array(patch)
+    Patch(patch)
 }
 
 /// Sets an annotation, or removes it if there is no value.
@@ -25,8 +26,8 @@ pub(super) fn set_annotation(
     has_annotations: bool,
     key: &str,
     value: Option<&str>,
-) -> Value {
-    steps_of_annotation(resource_version, has_annotations, key, value).into()
+) -> Patch {
+    Patch(steps_of_annotation(resource_version, has_annotations, key, value))
 }
 
 fn steps_of_annotation(
@@ -34,25 +35,19 @@ fn steps_of_annotation(
     has_annotations: bool,
     key: &str,
     value: Option<&str>,
-) -> Vec<Value> {
-    let mut patch = vec![only_at(resource_version)];
+) -> Vec<PatchOperation> {
+    let mut patch = vec![is_at_version(Some(resource_version))];
     if !has_annotations {
-        patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        patch.push(add(place(["metadata", "annotations"]), json!({})));
     }
-    // RFC 6901 escapes `~` and `/`.
-    let path = format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"));
     patch.push(match value {
-        Some(value) => json!({"op": "add", "path": path, "value": value}),
-        None => json!({"op": "remove", "path": path}),
+        Some(value) => add(annotation(key), value),
+        None => remove(annotation(key)),
     });
     patch
 }
 
 /// Sets `spec.paused` of a SearchCluster.
-pub(super) fn set_paused(resource_version: &str, paused: bool) -> Value {
-    json!([only_at(resource_version), {"op": "add", "path": "/spec/paused", "value": paused}])
-}
-
-fn only_at(resource_version: &str) -> Value {
-    json!({"op": "test", "path": "/metadata/resourceVersion", "value": resource_version})
+pub(super) fn set_paused(resource_version: &str, paused: bool) -> Patch {
+    Patch(vec![is_at_version(Some(resource_version)), add(place(["spec", "paused"]), paused)])
 }

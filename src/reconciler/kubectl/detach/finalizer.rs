@@ -1,14 +1,15 @@
 //! A finalizer of this command: the SearchCluster stays until our annotations are taken off. A command
 //! that was ended in the middle is repeated, and goes on.
 
+use json_patch::Patch;
 use kube::ResourceExt;
-use serde_json::{Value, json};
 
 use super::error::DetachError;
 use crate::cluster::SearchCluster;
 use crate::kubectl::actions::Attempts;
 use crate::kubectl::apiserver;
 use crate::kubectl::session::Session;
+use crate::patch_operations::{is_at_version, set_finalizers};
 
 /// Ours.
 pub(super) const DETACH: &str = "stayput.dev/detach";
@@ -54,10 +55,7 @@ async fn change(
     }
 }
 
-fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Value {
-    let version = &cluster.metadata.resource_version;
-    json!([
-        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-        {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
-    ])
+fn patch(cluster: &SearchCluster, finalizers: &[String]) -> Patch {
+    let version = cluster.metadata.resource_version.as_deref();
+    Patch(vec![is_at_version(version), set_finalizers(finalizers)])
 }

@@ -43,7 +43,7 @@ fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
     let annotations = changes([("note", change(None, Some("new")))]);
     let pod = facts(json!({"old": "yes"}), json!({}));
     assert_eq!(
-        revision(&pod, &labels, &annotations),
+        json!(revision(&pod, &labels, &annotations)),
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
             {"op": "test", "path": "/metadata/labels/example.org~1tier", "value": null},
@@ -65,7 +65,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     ]);
     let patch = images(&pod, On::ThisVersion, &images_of).expect("a patch");
     assert_eq!(
-        patch,
+        json!(patch),
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
             {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
@@ -81,13 +81,13 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     let size = changes([("search", change(Some(seen), Some(wanted)))]);
     let patch = resources(&pod, On::ThisVersion, &size).expect("a patch");
     assert_eq!(
-        patch.as_array().expect("operations")[3..],
-        [
-            json!({"op": "test", "path": "/spec/containers/1/resources",
-                   "value": {"limits": {"memory": "1Gi"}}}),
-            json!({"op": "replace", "path": "/spec/containers/1/resources",
-                   "value": {"limits": {"memory": "2Gi"}}}),
-        ]
+        json!(patch[3..]),
+        json!([
+            {"op": "test", "path": "/spec/containers/1/resources",
+             "value": {"limits": {"memory": "1Gi"}}},
+            {"op": "replace", "path": "/spec/containers/1/resources",
+             "value": {"limits": {"memory": "2Gi"}}},
+        ])
     );
     let gone = changes([("gone", change(Some("a"), Some("b")))]);
     assert!(matches!(images(&pod, On::ThisVersion, &gone), Err(Failure::NoContainer { .. })));
@@ -101,7 +101,7 @@ fn a_phase_is_claimed_with_the_finalizer_in_one_patch() {
         "kind": "SearchCluster",
         "metadata": {
             "name": "logs", "uid": "u", "resourceVersion": "7",
-            "annotations": {annotation::PHASE: "schedule-rolling"},
+            "annotations": {PHASE: "schedule-rolling"},
             "finalizers": ["example.org/other"],
         },
         "spec": {
@@ -119,10 +119,10 @@ fn a_phase_is_claimed_with_the_finalizer_in_one_patch() {
         {"op": "remove", "path": phase},
         {"op": "add", "path": "/metadata/annotations/stayput.dev~1restart-request", "value": "{}"},
         {"op": "add", "path": "/metadata/finalizers",
-         "value": ["example.org/other", annotation::FINALIZER]},
+         "value": ["example.org/other", FINALIZER]},
     ]);
-    assert_eq!(claim(&cluster, "schedule-rolling", "{}"), wanted);
-    let ours = || annotation::FINALIZER.to_owned();
+    assert_eq!(json!(claim(&cluster, "schedule-rolling", "{}")), wanted);
+    let ours = || FINALIZER.to_owned();
     cluster.metadata.finalizers = Some(vec!["example.org/other".to_owned(), ours()]);
-    assert_eq!(claim(&cluster, "schedule-rolling", "{}"), wanted, "it is there once");
+    assert_eq!(json!(claim(&cluster, "schedule-rolling", "{}")), wanted, "it is there once");
 }

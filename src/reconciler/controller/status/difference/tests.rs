@@ -1,18 +1,19 @@
 //! What it says, how much that is for 10,000 nodes, and that it is not taken for another form.
 
+use json_patch::{PatchError, PatchOperation};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::difference;
 use crate::cluster::SearchClusterStatus;
+use crate::patch_operations::place;
 use stayput_restart::{
     Direction, Ending, Ledger, Member, MemberStep, NodeReport, Once, Report, Request, Restart, Time,
 };
 
-fn apply(operations: &[Value], before: &Value) -> Result<Value, json_patch::PatchError> {
-    let patch: json_patch::Patch = serde_json::from_value(json!(operations)).expect("a patch");
+fn apply(operations: &[PatchOperation], before: &Value) -> Result<Value, PatchError> {
     let mut object = json!({"status": before, "metadata": {}});
-    json_patch::patch(&mut object, &patch)?;
+    json_patch::patch(&mut object, operations)?;
     Ok(object["status"].take())
 }
 
@@ -240,9 +241,8 @@ fn status(members: Vec<Member>) -> Value {
 fn bytes(before: &Value, after: &Value) -> (usize, usize) {
     let patch = difference(before, after).expect("a small change");
     assert_eq!(&apply(&patch, before).expect("it fits"), after);
-    let is_row = |part: &&Value| {
-        part["path"].as_str().is_some_and(|path| path.starts_with("/status/nodes/"))
-    };
+    let table = place(["status", "nodes"]);
+    let is_row = |part: &&PatchOperation| part.path().starts_with(&table);
     let rows: usize = patch.iter().filter(is_row).map(|part| part.to_string().len()).sum();
     let whole = serde_json::to_string(&patch).unwrap().len();
     (whole, whole - rows)
