@@ -131,7 +131,10 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     let queued_behind = working_copy.queued_behind.take();
     let waiting = not_chosen(waiting, &restart, &chosen, queued_behind.as_ref());
     let blocked_by = queued_behind.or(blocked_now);
-    let is_now = blocked_by.is_none() && under_way.is_empty();
+    // Between two nodes the next one has no slot while the cluster recovers.
+    let waits_for_the_last = chosen.is_empty()
+        && working_copy.snapshot.ledger.members().any(|one| one.step == MemberStep::Finished);
+    let is_now = blocked_by.is_none() && under_way.is_empty() && !waits_for_the_last;
     let as_a_whole = restart.request.goes_as_a_whole();
     let mut steps = Vec::new();
     let is_coordinated = restart.request.strategy == Strategy::Coordinated;

@@ -308,7 +308,7 @@ pub struct Compensation {
 
 impl Restart {
     /// Whether nodes wait for their turn.
-    pub(crate) fn has_scheduled(&self) -> bool {
+    pub fn has_scheduled(&self) -> bool {
         self.members.iter().any(|member| member.step == MemberStep::Scheduled)
     }
 

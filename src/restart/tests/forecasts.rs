@@ -4,8 +4,8 @@ use super::driver::Driver;
 use super::scenario::play_line;
 use super::world::World;
 use crate::{
-    Forecast, ForecastNode, ForecastStep, ForecastStepKind, Policy, Request, Strategy, Target,
-    UpdateStep, forecast,
+    Forecast, ForecastNode, ForecastStep, ForecastStepKind, MemberStep, Policy, Request, Strategy,
+    Target, UpdateStep, forecast,
 };
 
 /// Two hot and two warm nodes, three masters.
@@ -69,6 +69,23 @@ fn all_goes_in_order_and_everybody_waits_for_the_first() {
     let first = &seen.waiting[0];
     assert_eq!(first.code.as_str(), "not_its_turn");
     assert_eq!(first.message, "logs-warm-1 goes first; its turn comes later");
+}
+
+/// Nobody is under way then, and the shards of the last one still come back: that needs only time.
+#[test]
+fn between_two_nodes_the_others_come_later_and_not_some_day() {
+    let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
+    let mut driver = Driver::new(World::new(&nodes), Policy::default());
+    driver.world.engine.shards.recovery = 60_000;
+    play_line(&mut driver, "request rolling r1");
+    let is_between = |driver: &Driver| {
+        let ledger = driver.world.ledger();
+        let is_finished = |member: &crate::Member| member.step == MemberStep::Finished;
+        ledger.under_way().next().is_none() && ledger.members().any(is_finished)
+    };
+    assert!(driver.run(600_000, is_between));
+    let seen = forecast_of(&mut driver, None);
+    assert_eq!(summary(&seen), ["Later Restart logs-1", "Later Restart logs-0"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn moment(is_it: impl Fn(&Plan, &Snapshot) -> bool) -> (Snapshot, Pla
 }
 
 /// As [`moment`], of any cluster and request.
-fn moment_of(
+pub(super) fn moment_of(
     nodes: &[(&str, &str)],
     request: &str,
     is_it: impl Fn(&Plan, &Snapshot) -> bool,

@@ -1,9 +1,9 @@
 //! What a node's turn does not wait for.
 
 use super::lint::{faultless_plan, lint};
-use super::linter::{has, is_start, moment};
+use super::linter::{has, is_start, moment, moment_of};
 use super::scenario;
-use crate::{Action, Color, Plan, Policy, Snapshot, StartDebt, plan};
+use crate::{Action, Color, Drain, Plan, Policy, Snapshot, StartDebt, plan};
 use stayput_api::{ConfigChoice, State};
 
 fn is_restored(action: &Action) -> bool {
@@ -74,16 +74,38 @@ fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
 fn no_flush_waits_for_a_primary_that_is_missing() {
     let is_flush = |action: &Action| matches!(action, Action::Flush { .. });
     let (mut snapshot, flushes) = moment(|made, _| has(made, is_flush));
+    becomes_red_and_goes_on(&mut snapshot);
+    let policy = Policy { drain: Drain::Auto, ..Policy::default() };
+    let made = faultless_plan(&snapshot, &policy);
+    assert!(!has(&made, is_flush), "{made:#?}");
+    // It is prepared all the same.
+    assert!(has(&made, |action| matches!(action, Action::TightenAllocation { .. })), "{made:#?}");
+    assert!(has(&made, |action| matches!(action, Action::Drain { .. })), "{made:#?}");
+    // The linter finds it.
+    let found = lint(&snapshot, &policy, &flushes);
+    assert!(found.iter().any(|line| line.contains("a missing primary")), "{found:#?}");
+}
+
+/// A person lets it go although a primary is missing.
+fn becomes_red_and_goes_on(snapshot: &mut Snapshot) {
     let engine = snapshot.engine.as_mut().expect("it answers");
     engine.health.as_mut().expect("known").color = Color::Red;
     let restart = snapshot.ledger.restart.as_mut().expect("one is under way");
     restart.request.skip_rules.push("only_restart_healthy_node_if_green_or_yellow".into());
-    let policy = Policy::default();
-    let made = faultless_plan(&snapshot, &policy);
-    assert!(!made.actions.is_empty() && !has(&made, is_flush), "{made:#?}");
-    // The linter finds it.
-    let found = lint(&snapshot, &policy, &flushes);
-    assert!(found.iter().any(|line| line.contains("a missing primary")), "{found:#?}");
+}
+
+#[test]
+fn a_zone_is_stopped_without_the_flush_that_a_red_cluster_does_not_get() {
+    let nodes = [("logs-0", "master+data@b"), ("logs-1", "data@a"), ("logs-2", "ingest@a")];
+    let is_stop = |action: &Action| matches!(action, Action::Stop { .. });
+    let (mut snapshot, _) =
+        moment_of(&nodes, "request rolling r1 zone a", |made, _| has(made, is_stop));
+    snapshot.flushed.clear();
+    let made = faultless_plan(&snapshot, &Policy::default());
+    assert!(!has(&made, is_stop), "they are flushed first: {made:#?}");
+    becomes_red_and_goes_on(&mut snapshot);
+    let made = faultless_plan(&snapshot, &Policy::default());
+    assert!(has(&made, is_stop), "{made:#?}");
 }
 
 /// Carries out what plans write to the ledger, at this time; the nodes that have a slot then.

@@ -121,6 +121,7 @@ scenarios! {
     coordinated_cancelled_pod_replaced
     coordinated_cannot_begin
     coordinated_config_not_mounted
+    coordinated_back_late
     coordinated_engine_away
     coordinated_engine_away_after_start
     coordinated_frozen_checksums
@@ -128,6 +129,7 @@ scenarios! {
     coordinated_one_fails
     coordinated_one_never_ready
     coordinated_paused_before_stop
+    coordinated_joined_while_away
     coordinated_pod_missed_late
     coordinated_pod_not_listed
     coordinated_pod_replaced
@@ -207,6 +209,7 @@ scenarios! {
     persons_stop
     persons_stop_before_a_late_stop
     phase_applied_again
+    phase_applied_again_to_a_pod
     owner_replaces
     phase_edited_by_hand
     phase_taken_from_all

@@ -150,6 +150,7 @@ impl World {
         }
         for pod in &mut self.pods {
             pod.follow_drain(now);
+            pod.is_synced(now);
         }
         let up =
             self.pods.iter().filter(|pod| !pod.gone && !pod.living.is_pending).filter_map(|pod| {

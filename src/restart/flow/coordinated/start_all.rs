@@ -33,11 +33,14 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     let Some(restart) = &ledger.restart else { return changes };
     let masters_asked = are_masters_requested(context, restart);
     let obstacle = why_not_superseded(context, ledger, restart);
+    // Nothing is turned back that others have joined, however late that is seen.
+    let is_decided = restart.direction == Direction::Open && has_any_joined(context, restart);
     let mut all_back = true;
     for (index, member) in active(restart) {
         let may = member.master_eligible || masters_asked;
         match start_member(context, ledger, restart, member, may, obstacle.as_ref()) {
             Ok(()) => {}
+            Err(Turn::Abort(_)) if is_decided => all_back = false,
             Err(Turn::Abort(reason)) if restart.direction == Direction::Open => {
                 let reason = format!("{}: {reason}", member.node);
                 return turn_back(context, restart, &reason, changes.waits);
@@ -55,7 +58,7 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     if !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
-    if restart.direction == Direction::Open && has_any_joined(context, restart) {
+    if is_decided {
         changes.change(RestartChange::SetDirection(Direction::Forward));
     } else if all_back {
         changes.merge(complete(context, ledger, restart));

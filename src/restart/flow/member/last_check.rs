@@ -5,6 +5,7 @@ use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::engine::{
     allocation::is_tight,
+    is_to_be_flushed,
     record::{prepares, records},
 };
 use crate::flow::observed::{describe_zone, expected_now};
@@ -114,7 +115,7 @@ fn until_ready_to_stop(
             return refuse(Code::Preparing, "allocation is not limited to primaries");
         }
     }
-    if !context.snapshot.flushed.contains(&member.node) {
+    if is_to_be_flushed(context, &member.node) {
         return refuse(Code::Preparing, "it is being flushed");
     }
     may_stop_alone(context, ledger, restart, pod)

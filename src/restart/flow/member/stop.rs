@@ -110,20 +110,21 @@ fn prepare_and_flush(
     member: &Member,
     manager: &Manager,
 ) -> Result<(), Turn> {
-    let prepared = prepare(context, ledger, restart, member);
-    if !is_to_be_flushed(context, &member.node) {
-        return prepared;
+    if context.snapshot.flushed.contains(&member.node) {
+        return prepare(context, ledger, restart, member);
     }
-    let (mut changes, blocker) = match prepared {
-        Ok(()) => {
+    let is_to_be_flushed = is_to_be_flushed(context, &member.node);
+    let (mut changes, blocker) = match prepare(context, ledger, restart, member) {
+        Ok(()) if is_to_be_flushed => {
             let flushing = Blocker { code: Code::Preparing, message: "flushing".into() };
             (Box::default(), Some(flushing))
         }
         Err(Turn::Act(changes, blocker)) if !changes.actions.is_empty() => (changes, blocker),
-        Err(turn) => return Err(turn),
+        other => return other,
     };
     changes.actions.extend(begin_drain(context, member, manager));
-    changes.actions.push(Action::Flush { node: member.node.clone() });
+    let flush = || Action::Flush { node: member.node.clone() };
+    changes.actions.extend(is_to_be_flushed.then(flush));
     Err(Turn::Act(changes, blocker))
 }
 

@@ -4,7 +4,7 @@
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
-use crate::{Code, Ledger, Pod, Reason, Strategy, annotation};
+use crate::{Code, Ledger, NodeResult, Pod, Reason, Strategy, annotation};
 
 /// `by` of a request that was a phase on the SearchCluster.
 pub(super) const BY_PHASE: &str = "restart-phase";
@@ -50,9 +50,12 @@ pub(crate) fn why_kept(cluster: &crate::Cluster, phase: &str) -> String {
 
 /// Says why the phase on a pod requests nothing: it is part of a configuration, and the pod was
 /// restarted before. None if it requests a restart.
-pub(super) fn of_pod(pod: &Pod) -> Option<Changes> {
+pub(super) fn of_pod(ledger: &Ledger, pod: &Pod) -> Option<Changes> {
     let tool = pod.phase_applied_by.as_ref()?;
-    if !pod.annotations.contains_key(annotation::LAST_RESTART) {
+    // The result of the last node is in the ledger before it is on its pod.
+    let is_to_show = |result: &NodeResult| result.pod_uid == pod.uid;
+    let is_to_show = ledger.last_result.as_ref().is_some_and(is_to_show);
+    if !is_to_show && !pod.annotations.contains_key(annotation::LAST_RESTART) {
         return None;
     }
     let message = format!(

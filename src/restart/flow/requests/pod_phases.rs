@@ -119,7 +119,7 @@ fn phase_written(
         changes.annotate(pod, [(annotation::PHASE, None), (annotation::SHOWN, None)]);
         return Written::Settled(changes);
     };
-    if let Some(ignored) = kept_phase::of_pod(pod) {
+    if let Some(ignored) = kept_phase::of_pod(&context.snapshot.ledger, pod) {
         return Written::Settled(ignored);
     }
     if marks.is_to_be_stopped {

@@ -25,8 +25,11 @@ pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong:
     if manager.sequence >= sequence || manager.state != State::Running {
         wrong.push(format!("{name} drains ahead of a stop that was sent"));
     }
-    let is_prepared =
-        |action: &Action| matches!(action, Action::Flush { node } if *node == member.node);
+    let is_prepared = |action: &Action| match action {
+        Action::Flush { node } => *node == member.node,
+        Action::TightenAllocation { .. } | Action::PutRecord { .. } => true,
+        _ => false,
+    };
     if !plan.actions.iter().any(is_prepared) {
         wrong.push(format!("{name} drains, and its stop is not prepared"));
     }

@@ -43,9 +43,17 @@ fn faults(text: &str) -> Vec<&'static str> {
 /// Settings that let a rule pass which protects something.
 const COSTLY: [&str; 3] = ["allowOutage: true", "--allow-outage", "disabledPredicates: ["];
 
+/// Options that accept a risk for one request.
+const RISKY: [&str; 2] = ["--allow-unreplicated", "--skip-rule"];
+
 fn advises_a_cost_first(text: &str) -> bool {
-    let costly = COSTLY.iter().filter_map(|setting| text.find(setting)).min();
-    costly.is_some_and(|at| !text[..at].contains("; as a last resort, "))
+    let first = |words: &[&str]| words.iter().filter_map(|word| text.find(word)).min();
+    let is_last_resort = |at: usize| text[..at].contains("; as a last resort, ");
+    // Another remedy, or that it passes by itself.
+    let is_another =
+        |at: usize| [", or ", ": waits until "].iter().any(|one| text[..at].contains(one));
+    first(&COSTLY).is_some_and(|at| !is_last_resort(at))
+        || first(&RISKY).is_some_and(|at| !is_last_resort(at) && !is_another(at))
 }
 
 fn shows_a_value(text: &str) -> bool {

@@ -338,7 +338,8 @@ fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
     let is_alone = facts.snapshot.pods.len() == 1
         && facts.engine().is_some_and(|engine| engine.nodes.len() == 1)
         && health.color == Color::Yellow;
-    if is_in && health.color != Color::Green && !settled && !is_alone {
+    let is_skipped = health.color == Color::Red && facts.is_disabled(Predicate::GreenOrYellow);
+    if is_in && health.color != Color::Green && !settled && !is_alone && !is_skipped {
         wrong.push(format!("{} is healthy and stopped while {:?}", pod.name, health));
     }
 }

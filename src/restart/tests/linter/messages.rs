@@ -13,6 +13,8 @@ fn words_against_the_rules_are_found() {
         ("waits; spec.restart.allowOutage: true accepts it", first),
         ("waits; kubectl stayput restart --allow-outage", first),
         ("disable it with spec.restart.disabledPredicates: [x]", first),
+        ("waits; kubectl stayput restart logs --allow-unreplicated single", first),
+        ("waits; kubectl stayput restart logs --skip-rule x", first),
         ("its config is None", "shows a value of the program"),
         ("its config is Some(v2)", "shows a value of the program"),
         ("restart r1 ended as aborted ()", empty),

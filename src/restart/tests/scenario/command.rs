@@ -79,6 +79,13 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.annotate(pod, &full(key), Some(value));
         }
         ["a", "tool", "applies", "restart-phase", "-"] => driver.world.object.end_tool(),
+        ["a", "tool", "applies", "restart-phase", "-", "to", pod] => {
+            driver.world.pod(pod).applied_phase = None;
+            driver.world.annotate(pod, annotation::PHASE, None);
+        }
+        ["a", "tool", "applies", "restart-phase", phase, "to", pod] => {
+            driver.world.pod(pod).applied_phase = Some(phase.to_owned());
+        }
         ["a", "tool", how @ ("applies" | "writes"), "restart-phase", phase] => {
             let is_declared = how == "applies";
             driver.world.object.tool = Some(Tool { phase: phase.to_owned(), is_declared });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::Machine;
 use super::template::{self, Living};
-use crate::{Endpoint, Known, Manager, Pod, Sources, Time, Unknown};
+use crate::{Endpoint, Known, Manager, Pod, Sources, Time, Unknown, annotation};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
@@ -45,7 +45,8 @@ pub(crate) struct SimPod {
     /// Its node leaves the cluster.
     pub(crate) leaving: Option<String>,
     pub(crate) deadly_probe: Option<String>,
-    pub(crate) phase_applied_by: Option<String>,
+    /// The phase that a tool writes whenever it is not there, as part of a configuration.
+    pub(crate) applied_phase: Option<String>,
     pub(crate) services: Services,
     pub(crate) sources: Sources,
     pub(crate) machine: Machine,
@@ -87,7 +88,7 @@ impl SimPod {
             outdated: None,
             leaving: None,
             deadly_probe: None,
-            phase_applied_by: None,
+            applied_phase: None,
             services: Services::Unknown,
             sources: Sources::Checksum(config.to_owned()),
             sidecar_crashes: false,
@@ -120,6 +121,15 @@ impl SimPod {
     pub(crate) fn change_sources(&mut self, sources: Sources, now: u64) {
         self.sources = sources;
         self.kubelet_at = Some(now + KUBELET);
+    }
+
+    /// The tool writes its phase, if there is none.
+    pub(crate) fn is_synced(&mut self, now: u64) {
+        let Some(phase) = self.applied_phase.clone() else { return };
+        if !self.annotations.contains_key(annotation::PHASE) {
+            self.annotations.insert(annotation::PHASE.to_owned(), phase);
+            self.was_patched(now);
+        }
     }
 
     /// Its object was patched, so the kubelet syncs it.
@@ -309,7 +319,7 @@ impl SimPod {
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             leaving: self.leaving.clone(),
-            phase_applied_by: self.phase_applied_by.clone(),
+            phase_applied_by: self.applied_phase.as_ref().map(|_| "a tool".to_owned()),
             endpoint: self.endpoint(now),
             unserved_since: self
                 .unready_since(now)
