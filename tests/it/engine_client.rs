@@ -135,18 +135,10 @@ fn a_read_is_asked_of_the_next_when_one_is_mute_and_of_that_one_first_from_then_
 #[test]
 fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
     let outside = json!({ "error": { "type": "master_not_discovered_exception", "reason": null } });
-    let (waits, lost) = answering(503, &outside);
-    let (fake, port) = answering(200, health());
+    let (_lost, lost) = answering(503, &outside);
+    let (_fake, port) = answering(200, health());
     let one = client(&[lost, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
-    // Not every node is given the time to find a master: one that has none has waited already.
-    let master_timeout = |fake: &FakeManager| {
-        let line = fake.seen()[0].line.clone();
-        line.split_once("master_timeout=")
-            .map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
-    };
-    assert_eq!(master_timeout(&fake).as_deref(), Some("500ms"));
-    assert_ne!(master_timeout(&waits).as_deref(), Some("500ms"));
     let all = client(&[dead(), lost], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     match wait(all.health()) {
         Err(EngineError::Refused { status, reason, message }) => {
@@ -154,6 +146,33 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
             assert!(message.contains(&format!("127.0.0.1:{lost}")), "{message}");
         }
         other => panic!("{other:?}"),
+    }
+}
+
+/// One of those that have no master has waited for it already. One that is overloaded has not.
+#[test]
+fn one_node_alone_is_given_the_time_to_find_a_master() {
+    fn refused() -> Reply {
+        Reply::json(503, json!({ "error": { "type": "master_not_discovered_exception" } }))
+    }
+    fn waits_in_vain(_: &str) -> Reply {
+        std::thread::sleep(Duration::from_secs(1));
+        refused()
+    }
+    let master_timeout = |fake: &FakeManager| {
+        let line = fake.seen()[0].line.clone();
+        line.split_once("master_timeout=")
+            .map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
+    };
+    for (script, given) in
+        [(Script::ByPath(waits_in_vain), "500ms"), (Script::Always(refused()), "1500ms")]
+    {
+        let (first, lost) = FakeManager::on_port(None, script);
+        let (next, port) = answering(200, health());
+        let client = client(&[lost, port], &Access::Plain, Duration::from_secs(2));
+        assert_eq!(wait(client.health()).expect("health").number_of_nodes, 3);
+        assert_eq!(master_timeout(&first).as_deref(), Some("1500ms"));
+        assert_eq!(master_timeout(&next).as_deref(), Some(given));
     }
 }
 

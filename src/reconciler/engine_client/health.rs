@@ -71,6 +71,14 @@ impl EngineClient {
         parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
     }
 
+    /// The cluster's health as it is now, also while its master has pending tasks: they may change it.
+    ///
+    /// # Errors
+    /// As of [`Self::health`].
+    pub async fn health_at_once(&self) -> Result<Health, EngineError> {
+        parse(&self.transport.send(&at_once_call(&self.transport.master_timeout())).await?)
+    }
+
     /// The cluster's health once it is green and its master has no pending tasks, or after a second.
     /// [`Health::timed_out`] says that it was not.
     ///
@@ -102,6 +110,10 @@ pub(super) fn green_call(timeout: &str) -> Call {
         "/_cluster/health?wait_for_status=green&wait_for_events=languid&timeout=1s\
          &master_timeout={timeout}"
     ))
+}
+
+pub(super) fn at_once_call(timeout: &str) -> Call {
+    Call::get(format!("/_cluster/health?master_timeout={timeout}"))
 }
 
 /// With a timeout of 0 s, engines sometimes answer 408 although they are idle.

@@ -209,15 +209,17 @@ impl Topology {
 
     /// Whether it was read from the same cluster state: the versions of one master never repeat.
     pub(super) fn is_state_of(&self, other: &Self) -> bool {
-        let master = |topology: &Self| {
-            let id = topology.elected_master.as_ref()?;
-            let node = topology.nodes.iter().find(|node| node.id == *id)?;
-            Some(node.ephemeral_id.clone())
-        };
         self.recovered
             && other.recovered
             && (self.version, &self.cluster_uuid) == (other.version, &other.cluster_uuid)
-            && master(self).is_some_and(|this| master(other) == Some(this))
+            && self.master_process().is_some_and(|this| other.master_process() == Some(this))
+    }
+
+    /// The ephemeral id of the elected master.
+    pub(crate) fn master_process(&self) -> Option<&str> {
+        let id = self.elected_master.as_ref()?;
+        let node = self.nodes.iter().find(|node| node.id == *id)?;
+        Some(&node.ephemeral_id)
     }
 
     /// A process that hangs does not report its details, and they do not change while it runs.

@@ -240,6 +240,7 @@ impl Transport {
             let whole = timeout.min(left);
             let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
             let request = self.request(call, waited_for_master)?;
+            let asked = Instant::now();
             let response = match call.is_read() {
                 true => Box::pin(kept.exchange(request, bounds)).await,
                 false => Box::pin(https::exchange(target, request, bounds)).await,
@@ -254,9 +255,10 @@ impl Transport {
                             unauthorized += 1;
                             // The next call asks those first that this one does not get to.
                             self.ask_last(at);
-                        } else {
-                            waited_for_master = true;
                         }
+                        // Others refuse at once, such as one that is overloaded: then the next one may still
+                        // have to wait.
+                        waited_for_master |= asked.elapsed() >= self.timeout / 4;
                         failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
                         if unauthorized == MAX_UNAUTHORIZED {
                             break;

@@ -101,6 +101,12 @@ impl ApiError {
         status.code >= 500
     }
 
+    /// Whether it does not know who asks.
+    pub(in crate::controller) fn is_unauthorized(&self) -> bool {
+        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
+        status.code == 401
+    }
+
     /// Whether the apiserver's own rules forbid the object that would be there. Admission, which looks at new
     /// objects as well, answers with another code.
     pub(in crate::controller) fn is_invalid(&self) -> bool {

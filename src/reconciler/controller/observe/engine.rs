@@ -23,7 +23,7 @@ use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Health, To
 pub(in super::super) use convert::health;
 use convert::known;
 pub(in crate::controller) use joined::all_are_back;
-use joined::have_just_joined;
+use joined::{have_just_joined, nothing_waits_for_rest};
 pub(super) use listed::Ours;
 use one_moment::Moment;
 use stayput_restart::{Engine, Known, Ledger, ShardCopies};
@@ -167,16 +167,13 @@ impl EngineView {
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
         let told = self.told.take().filter(|(at, _)| at.elapsed() < MAX_AGE_OF_TOLD);
-        let told = told.map(|(_, health)| health);
         let is_told = told.is_some();
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
-        let records = async {
-            match identity.has_node_shutdown {
-                true => client.shutdown_records().await.map(Some),
-                false => Ok(None),
-            }
+        let read_records = async || match identity.has_node_shutdown {
+            true => client.shutdown_records().await.map(Some),
+            false => Ok(None),
         };
         let (tell, is_limited) = oneshot::channel();
         let allocation = async {
@@ -190,24 +187,48 @@ impl EngineView {
             let nodes = before.map(|before| &*before.nodes);
             ledger.is_some_and(|ledger| have_just_joined(ledger, nodes, &now.nodes))
         };
-        let moment = one_moment::read(&client, &identity, before, told, have_joined, is_limited);
-        let (Moment { topology, health, reading }, allocation, records) =
-            tokio::join!(moment, allocation, records);
+        let is_last = before.zip(ledger);
+        let is_last =
+            is_last.is_some_and(|(one, ledger)| nothing_waits_for_rest(ledger, &one.nodes));
+        let health = async {
+            match told {
+                Some((_, told)) => Ok(told),
+                None if is_last => client.health_at_once().await,
+                None => client.health().await,
+            }
+        };
+        let moment = one_moment::read(&client, &identity, before, health, have_joined, is_limited);
+        let mut moment = Box::pin(moment);
+        let mut others = Box::pin(async { tokio::join!(allocation, read_records()) });
+        let mut early = None;
+        let Moment { topology, health, reading } = loop {
+            tokio::select! {
+                biased;
+                moment = &mut moment => break moment,
+                others = &mut others, if early.is_none() => early = Some(others),
+            }
+        };
+        drop(moment);
         self.reading = reading;
         metrics.count_request(Side::Engine, "topology", topology.is_ok());
         if let Some(health) = health.as_ref().filter(|_| !is_told) {
             metrics.count_request(Side::Engine, "health", health.is_ok());
         }
-        metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
-        metrics.count_request(Side::Engine, "records", records.is_ok());
         let topology = match topology {
             Ok(topology) => topology,
             Err(error) => {
                 // Another engine may run there now.
                 self.identity = None;
+                // The others are not waited for: for its records a node waits longer for a master.
                 return Err(error.into());
             }
         };
+        let (allocation, records) = match early {
+            Some(early) => early,
+            None => others.await,
+        };
+        metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
+        metrics.count_request(Side::Engine, "records", records.is_ok());
         if !topology.recovered {
             // An empty list of indices, settings or records would be taken for one without any.
             return Err(ViewError::NotRecovered);
@@ -220,6 +241,12 @@ impl EngineView {
         {
             self.identity = None;
         }
+        let known_master = self.topology.as_ref().and_then(Topology::master_process);
+        let (allocation, records) = match known_master == topology.master_process() {
+            true => (allocation, records),
+            // They may have come from before this master had read its disks, when there was nothing.
+            false => tokio::join!(client.allocation(&identity), read_records()),
+        };
         // What an older master answers is an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
         let (shards, searchable_snapshots, health) = match health {

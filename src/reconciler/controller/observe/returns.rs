@@ -47,9 +47,13 @@ impl Returns {
     }
 }
 
-/// Whether it would be refused the next time, too. What passes by itself is waited for.
+/// Whether it would be refused the next time, too. What passes by itself is waited for, such as a token that one
+/// apiserver of several does not take yet.
 fn is_definite(error: &ApiError) -> bool {
-    let may_pass = error.is_no_answer() || error.is_conflict() || error.is_server_error();
+    let may_pass = error.is_no_answer()
+        || error.is_conflict()
+        || error.is_server_error()
+        || error.is_unauthorized();
     !may_pass && !error.is_not_found()
 }
 

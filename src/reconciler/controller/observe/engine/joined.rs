@@ -24,12 +24,22 @@ pub(in crate::controller) fn all_are_back<'a>(
 /// we have limited, is restored next. That needs nothing but the list of nodes. Not the very first look:
 /// of the other nodes, too, it would not know what they are.
 pub(super) fn have_just_joined(ledger: &Ledger, before: Option<&[Node]>, now: &[Node]) -> bool {
-    let joined = |nodes: &[Node]| {
-        let nodes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
-        all_are_back(ledger.under_way(), nodes)
-    };
+    let joined = |nodes: &[Node]| are_back(ledger, nodes);
     let restores = ledger.debts.allocation.is_some() && ledger.under_way().next().is_some();
     restores && joined(now) && before.is_some_and(|before| !joined(before))
+}
+
+/// Whether all nodes under way were back among these, and nothing waits for what the cluster does after that. So its
+/// health is wanted for the report alone, and not when its master has no tasks: it has many while shards come back.
+pub(super) fn nothing_waits_for_rest(ledger: &Ledger, nodes: &[Node]) -> bool {
+    let restart = ledger.restart.as_ref().filter(|restart| !restart.has_scheduled());
+    let is_last = restart.is_some() && ledger.queued.is_none();
+    is_last && ledger.under_way().next().is_some() && are_back(ledger, nodes)
+}
+
+fn are_back(ledger: &Ledger, nodes: &[Node]) -> bool {
+    let nodes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
+    all_are_back(ledger.under_way(), nodes)
 }
 
 #[cfg(test)]

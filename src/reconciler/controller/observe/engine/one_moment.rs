@@ -25,14 +25,14 @@ pub(super) struct Moment {
 /// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
 /// later would go before it; and as the health is green already, it would not tell when to look again.
 ///
-/// `before` is the last topology. A health that was `told` just now is not asked for. Once the list of
+/// `before` is the last topology, and `health` reads the health, or has it already. Once the list of
 /// nodes shows that nodes `have_joined`, and while allocation `is_limited`, nothing else is waited for: a
 /// process that has joined just now is slow to report its details, and the health may take a second.
 pub(super) async fn read(
     client: &EngineClient,
     identity: &Engine,
     before: Option<&Topology>,
-    told: Option<Health>,
+    health: impl Future<Output = Result<Health, EngineError>>,
     have_joined: impl Fn(&Topology) -> bool,
     is_limited: oneshot::Receiver<bool>,
 ) -> Moment {
@@ -54,12 +54,9 @@ pub(super) async fn read(
         }
     };
     let health = async {
-        if let Some(told) = told {
-            return Some(Ok(told));
-        }
         tokio::select! {
             biased;
-            health = client.health() => Some(health),
+            health = health => Some(health),
             Ok(()) = nodes_are_enough => None,
         }
     };

@@ -1,6 +1,9 @@
 //! Stale, partial or odd answers of an engine, and the snapshot made from them.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use super::*;
+use crate::engine_client::tests::served;
 use crate::engine_client::{Access, ShardState};
 use serde_json::json;
 use stayput_restart::Color;
@@ -159,6 +162,76 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
     assert!(second.health.is_ok());
     assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
     assert!(second.nodes.iter().all(|node| !node.roles_unknown));
+}
+
+/// Until it has read its disks, a master hides settings and records. They are asked for beside its state.
+#[tokio::test]
+async fn settings_that_came_before_a_new_master_had_read_its_disks_are_not_taken() {
+    let (reads, settings) = (AtomicU64::new(0), AtomicU64::new(0));
+    let endpoint = served(move |target| {
+        let is_early = target.starts_with("/_cluster/settings")
+            && settings.fetch_add(1, Ordering::SeqCst) == 0;
+        Some(match is_early {
+            true => json!({ "persistent": {}, "transient": {} }),
+            false => one_moment::tests::answer(target, "green", true, &reads),
+        })
+    })
+    .await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    let engine = view.observe(Ok(reach("1")), vec![endpoint], "zone", None, &metrics).await;
+    let allocation = engine.expect("an engine").allocation.expect("its settings");
+    assert!(allocation.marker.is_some(), "what is owed is not taken for paid");
+}
+
+/// Elasticsearch waits 30 s for a master before it answers for its records, and takes no other time.
+#[tokio::test]
+async fn a_cluster_without_a_master_is_known_to_be_one_before_records_are_answered() {
+    let endpoint = served(|target| match target {
+        "/_nodes/shutdown" => None,
+        target if target.starts_with("/_cluster/state/version,") => Some(json!({
+            "cluster_uuid": "uuid", "version": 7, "master_node": null, "nodes": {},
+        })),
+        target if target.starts_with("/_cluster") => Some(json!({})),
+        _ => Some(json!({
+            "name": "a", "cluster_name": "logs", "cluster_uuid": "uuid",
+            "version": { "number": "8.19.0" }, "nodes": {},
+        })),
+    })
+    .await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    let engine = view.observe(Ok(reach("1")), vec![endpoint], "zone", None, &metrics);
+    let began = Instant::now();
+    assert!(engine.await.is_err());
+    assert!(began.elapsed() < ENGINE_ANSWER_TIMEOUT, "the records were waited for");
+}
+
+/// While the last node's shards come back, the master has tasks all the time.
+#[tokio::test]
+async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
+    let ledger = json!({ "restart": {
+        "request": { "id": "r1", "strategy": "rolling" },
+        "started": "2026-11-21T03:09:20Z",
+        "members": [{
+            "podUid": "u", "pod": "b", "node": "b", "step": "restarting",
+            "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+        }],
+    } });
+    let ledger: Ledger = serde_json::from_value(ledger).unwrap();
+    let (reads, is_busy) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
+    let busy = Arc::clone(&is_busy);
+    let endpoint = served(move |target| {
+        let waits = busy.load(Ordering::SeqCst) && target.contains("wait_for_events");
+        (!waits).then(|| one_moment::tests::answer(target, "yellow", true, &reads))
+    })
+    .await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    for busy in [false, true] {
+        is_busy.store(busy, Ordering::SeqCst);
+        let at = vec![endpoint.clone()];
+        let engine = view.observe(Ok(reach("1")), at, "zone", Some(&ledger), &metrics).await;
+        let health = engine.expect("an engine").health.expect("a health");
+        assert_eq!(health.color, Color::Yellow);
+    }
 }
 
 #[tokio::test]

@@ -54,8 +54,10 @@ async fn a_refusal_of_the_old_size_is_told_and_what_may_pass_is_not() {
     assert!(refused.why.contains(denied), "{refused:?}");
     let asked = refused.patch.resources["search"].wanted.clone();
     assert_eq!(asked, Some(container("4Gi").to_string()));
-    server.clear_faults();
-    server.inject(Fault::new(How::LoseRequest).verb("patch").times(u32::MAX));
-    returns.read(&api, &ledger, &[(&facts, &pod)]).await;
-    assert_eq!(returns.of(&pod.uid), None);
+    for passes in [How::LoseRequest, How::Deny(401, "Unauthorized")] {
+        server.clear_faults();
+        server.inject(Fault::new(passes).verb("patch").times(u32::MAX));
+        returns.read(&api, &ledger, &[(&facts, &pod)]).await;
+        assert_eq!(returns.of(&pod.uid), None);
+    }
 }

@@ -30,7 +30,12 @@ pub(in super::super) fn health_of(color: &str) -> Health {
     serde_json::from_value(health_body(color)).expect("a health")
 }
 
-fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
+pub(in super::super) fn answer(
+    target: &str,
+    color: &str,
+    starts: bool,
+    reads: &AtomicU64,
+) -> Value {
     if target.starts_with("/_cluster/health") {
         return health_body(color);
     }
@@ -120,7 +125,13 @@ async fn moment_of(
     let identity = client.identify().await.expect("an engine");
     let (tell, is_limited) = oneshot::channel();
     tell.send(true).expect("it listens");
-    let moment = read(&client, &identity, None, told, |_| is_enough, is_limited).await;
+    let health = async {
+        match told {
+            Some(told) => Ok(told),
+            None => client.health().await,
+        }
+    };
+    let moment = read(&client, &identity, None, health, |_| is_enough, is_limited).await;
     (moment, reads.load(Ordering::SeqCst))
 }
 
