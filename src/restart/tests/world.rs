@@ -150,7 +150,7 @@ impl World {
         }
         for pod in &mut self.pods {
             pod.follow_drain(now);
-            pod.is_synced(now);
+            pod.apply_phase(now);
         }
         let up =
             self.pods.iter().filter(|pod| !pod.gone && !pod.living.is_pending).filter_map(|pod| {

@@ -86,6 +86,14 @@ impl ApiError {
         }
     }
 
+    /// The code of an answer that is an ordinary refusal.
+    fn code_of_refusal(&self) -> Option<u16> {
+        match self {
+            Self::Refused { source: kube::Error::Api(status), .. } => Some(status.code),
+            _ => None,
+        }
+    }
+
     pub(in crate::controller) const fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
@@ -97,21 +105,18 @@ impl ApiError {
 
     /// Whether it has failed itself: that says nothing about the object.
     pub(in crate::controller) fn is_server_error(&self) -> bool {
-        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
-        status.code >= 500
+        self.code_of_refusal().is_some_and(|code| code >= 500)
     }
 
     /// Whether it does not know who asks.
     pub(in crate::controller) fn is_unauthorized(&self) -> bool {
-        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
-        status.code == 401
+        self.code_of_refusal() == Some(401)
     }
 
     /// Whether the apiserver's own rules forbid the object that would be there. Admission, which looks at new
     /// objects as well, answers with another code.
     pub(in crate::controller) fn is_invalid(&self) -> bool {
-        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
-        status.code == 422
+        self.code_of_refusal() == Some(422)
     }
 
     pub(in crate::controller) const fn is_forbidden(&self) -> bool {

@@ -27,7 +27,8 @@ pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong:
     }
     let is_prepared = |action: &Action| match action {
         Action::Flush { node } => *node == member.node,
-        Action::TightenAllocation { .. } | Action::PutRecord { .. } => true,
+        // A red cluster gets no flush.
+        Action::TightenAllocation { .. } | Action::PutRecord { .. } => facts.is_red(),
         _ => false,
     };
     if !plan.actions.iter().any(is_prepared) {

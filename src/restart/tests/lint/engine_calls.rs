@@ -2,7 +2,7 @@
 //! nothing is cleaned up before the new process is proven.
 
 use super::facts::Facts;
-use crate::{AllocationBefore, Color, Marker, Member, MemberStep, Outcome, Strategy};
+use crate::{AllocationBefore, Marker, Member, MemberStep, Outcome, Strategy};
 
 pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
@@ -101,8 +101,7 @@ pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
     if facts.snapshot.flushed.contains(node) {
         wrong.push(format!("a second flush for {node}"));
     }
-    let health = facts.engine().and_then(|engine| engine.health.as_ref().ok());
-    if health.is_some_and(|health| health.color == Color::Red) {
+    if facts.is_red() {
         wrong.push(format!("a flush for {node} that waits for a missing primary"));
     }
 }

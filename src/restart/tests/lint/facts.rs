@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::updates;
 use crate::{
-    Direction, Engine, KeptStopped, Manager, Member, MemberStep, Node, Outcome, Pod, Policy,
+    Color, Direction, Engine, KeptStopped, Manager, Member, MemberStep, Node, Outcome, Pod, Policy,
     Predicate, Restart, Share, Snapshot, Sources, StartDebt, annotation,
 };
 use stayput_api::ConfigChoice;
@@ -25,6 +25,12 @@ impl<'a> Facts<'a> {
         let skipped = self.restart().map(|restart| &restart.request.skip_rules);
         let mut skipped = skipped.into_iter().flatten();
         self.policy.disabled.contains(predicate) || skipped.any(|name| name == predicate.name())
+    }
+
+    /// Whether the engine says that a primary is missing.
+    pub(super) fn is_red(&self) -> bool {
+        let health = self.engine().and_then(|engine| engine.health.as_ref().ok());
+        health.is_some_and(|health| health.color == Color::Red)
     }
 
     /// A gate that does not let this restart stop a node: its own, or one after the restart before.

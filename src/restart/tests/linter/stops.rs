@@ -58,9 +58,7 @@ fn a_drain_that_begins_too_early_is_found() {
     finds("not the stop of its slot", auto, &spoiled(&|uid, _| uid.clone_from(&other.uid)));
     finds("not the stop of its slot", auto, &spoiled(&|_, sequence| *sequence += 1));
     let mut alone = made.clone();
-    let prepares =
-        |action: &Action| matches!(action, Action::Flush { .. } | Action::TightenAllocation { .. });
-    alone.actions.retain(|action| !prepares(action));
+    alone.actions.retain(|action| !matches!(action, Action::Flush { .. }));
     finds("its stop is not prepared", auto, &alone);
     let fixed = Policy { drain: Drain::Fixed(10_000), ..auto.clone() };
     finds("though its time is fixed", &fixed, &made);

@@ -123,8 +123,8 @@ impl SimPod {
         self.kubelet_at = Some(now + KUBELET);
     }
 
-    /// The tool writes its phase, if there is none.
-    pub(crate) fn is_synced(&mut self, now: u64) {
+    /// The tool applies its phase, if there is none.
+    pub(crate) fn apply_phase(&mut self, now: u64) {
         let Some(phase) = self.applied_phase.clone() else { return };
         if !self.annotations.contains_key(annotation::PHASE) {
             self.annotations.insert(annotation::PHASE.to_owned(), phase);

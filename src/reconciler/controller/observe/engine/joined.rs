@@ -68,6 +68,56 @@ mod tests {
         }
     }
 
+    fn nodes(process: &str) -> [Node; 1] {
+        [Node {
+            id: "id".into(),
+            name: "logs-0".into(),
+            ephemeral_id: process.into(),
+            transport_address: "10.0.0.7:9300".into(),
+            attributes: BTreeMap::new(),
+            roles: None,
+            version: None,
+            jvm_start_ms: None,
+            heap_max: None,
+            snapshot: None,
+        }]
+    }
+
+    /// Before a stop, the health is that of a cluster at rest.
+    #[test]
+    fn the_health_is_waited_for_unless_the_last_nodes_are_back_and_nothing_follows() {
+        let member = |step: &str| {
+            json!({
+                "podUid": step, "pod": "logs-0", "node": "logs-0", "step": step,
+                "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+            })
+        };
+        let request = |id: &str| json!({ "id": id, "strategy": "rolling" });
+        let ledger = |steps: &[&str], has_queued: bool| -> Ledger {
+            let members: Vec<_> = steps.iter().map(|step| member(step)).collect();
+            let restart = json!({
+                "request": request("r1"), "started": "2026-11-21T03:09:20Z", "members": members,
+            });
+            let mut ledger = json!({ "restart": restart });
+            if has_queued {
+                ledger["queued"] = request("r2");
+            }
+            from_value(ledger).unwrap()
+        };
+        let (old, new) = (nodes("old"), nodes("new"));
+        for (steps, has_queued, nodes, expected) in [
+            (&["restarting"][..], false, &new, true),
+            (&["restarting"], false, &old, false),
+            (&["restarting"], true, &new, false),
+            (&["restarting", "scheduled"], false, &new, false),
+            (&["finished"], false, &new, false),
+        ] {
+            let is_so = nothing_waits_for_rest(&ledger(steps, has_queued), nodes);
+            assert_eq!(is_so, expected, "{steps:?}, queued: {has_queued}");
+        }
+        assert!(!nothing_waits_for_rest(&Ledger::default(), &new), "no restart");
+    }
+
     #[test]
     fn only_the_nodes_are_read_in_the_first_look_after_a_join() {
         let ledger = |limited: bool| -> Ledger {
@@ -82,20 +132,6 @@ mod tests {
             });
             let debts = if limited { json!({ "allocation": debt }) } else { json!({}) };
             from_value(json!({ "restart": restart, "debts": debts })).unwrap()
-        };
-        let nodes = |process: &str| {
-            [Node {
-                id: "id".into(),
-                name: "logs-0".into(),
-                ephemeral_id: process.into(),
-                transport_address: "10.0.0.7:9300".into(),
-                attributes: BTreeMap::new(),
-                roles: None,
-                version: None,
-                jvm_start_ms: None,
-                heap_max: None,
-                snapshot: None,
-            }]
         };
         let (old, new) = (nodes("old"), nodes("new"));
         assert!(have_just_joined(&ledger(true), Some(&old), &new));
