@@ -22,6 +22,7 @@ mod explain;
 mod flush;
 mod health;
 mod identify;
+mod joined;
 mod members;
 mod running_snapshots;
 mod shards;

@@ -2,6 +2,7 @@
 //! cluster.
 
 mod connections;
+mod joined;
 mod outside;
 mod privileges;
 

@@ -47,7 +47,7 @@ use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
 use endpoints::Endpoints;
 use engine::{EngineView, ViewError};
-pub(super) use engine::{all_are_back, health};
+pub(super) use engine::{Told, health, not_back};
 use flushes::Flushes;
 use leftovers::Looked;
 use managers::Doubt;

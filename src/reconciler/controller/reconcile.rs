@@ -157,17 +157,7 @@ async fn observe_plan_act(
     let is_active = cx.observer.is_active(&cluster);
     // Engine, at rest: what late requests of ours have left there, and which nodes it lists.
     let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
-    if is_active || with_engine {
-        // Apiserver: decisions are made on the live SearchCluster.
-        let live = cx.api.cluster_of(&cluster).await?;
-        let is_same_spec = stops::is_same_generation(&live, &cluster)
-            && live.disabled_by_annotation() == cluster.disabled_by_annotation();
-        let live = cx.cluster.remember(live);
-        if !is_same_spec {
-            return Ok(None);
-        }
-        cluster = spec.apply(live);
-    }
+    let mut reads_live = is_active || with_engine;
     let mut must_read = BTreeSet::new();
     let mut has_prepared = false;
     for _ in 0..MAX_ROUNDS {
@@ -175,8 +165,32 @@ async fn observe_plan_act(
         cx.health.begin(&cx.name);
         let started = Instant::now();
 
-        // Managers, engine, apiserver (sources, owners, Secrets): observe.
-        let snapshot = observe(cx, &cluster, spec, &must_read, with_engine).await?;
+        // Managers, engine, apiserver (sources, owners, Secrets): observe. Apiserver, at the same time:
+        // decisions are made on the live SearchCluster, which nearly always is the one that is known.
+        let (api, known) = (cx.api.clone(), Arc::clone(&cluster));
+        let live = async {
+            match reads_live {
+                true => api.cluster_of(&known).await.map(Some),
+                false => Ok(None),
+            }
+        };
+        let (live, snapshot) =
+            tokio::join!(live, observe(cx, &known, spec, &must_read, with_engine));
+        reads_live = false;
+        if let Some(live) = live? {
+            let is_known = live.metadata.resource_version == known.metadata.resource_version;
+            let is_same_spec = stops::is_same_generation(&live, &known)
+                && live.disabled_by_annotation() == known.disabled_by_annotation();
+            let live = cx.cluster.remember(live);
+            if !is_same_spec {
+                return Ok(None);
+            }
+            cluster = spec.apply(live);
+            if !is_known {
+                continue;
+            }
+        }
+        let snapshot = snapshot?;
 
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
         let step = Box::pin(plan_and_write(cx, snapshot, &mut cluster, spec, started)).await?;

@@ -99,7 +99,7 @@ impl EngineClient {
     }
 }
 
-fn nodes_call(at_least: usize, timeout: &str) -> Call {
+pub(super) fn nodes_call(at_least: usize, timeout: &str) -> Call {
     Call::get(format!(
         "/_cluster/health?wait_for_nodes=ge({at_least})&timeout=1s&master_timeout={timeout}"
     ))

@@ -109,6 +109,17 @@ impl EngineClient {
         engine: &Engine,
         before: Option<&Topology>,
     ) -> Result<Topology, EngineError> {
+        let call = state_call(&self.transport.master_timeout());
+        let topology = self.listed_in(engine, self.transport.send_led(&call)).await?;
+        Ok(topology.with_details_of(before))
+    }
+
+    /// Nodes and votes of this answer to a [`state_call`].
+    pub(super) async fn listed_in(
+        &self,
+        engine: &Engine,
+        state: impl Future<Output = Result<(Answer, Place), EngineError>>,
+    ) -> Result<Topology, EngineError> {
         let timeout = self.transport.master_timeout();
         let minimum = async {
             if !engine.has_minimum_master_nodes() {
@@ -116,15 +127,11 @@ impl EngineClient {
             }
             parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?).map(Some)
         };
-        let state = state_call(&timeout);
-        let ((state, place), minimum) = tokio::try_join!(self.transport.send_led(&state), minimum)?;
+        let ((state, place), minimum) = tokio::try_join!(state, minimum)?;
         let mut topology = Topology { place, ..parse(&state, minimum)? };
         if topology.is_led_without_configurations() {
             let minimum = parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?;
             topology.voting = Voting::MinimumMasterNodes(minimum);
-        }
-        if let Some(before) = before {
-            topology.take_details(before);
         }
         Ok(topology)
     }
@@ -223,9 +230,10 @@ impl Topology {
     }
 
     /// A process that hangs does not report its details, and they do not change while it runs.
-    pub(super) fn take_details(&mut self, before: &Self) {
+    pub(crate) fn with_details_of(mut self, before: Option<&Self>) -> Self {
+        let before = before.map_or(&[][..], |before| &before.nodes);
         let known: BTreeMap<&str, &Node> =
-            before.nodes.iter().map(|node| (node.ephemeral_id.as_str(), node)).collect();
+            before.iter().map(|node| (node.ephemeral_id.as_str(), node)).collect();
         for node in &mut self.nodes {
             if let Some(known) = known.get(node.ephemeral_id.as_str()) {
                 node.roles.clone_from(&known.roles);
@@ -234,6 +242,7 @@ impl Topology {
                 node.heap_max = known.heap_max;
             }
         }
+        self
     }
 
     pub(super) fn add_details(&mut self, mut details: Details) {

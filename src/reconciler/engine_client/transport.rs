@@ -79,6 +79,12 @@ impl Call {
         self
     }
 
+    /// The node that is asked answers from the state that it has applied itself, and asks no master.
+    pub(super) fn from_own_state(mut self) -> Self {
+        self.path.push_str("&local=true");
+        self
+    }
+
     /// With another timeout than the client's.
     pub(super) const fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -205,6 +211,11 @@ impl Transport {
     pub(super) async fn send_led(&self, call: &Call) -> Result<(Answer, Place), EngineError> {
         let order = self.order().clone();
         self.ask(call, order, Answer::without_master).await
+    }
+
+    /// The endpoints that are asked first, at most so many of them and at least one.
+    pub(super) fn first(&self, most: usize) -> Vec<Place> {
+        self.order().iter().take(most).map(|at| Place(*at)).collect()
     }
 
     /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now

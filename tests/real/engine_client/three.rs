@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 use stayput_reconciler::engine_client::{
     Access, Allocation, Color, Distribution, Endpoint, Engine, EngineClient, EngineError, Flush,
-    Members, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
+    Members, Node, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
 };
 
 use super::by_hand::undone_by_hand;
@@ -252,6 +252,11 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     assert_eq!((not_more.number_of_nodes, not_more.timed_out), (2, true), "{not_more:?}");
     let enough = wait(client.health_once_nodes(2)).expect("health");
     assert!(!enough.timed_out, "{enough:?}");
+    assert_eq!(wait(client.listed_first(engine, 3)).expect("nodes"), None);
+    let listed = wait(client.listed_first(engine, 2)).expect("nodes").expect("in time");
+    let names =
+        |nodes: &[Node]| nodes.iter().map(|node| node.name.clone()).collect::<BTreeSet<_>>();
+    assert_eq!(names(&listed.nodes), names(&topology.nodes));
     let not_green = wait(client.health_once_green()).expect("health");
     assert!(not_green.status > Color::Green && not_green.timed_out, "{not_green:?}");
     assert!(matches!(wait(client.identify()), Ok(found) if found.node_name != "logs-0"));

@@ -6,6 +6,7 @@ mod joined;
 mod leaving;
 mod listed;
 mod one_moment;
+mod told;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,21 +20,21 @@ use super::snapshot::unknown;
 use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
-use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Health, Topology};
+use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
 pub(in super::super) use convert::health;
 use convert::known;
-pub(in crate::controller) use joined::all_are_back;
+pub(in crate::controller) use joined::not_back;
 use joined::{have_just_joined, nothing_waits_for_rest};
 pub(super) use listed::Ours;
 use one_moment::Moment;
 use stayput_restart::{Engine, Known, Ledger, ShardCopies};
+use told::LastTold;
+pub(in crate::controller) use told::Told;
 
 /// How long one endpoint may take for one answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What was read longer ago than this is read again before a stop.
 const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
-/// A health that the engine has told while it was waited for is as good as one that is read now.
-const MAX_AGE_OF_TOLD: Duration = Duration::from_millis(100);
 /// So many nodes are tried before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
@@ -48,8 +49,7 @@ pub(in super::super) struct EngineView {
     read_at: Option<Instant>,
     /// How long reading nodes, votes and shard copies took then.
     reading: Duration,
-    /// A green health that was waited for, and when it was told: for the next look.
-    told: Option<(Instant, Health)>,
+    told: Option<LastTold>,
     /// What was read last: what has not changed since is not read again.
     topology: Option<Topology>,
     /// Its shard copies, as decisions need them.
@@ -147,9 +147,9 @@ impl EngineView {
         self.reading
     }
 
-    /// The engine has told its health just now, if anything.
-    pub(in super::super) fn tell(&mut self, health: Option<Health>) {
-        self.told = health.map(|health| (Instant::now(), health));
+    /// The engine has told this just now, if anything.
+    pub(in super::super) fn tell(&mut self, told: Option<Told>) {
+        self.told = told.map(LastTold::now);
     }
 
     /// Whether what is known of the engine is too old for a stop.
@@ -166,8 +166,8 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
-        let told = self.told.take().filter(|(at, _)| at.elapsed() < MAX_AGE_OF_TOLD);
-        let is_told = told.is_some();
+        let (told_health, joined) = self.told.take().map(LastTold::in_time).unwrap_or_default();
+        let is_told = told_health.is_some();
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
@@ -191,13 +191,14 @@ impl EngineView {
         let is_last =
             is_last.is_some_and(|(one, ledger)| nothing_waits_for_rest(ledger, &one.nodes));
         let health = async {
-            match told {
-                Some((_, told)) => Ok(told),
+            match told_health {
+                Some(told) => Ok(told),
                 None if is_last => client.health_at_once().await,
                 None => client.health().await,
             }
         };
-        let moment = one_moment::read(&client, &identity, before, health, have_joined, is_limited);
+        let nodes = one_moment::Nodes { before, joined, have_joined };
+        let moment = one_moment::read(&client, &identity, nodes, health, is_limited);
         let mut moment = Box::pin(moment);
         let mut others = Box::pin(async { tokio::join!(allocation, read_records()) });
         let mut early = None;

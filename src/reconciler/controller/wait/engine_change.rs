@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::controller::metrics::{Metrics, Side};
-use crate::controller::observe::{all_are_back, health};
-use crate::engine_client::{self, EngineClient};
-use stayput_restart::{Color, Health, Member, Node, Snapshot};
+use crate::controller::observe::{Told, health, not_back};
+use crate::engine_client::{Engine, EngineClient};
+use stayput_restart::{Color, Health, Ledger, Member, Node, Snapshot};
 
 /// The first pause between two requests; each is half as long again as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -31,6 +31,9 @@ pub(super) enum Awaited {
     Nodes(Processes),
     /// The same; a node is to join, and that of its process before is off the list.
     Join(Processes),
+    /// The same; no other node is under way, and allocation is restored next, which needs nothing but the new
+    /// list.
+    LastJoin(Processes),
     /// The health; none if it is not known.
     Health(Option<Health>),
 }
@@ -40,14 +43,21 @@ impl Awaited {
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
-        let nodes = engine.map_or(&[][..], |engine| &engine.nodes);
-        let under_way = || snapshot.ledger.under_way();
+        let nodes = Self::of_nodes(&snapshot.ledger, engine.map(|engine| &*engine.nodes));
+        let health = || Self::Health(engine.and_then(|engine| engine.health.clone().ok()));
+        Some(nodes.unwrap_or_else(health))
+    }
+
+    /// The list of nodes, unless all members under way are back.
+    fn of_nodes(ledger: &Ledger, listed: Option<&[Node]>) -> Option<Self> {
+        let nodes = listed.unwrap_or_default();
         let processes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
-        if all_are_back(under_way(), processes) {
-            return Some(Self::Health(engine.and_then(|engine| engine.health.clone().ok())));
-        }
+        let not_back = not_back(ledger.under_way(), processes);
+        let is_limited = ledger.debts.allocation.is_some();
         let known = names_and_ids(nodes);
-        match engine.is_some() && one_is_absent(under_way(), nodes) {
+        match listed.is_some() && one_is_absent(ledger.under_way(), nodes) {
+            _ if not_back == 0 => None,
+            true if not_back == 1 && is_limited => Some(Self::LastJoin(known)),
             true => Some(Self::Join(known)),
             false => Some(Self::Nodes(known)),
         }
@@ -58,7 +68,9 @@ impl Awaited {
     /// until it changes.
     pub(super) fn after_join(self, joined: Option<&Processes>) -> Self {
         match self {
-            Self::Join(known) if joined == Some(&known) => Self::Nodes(known),
+            Self::Join(known) | Self::LastJoin(known) if joined == Some(&known) => {
+                Self::Nodes(known)
+            }
             other => other,
         }
     }
@@ -66,7 +78,7 @@ impl Awaited {
     /// The list that a node is to join.
     pub(super) fn to_be_joined(&self) -> Option<&Processes> {
         match self {
-            Self::Join(known) => Some(known),
+            Self::Join(known) | Self::LastJoin(known) => Some(known),
             Self::Nodes(_) | Self::Health(_) => None,
         }
     }
@@ -75,7 +87,7 @@ impl Awaited {
     fn is_waited_for_by_the_engine(&self) -> bool {
         match self {
             Self::Nodes(_) | Self::Health(None) => false,
-            Self::Join(_) => true,
+            Self::Join(_) | Self::LastJoin(_) => true,
             Self::Health(Some(known)) => known.color != Color::Green,
         }
     }
@@ -91,13 +103,14 @@ fn names_and_ids(nodes: &[Node]) -> Processes {
     nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
-/// Completes once the engine has changed. Requests that fail are no change. The health, if it is green
-/// now and the next look need not ask for it.
+/// Completes once the engine has changed. Requests that fail are no change. What it has told that the next look
+/// need not ask for, if anything.
 pub(super) async fn wait_for_change(
     client: Arc<EngineClient>,
+    engine: Engine,
     awaited: Awaited,
     metrics: Arc<Metrics>,
-) -> Option<engine_client::Health> {
+) -> Option<Told> {
     let mut pause = FIRST_PAUSE;
     // Where the engine waits, we need not.
     let mut next = match awaited.is_waited_for_by_the_engine() {
@@ -120,10 +133,19 @@ pub(super) async fn wait_for_change(
                 let has_changed = is_longer || list_differs(&client, known, &metrics).await;
                 (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
             }
+            Awaited::LastJoin(known) => {
+                let listed = client.listed_first(&engine, known.len() + 1).await;
+                metrics.count_request(Side::Engine, "health", listed.is_ok());
+                let waited = listed.is_ok();
+                told = listed.ok().flatten().map(Told::Joined);
+                let has_changed = told.is_some() || list_differs(&client, known, &metrics).await;
+                (has_changed, MAX_PAUSE_OF_NODES, waited)
+            }
             Awaited::Health(Some(known)) if awaited.is_waited_for_by_the_engine() => {
                 let now = client.health_once_green().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
-                told = now.as_ref().ok().filter(|now| now.is_green_at_rest()).cloned();
+                let green = now.as_ref().ok().filter(|now| now.is_green_at_rest());
+                told = green.cloned().map(Told::Green);
                 // That of this request only says that the cluster is not green.
                 let now = now.map(|now| Health { timed_out: known.timed_out, ..health(&now) });
                 (now.is_ok_and(|now| now != *known), MAX_PAUSE, true)
@@ -162,8 +184,8 @@ mod tests {
 
     use serde_json::{Value, from_value, json};
 
-    use crate::engine_client::Access;
     use crate::engine_client::tests::served;
+    use crate::engine_client::{Access, Distribution, Version};
 
     /// Name and ephemeral id of each.
     fn nodes(listed: &[(&str, &str)]) -> Vec<Node> {
@@ -195,11 +217,45 @@ mod tests {
         assert_eq!(next(Some(&list("a"))), Awaited::Nodes(list("a")));
         assert_eq!(next(None).to_be_joined(), Some(&list("a")));
         assert_eq!(next(Some(&list("a"))).to_be_joined(), None);
+        let last = Awaited::LastJoin(list("a"));
+        assert_eq!(last.to_be_joined(), Some(&list("a")));
+        assert_eq!(last.after_join(Some(&list("a"))), Awaited::Nodes(list("a")));
     }
 
-    /// Waits for a change of an engine that says this of its health: whether the health was told, and how
-    /// often its nodes were read, which are others than the awaited ones.
-    async fn waited(awaited: Awaited, changes: &Value) -> (bool, u32) {
+    #[test]
+    fn the_last_node_to_join_is_one_after_which_allocation_is_restored() {
+        let awaited = |steps: &[(&str, &str)], is_limited: bool| {
+            let member = |(node, step): &(&str, &str)| {
+                json!({
+                    "podUid": node, "pod": node, "node": node, "step": step,
+                    "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+                })
+            };
+            let members: Vec<Value> = steps.iter().map(member).collect();
+            let debt = json!({ "restart": "r1", "before": {}, "holders": ["logs-0"] });
+            let debts = if is_limited { json!({ "allocation": debt }) } else { json!({}) };
+            let ledger: Ledger = from_value(json!({
+                "restart": {
+                    "request": { "id": "r1", "strategy": "rolling" },
+                    "started": "2026-11-21T03:09:20Z", "members": members,
+                },
+                "debts": debts,
+            }))
+            .unwrap();
+            Awaited::of_nodes(&ledger, Some(&nodes(&[("logs-1", "old-1")])))
+        };
+        let list = Processes::from([("logs-1".to_owned(), "old-1".to_owned())]);
+        let one = [("logs-0", "restarting")];
+        assert_eq!(awaited(&one, true), Some(Awaited::LastJoin(list.clone())));
+        assert_eq!(awaited(&one, false), Some(Awaited::Join(list.clone())));
+        let two = [("logs-0", "restarting"), ("logs-3", "restarting")];
+        assert_eq!(awaited(&two, true), Some(Awaited::Join(list)));
+        assert_eq!(awaited(&[("logs-1", "restarting")], true), None, "it is back");
+    }
+
+    /// Waits for a change of an engine that says this of its health: what was told, and how often its nodes
+    /// were read, which are others than the awaited ones.
+    async fn waited(awaited: Awaited, changes: &Value) -> (Option<Told>, u32) {
         let mut health = json!({
             "cluster_name": "logs", "status": "green", "timed_out": false,
             "number_of_nodes": 2, "number_of_data_nodes": 2, "initializing_shards": 0,
@@ -216,21 +272,45 @@ mod tests {
                 return Some(health.clone());
             }
             counted.fetch_add(1, Ordering::SeqCst);
-            let node = json!({ "name": "logs-1", "ephemeral_id": "new" });
-            Some(json!({ "cluster_uuid": "uuid", "master_node": "a", "nodes": { "a": node } }))
+            let node = json!({
+                "name": "logs-1", "ephemeral_id": "new", "transport_address": "10.0.0.7:9300",
+            });
+            let coordination =
+                json!({ "last_committed_config": ["a"], "last_accepted_config": ["a"] });
+            Some(json!({
+                "cluster_uuid": "uuid", "version": 7, "master_node": "a", "nodes": { "a": node },
+                "metadata": { "cluster_coordination": coordination },
+            }))
         })
         .await;
         let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
         let client = Arc::new(client.expect("a client"));
-        let told = wait_for_change(client, awaited, Arc::new(Metrics::new())).await;
-        (told.is_some(), reads.load(Ordering::SeqCst))
+        let engine = Engine {
+            distribution: Distribution::OpenSearch,
+            version: Version { major: 2, minor: 19, patch: 3 },
+            cluster_name: "logs".into(),
+            cluster_uuid: Some("uuid".into()),
+            node_name: "logs-1".into(),
+            has_node_shutdown: false,
+        };
+        let told = wait_for_change(client, engine, awaited, Arc::new(Metrics::new())).await;
+        (told, reads.load(Ordering::SeqCst))
     }
 
     #[tokio::test]
     async fn a_list_that_got_longer_is_not_read_to_see_that_it_differs() {
         let known = || Awaited::Join([("logs-0".to_owned(), "old".to_owned())].into());
-        assert_eq!(waited(known(), &json!({})).await, (false, 0));
-        assert_eq!(waited(known(), &json!({ "timed_out": true })).await, (false, 1));
+        assert!(matches!(waited(known(), &json!({})).await, (None, 0)));
+        assert!(matches!(waited(known(), &json!({ "timed_out": true })).await, (None, 1)));
+    }
+
+    #[tokio::test]
+    async fn the_list_that_the_last_node_has_joined_is_told() {
+        let known = || Awaited::LastJoin([("logs-0".to_owned(), "old".to_owned())].into());
+        let (told, reads) = waited(known(), &json!({})).await;
+        let Some(Told::Joined(listed)) = told else { panic!("{told:?}") };
+        assert_eq!((listed.nodes[0].ephemeral_id.as_str(), reads), ("new", 1));
+        assert!(matches!(waited(known(), &json!({ "timed_out": true })).await, (None, 1)));
     }
 
     #[tokio::test]
@@ -241,13 +321,13 @@ mod tests {
         });
         let yellow: Health = from_value(yellow).unwrap();
         let awaited = || Awaited::Health(Some(yellow.clone()));
-        assert_eq!(waited(awaited(), &json!({})).await, (true, 0));
+        assert!(matches!(waited(awaited(), &json!({})).await, (Some(Told::Green(_)), 0)));
         for changes in [
             json!({ "number_of_pending_tasks": 2 }),
             json!({ "timed_out": true }),
             json!({ "status": "yellow" }),
         ] {
-            assert_eq!(waited(awaited(), &changes).await, (false, 0), "{changes}");
+            assert!(matches!(waited(awaited(), &changes).await, (None, 0)), "{changes}");
         }
     }
 

@@ -178,15 +178,13 @@ fn a_process_that_hangs_is_what_it_said_before_and_another_one_is_not() {
     let silent = || topology::parse(&answer, None).unwrap();
     let before = topology_of(OPENSEARCH_2, "state");
     // However often it hangs.
-    let mut again = silent();
-    again.take_details(&before);
-    let mut once_more = silent();
-    once_more.take_details(&again);
+    let again = silent().with_details_of(Some(&before));
+    let once_more = silent().with_details_of(Some(&again));
     assert_eq!(once_more.nodes, before.nodes);
     // Its config may have given the next process other roles.
     let mut other = silent();
     other.nodes[1].ephemeral_id = "another".into();
-    other.take_details(&before);
+    let other = other.with_details_of(Some(&before));
     assert_eq!((&other.nodes[1].roles, &other.nodes[2]), (&None, &before.nodes[2]));
 }
 

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine_client::Node;
 use stayput_restart::{Ledger, Member};
 
-/// Whether each of these members has a new process among these nodes, by name and ephemeral id. Two
-/// nodes may have one name.
-pub(in crate::controller) fn all_are_back<'a>(
+/// How many of these members have no new process among these nodes, by name and ephemeral id. Two nodes
+/// may have one name.
+pub(in crate::controller) fn not_back<'a>(
     members: impl Iterator<Item = &'a Member>,
     nodes: impl Iterator<Item = (&'a str, &'a str)>,
-) -> bool {
+) -> usize {
     let by_name: BTreeMap<&str, &Member> =
         members.map(|member| (member.node.as_str(), member)).collect();
     let is_back = |(name, process): &(&str, &str)| {
         by_name.get(name).is_some_and(|member| member.ephemeral_id.as_deref() != Some(process))
     };
     let back: BTreeSet<&str> = nodes.filter(is_back).map(|(name, _)| name).collect();
-    back.len() == by_name.len()
+    by_name.len() - back.len()
 }
 
 /// Whether this is the first look that shows all nodes under way as joined, so that allocation, which
@@ -39,7 +39,7 @@ pub(super) fn nothing_waits_for_rest(ledger: &Ledger, nodes: &[Node]) -> bool {
 
 fn are_back(ledger: &Ledger, nodes: &[Node]) -> bool {
     let nodes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
-    all_are_back(ledger.under_way(), nodes)
+    not_back(ledger.under_way(), nodes) == 0
 }
 
 #[cfg(test)]
@@ -57,14 +57,14 @@ mod tests {
         };
         let members = [member("logs-0", "old-0"), member("logs-1", "old-1")];
         for (listed, expected) in [
-            (&[("logs-2", "old-2")][..], false),
-            (&[("logs-0", "new-0"), ("logs-1", "old-1")], false),
-            (&[("logs-0", "new-0"), ("logs-0", "other"), ("logs-1", "old-1")], false),
-            (&[("logs-0", "new-0"), ("logs-1", "new-1")], true),
-            (&[("logs-0", "old-0"), ("logs-0", "new-0"), ("logs-1", "new-1")], true),
+            (&[("logs-2", "old-2")][..], 2),
+            (&[("logs-0", "new-0"), ("logs-1", "old-1")], 1),
+            (&[("logs-0", "new-0"), ("logs-0", "other"), ("logs-1", "old-1")], 1),
+            (&[("logs-0", "new-0"), ("logs-1", "new-1")], 0),
+            (&[("logs-0", "old-0"), ("logs-0", "new-0"), ("logs-1", "new-1")], 0),
         ] {
             let nodes = listed.iter().copied();
-            assert_eq!(all_are_back(members.iter(), nodes), expected, "{listed:?}");
+            assert_eq!(not_back(members.iter(), nodes), expected, "{listed:?}");
         }
     }
 

@@ -5,6 +5,7 @@ pub(super) mod tests;
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -20,30 +21,44 @@ pub(super) struct Moment {
     pub(super) reading: Duration,
 }
 
+/// What is known of the nodes before they are read.
+pub(super) struct Nodes<'a, F> {
+    /// The last topology.
+    pub(super) before: Option<&'a Topology>,
+    /// Nodes and votes that were told while a node was to join. Nothing is read together with them.
+    pub(super) joined: Option<Topology>,
+    /// Whether these are the nodes that were to join, in the first look that shows them.
+    pub(super) have_joined: F,
+}
+
 /// Reads topology and health at the same time. The engine answers for the health once its tasks are
 /// done, so that the health may be newer. If it is green and a copy has not started, the topology is
 /// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
 /// later would go before it; and as the health is green already, it would not tell when to look again.
 ///
-/// `before` is the last topology, and `health` reads the health, or has it already. Once the list of
-/// nodes shows that nodes `have_joined`, and while allocation `is_limited`, nothing else is waited for: a
-/// process that has joined just now is slow to report its details, and the health may take a second.
+/// `health` reads the health, or has it already. Once the list of nodes shows that nodes have joined, and
+/// while allocation `is_limited`, nothing else is waited for: a process that has joined just now is slow to
+/// report its details, and the health may take a second.
 pub(super) async fn read(
     client: &EngineClient,
     identity: &Engine,
-    before: Option<&Topology>,
+    Nodes { before, joined, have_joined }: Nodes<'_, impl Fn(&Topology) -> bool>,
     health: impl Future<Output = Result<Health, EngineError>>,
-    have_joined: impl Fn(&Topology) -> bool,
     is_limited: oneshot::Receiver<bool>,
 ) -> Moment {
     let began = Instant::now();
     let (tell, nodes_are_enough) = oneshot::channel();
+    let is_limited = is_limited.map(|limited| limited == Ok(true)).shared();
     let topology = async {
-        let listed = match client.listed(identity, before).await {
-            Ok(listed) => listed,
-            Err(error) => return (Err(error), began.elapsed(), false),
+        let joined = joined.map(|joined| joined.with_details_of(before)).filter(&have_joined);
+        let listed = match joined {
+            Some(joined) if is_limited.clone().await => joined,
+            Some(_) | None => match client.listed(identity, before).await {
+                Ok(listed) => listed,
+                Err(error) => return (Err(error), began.elapsed(), false),
+            },
         };
-        if have_joined(&listed) && is_limited.await == Ok(true) {
+        if have_joined(&listed) && is_limited.await {
             // Nobody listens any more if the health was quicker.
             let _ = tell.send(());
             return (Ok(listed.without_copies()), began.elapsed(), true);

@@ -239,12 +239,11 @@ async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
     let (endpoint, _) = one_moment::tests::engine("green", true).await;
     let (mut view, metrics) = (EngineView::default(), Metrics::new());
     // That which is asked for is green.
-    let told = || Some(one_moment::tests::health_of("yellow"));
     let mut colors = vec![];
-    for age in [None, Some(Duration::ZERO), None, Some(MAX_AGE_OF_TOLD)] {
-        view.tell(age.and(told()));
-        if let (Some(age), Some((at, _))) = (age, &mut view.told) {
-            *at -= age;
+    for age in [None, Some(Duration::ZERO), None, Some(told::MAX_AGE)] {
+        view.tell(age.map(|_| Told::Green(one_moment::tests::health_of("yellow"))));
+        if let (Some(age), Some(told)) = (age, &mut view.told) {
+            told.at -= age;
         }
         let at = vec![endpoint.clone()];
         let engine = view.observe(Ok(reach("1")), at, "zone", None, &metrics).await;

@@ -131,7 +131,8 @@ async fn moment_of(
             None => client.health().await,
         }
     };
-    let moment = read(&client, &identity, None, health, |_| is_enough, is_limited).await;
+    let nodes = Nodes { before: None, joined: None, have_joined: |_: &Topology| is_enough };
+    let moment = read(&client, &identity, nodes, health, is_limited).await;
     (moment, reads.load(Ordering::SeqCst))
 }
 
@@ -141,6 +142,40 @@ async fn where_allocation_is_restored_next_only_the_nodes_are_waited_for() {
     let (moment, reads) = moment_of(NEVER, true, None, true).await;
     assert!(moment.health.is_none());
     assert_eq!((moment.topology.expect("a topology").nodes.len(), reads), (2, 0));
+}
+
+/// Reads an engine after one of its nodes has told that `joined` are listed: the names of the nodes, and how
+/// often the engine was asked for the list.
+async fn read_after_a_join(joined: &Topology, limited: bool) -> (Vec<String>, u64) {
+    let lists = Arc::new(AtomicU64::new(0));
+    let (counted, reads) = (Arc::clone(&lists), AtomicU64::new(0));
+    let endpoint = served(move |target| {
+        let is_list = target.starts_with("/_cluster/state/version,");
+        counted.fetch_add(u64::from(is_list), Ordering::SeqCst);
+        Some(answer(target, "yellow", false, &reads))
+    })
+    .await;
+    let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
+    let client = client.expect("a client");
+    let identity = client.identify().await.expect("an engine");
+    let (tell, is_limited) = oneshot::channel();
+    tell.send(limited).expect("it listens");
+    let nodes =
+        Nodes { before: None, joined: Some(joined.clone()), have_joined: |_: &Topology| true };
+    let moment = read(&client, &identity, nodes, client.health(), is_limited).await;
+    let nodes = moment.topology.expect("a topology").nodes;
+    (nodes.into_iter().map(|node| node.name).collect(), lists.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_list_that_was_told_is_not_read_where_allocation_is_restored_next() {
+    let (moment, _) = moment_of("yellow", false, None, false).await;
+    let mut told = moment.topology.expect("a topology");
+    told.nodes[0].name = "told".to_owned();
+    let both = |first: &str| vec![first.to_owned(), "b".to_owned()];
+    assert_eq!(read_after_a_join(&told, true).await, (both("told"), 0));
+    // Shard copies and health are not of the moment that was told.
+    assert_eq!(read_after_a_join(&told, false).await, (both("a"), 1));
 }
 
 /// Else the next look would wait as long as a node that boots.

@@ -1,0 +1,41 @@
+//! What the engine has told while it was waited for, so that the next look need not ask for it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::engine_client::{Health, Topology};
+
+/// For so long it is as good as what is read now.
+pub(super) const MAX_AGE: Duration = Duration::from_millis(100);
+
+/// What the engine has told.
+#[derive(Debug)]
+pub(in crate::controller) enum Told {
+    /// The cluster is green, and its master has no tasks.
+    Green(Health),
+    /// A node has joined: nodes and votes, as a node has them that knows it before the elected master.
+    Joined(Topology),
+}
+
+/// What was told last, for the next look.
+#[derive(Debug)]
+pub(super) struct LastTold {
+    pub(super) at: Instant,
+    told: Told,
+}
+
+impl LastTold {
+    pub(super) fn now(told: Told) -> Self {
+        Self { at: Instant::now(), told }
+    }
+
+    /// Health and list of nodes, unless they are too old.
+    pub(super) fn in_time(self) -> (Option<Health>, Option<Topology>) {
+        match self.told {
+            _ if self.at.elapsed() >= MAX_AGE => (None, None),
+            Told::Green(health) => (Some(health), None),
+            Told::Joined(listed) => (None, Some(listed)),
+        }
+    }
+}

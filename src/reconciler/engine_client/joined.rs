@@ -1,0 +1,46 @@
+//! The list of nodes as soon as a node knows that another one has joined.
+
+use futures_util::future::select_ok;
+
+use super::transport::Place;
+use super::{Engine, EngineClient, EngineError, Topology, health, topology};
+
+/// So many nodes are asked: one of them is not the elected master, which applies a new list last, once
+/// all others have.
+const ASKED: usize = 2;
+
+impl EngineClient {
+    /// Nodes and votes, as [`Self::listed`], once the first of two nodes lists so many nodes; none if neither
+    /// does within a second. It is what that node has applied, which the elected master has committed but may
+    /// not have applied itself: what is read elsewhere after it may be older. Without details of processes.
+    ///
+    /// # Errors
+    /// Of the last of them, if both fail. See [`EngineError`].
+    pub async fn listed_first(
+        &self,
+        engine: &Engine,
+        at_least: usize,
+    ) -> Result<Option<Topology>, EngineError> {
+        let places = self.transport.first(ASKED).into_iter();
+        let asked = places.map(|place| Box::pin(self.listed_at(place, engine, at_least)));
+        select_ok(asked).await.map(|(first, _)| first)
+    }
+
+    async fn listed_at(
+        &self,
+        place: Place,
+        engine: &Engine,
+        at_least: usize,
+    ) -> Result<Option<Topology>, EngineError> {
+        let timeout = self.transport.master_timeout();
+        let joined = health::nodes_call(at_least, &timeout).from_own_state();
+        let joined = health::parse(&self.transport.send_to(place, &joined).await?)?;
+        if joined.timed_out {
+            return Ok(None);
+        }
+        let state = topology::state_call(&timeout).from_own_state();
+        let state = async { Ok((self.transport.send_to(place, &state).await?, place)) };
+        let listed = self.listed_in(engine, state).await?;
+        Ok(Some(listed).filter(|listed| listed.elected_master.is_some()))
+    }
+}
