@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError};
 
 /// The cluster setting that limits which shards may be allocated.
@@ -37,7 +37,7 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn allocation(&self, engine: &Engine) -> Result<Allocation, EngineError> {
-        parse(&self.of_a_member(engine, read_call).await?)
+        parse(&self.of_a_member(engine, &read_call()).await?)
     }
 
     /// Sets allocation to `value` (`primaries`, `none`…) and our marker to `marker`, in one
@@ -64,18 +64,19 @@ impl EngineClient {
     }
 
     async fn settings(&self, body: Value) -> Result<(), EngineError> {
-        let call = write_call(&self.transport.master_timeout(), body);
+        let call = write_call(body);
         self.transport.send(&call).await?.acknowledged()
     }
 }
 
-pub(super) fn read_call(timeout: &str) -> Call {
-    Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={timeout}"))
+pub(super) fn read_call() -> Call {
+    Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={MASTER_TIMEOUT}"))
 }
 
-pub(super) fn write_call(timeout: &str, body: Value) -> Call {
-    let path =
-        format!("/_cluster/settings?flat_settings=true&master_timeout={timeout}&timeout={timeout}");
+pub(super) fn write_call(body: Value) -> Call {
+    let path = format!(
+        "/_cluster/settings?flat_settings=true&master_timeout={MASTER_TIMEOUT}&timeout={MASTER_TIMEOUT}"
+    );
     Call::put(path, body)
 }
 

@@ -24,7 +24,7 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn excluded_names(&self, engine: &Engine) -> Result<ExcludedNames, EngineError> {
-        parse(&self.of_a_member(engine, read_call).await?)
+        parse(&self.of_a_member(engine, &read_call()).await?)
     }
 
     /// Sets the values that are given; none unsets one.
@@ -36,7 +36,7 @@ impl EngineClient {
         persistent: Option<&Option<String>>,
         transient: Option<&Option<String>>,
     ) -> Result<(), EngineError> {
-        let call = write_call(&self.transport.master_timeout(), changed(persistent, transient));
+        let call = write_call(changed(persistent, transient));
         self.transport.send(&call).await?.acknowledged()
     }
 }

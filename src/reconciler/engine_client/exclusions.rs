@@ -2,7 +2,7 @@
 //! the same time.
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Distribution, Engine, EngineClient, EngineError, Version};
 
 const PATH: &str = "/_cluster/voting_config_exclusions";
@@ -16,7 +16,7 @@ impl EngineClient {
     /// [`EngineError::Unusable`] for an engine without voting configurations, and for a name that
     /// could be taken for more than one node; otherwise see [`EngineError`].
     pub async fn exclude_voter(&self, engine: &Engine, node: &str) -> Result<(), EngineError> {
-        let call = exclude_call(engine, node, &self.transport.master_timeout())?;
+        let call = exclude_call(engine, node)?;
         parse(&self.transport.send(&call).await?)
     }
 
@@ -31,11 +31,7 @@ impl EngineClient {
 }
 
 /// Elasticsearch before 7.8 has the name in the path. Most versions refuse `master_timeout` here.
-pub(super) fn exclude_call(
-    engine: &Engine,
-    node: &str,
-    timeout: &str,
-) -> Result<Call, EngineError> {
+pub(super) fn exclude_call(engine: &Engine, node: &str) -> Result<Call, EngineError> {
     has_configurations(engine)?;
     // A comma, a star or a leading `_` would reach other nodes.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -48,8 +44,8 @@ pub(super) fn exclude_call(
     let Engine { distribution, version, .. } = engine;
     let in_path = *distribution == Distribution::Elasticsearch && *version < Version::new(7, 8, 0);
     Ok(Call::post(match in_path {
-        true => format!("{PATH}/{node}?timeout={timeout}"),
-        false => format!("{PATH}?node_names={node}&timeout={timeout}"),
+        true => format!("{PATH}/{node}?timeout={MASTER_TIMEOUT}"),
+        false => format!("{PATH}?node_names={node}&timeout={MASTER_TIMEOUT}"),
     }))
 }
 

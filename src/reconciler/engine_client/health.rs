@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{EngineClient, EngineError};
 
 /// `GET /_cluster/health`.
@@ -68,7 +68,7 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses with 503.
     pub async fn health(&self) -> Result<Health, EngineError> {
-        parse(&self.transport.send(&call(&self.transport.master_timeout())).await?)
+        parse(&self.transport.send(&call()).await?)
     }
 
     /// The cluster's health as it is now, also while its master has pending tasks: they may change it.
@@ -76,7 +76,7 @@ impl EngineClient {
     /// # Errors
     /// As of [`Self::health`].
     pub async fn health_at_once(&self) -> Result<Health, EngineError> {
-        parse(&self.transport.send(&at_once_call(&self.transport.master_timeout())).await?)
+        parse(&self.transport.send(&at_once_call()).await?)
     }
 
     /// The cluster's health once it is green and its master has no pending tasks, or after a second.
@@ -85,7 +85,7 @@ impl EngineClient {
     /// # Errors
     /// As of [`Self::health`].
     pub async fn health_once_green(&self) -> Result<Health, EngineError> {
-        parse(&self.transport.send(&green_call(&self.transport.master_timeout())).await?)
+        parse(&self.transport.send(&green_call()).await?)
     }
 
     /// The cluster's health once it has so many nodes, or after a second. [`Health::timed_out`] says that
@@ -94,32 +94,32 @@ impl EngineClient {
     /// # Errors
     /// As of [`Self::health`].
     pub async fn health_once_nodes(&self, at_least: usize) -> Result<Health, EngineError> {
-        let call = nodes_call(at_least, &self.transport.master_timeout());
+        let call = nodes_call(at_least);
         parse(&self.transport.send(&call).await?)
     }
 }
 
-pub(super) fn nodes_call(at_least: usize, timeout: &str) -> Call {
+pub(super) fn nodes_call(at_least: usize) -> Call {
     Call::get(format!(
-        "/_cluster/health?wait_for_nodes=ge({at_least})&timeout=1s&master_timeout={timeout}"
+        "/_cluster/health?wait_for_nodes=ge({at_least})&timeout=1s&master_timeout={MASTER_TIMEOUT}"
     ))
 }
 
-pub(super) fn green_call(timeout: &str) -> Call {
+pub(super) fn green_call() -> Call {
     Call::get(format!(
         "/_cluster/health?wait_for_status=green&wait_for_events=languid&timeout=1s\
-         &master_timeout={timeout}"
+         &master_timeout={MASTER_TIMEOUT}"
     ))
 }
 
-pub(super) fn at_once_call(timeout: &str) -> Call {
-    Call::get(format!("/_cluster/health?master_timeout={timeout}"))
+pub(super) fn at_once_call() -> Call {
+    Call::get(format!("/_cluster/health?master_timeout={MASTER_TIMEOUT}"))
 }
 
 /// With a timeout of 0 s, engines sometimes answer 408 although they are idle.
-pub(super) fn call(timeout: &str) -> Call {
+pub(super) fn call() -> Call {
     Call::get(format!(
-        "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={timeout}"
+        "/_cluster/health?wait_for_events=languid&timeout=1s&master_timeout={MASTER_TIMEOUT}"
     ))
 }
 

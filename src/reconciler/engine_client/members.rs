@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Distribution, Engine, EngineClient, EngineError, identify};
 
 /// The cluster's node list, as its elected master has it.
@@ -36,7 +36,7 @@ impl EngineClient {
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
     pub async fn members(&self) -> Result<Members, EngineError> {
-        let (answer, _) = self.transport.send_led(&call(&self.transport.master_timeout())).await?;
+        let (answer, _) = self.transport.send_led(&call()).await?;
         parse(&answer)
     }
 
@@ -46,28 +46,27 @@ impl EngineClient {
     pub(super) async fn of_a_member(
         &self,
         engine: &Engine,
-        read: impl Fn(&str) -> Call,
+        call: &Call,
     ) -> Result<Answer, EngineError> {
-        let timeout = self.transport.master_timeout();
         if engine.distribution == Distribution::OpenSearch {
-            return self.transport.send(&read(&timeout)).await;
+            return self.transport.send(call).await;
         }
-        let (_, place) = self.transport.send_led(&master_call(&timeout)).await?;
-        self.transport.send_to(place, &read(&timeout)).await
+        let (_, place) = self.transport.send_led(&master_call()).await?;
+        self.transport.send_to(place, call).await
     }
 }
 
 /// Only which node is the elected master.
-fn master_call(timeout: &str) -> Call {
+fn master_call() -> Call {
     Call::get(format!(
-        "/_cluster/state/master_node?master_timeout={timeout}\
+        "/_cluster/state/master_node?master_timeout={MASTER_TIMEOUT}\
          &filter_path=master_node,cluster_manager_node"
     ))
 }
 
-pub(super) fn call(timeout: &str) -> Call {
+pub(super) fn call() -> Call {
     Call::get(format!(
-        "/_cluster/state/version,master_node,nodes?master_timeout={timeout}&filter_path=\
+        "/_cluster/state/version,master_node,nodes?master_timeout={MASTER_TIMEOUT}&filter_path=\
          cluster_uuid,master_node,cluster_manager_node,nodes.*.name,nodes.*.ephemeral_id"
     ))
     .large()

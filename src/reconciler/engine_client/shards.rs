@@ -8,7 +8,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{EngineError, Node};
 
 /// One copy of one shard.
@@ -79,9 +79,9 @@ pub(super) struct Routing {
 }
 
 /// Every copy, and of it only what is used here; and every closed index.
-pub(super) fn routing_call(timeout: &str) -> Call {
+pub(super) fn routing_call() -> Call {
     Call::get(format!(
-        "/_cluster/state/routing_table,blocks?master_timeout={timeout}\
+        "/_cluster/state/routing_table,blocks?master_timeout={MASTER_TIMEOUT}\
          &filter_path=routing_table.indices.*.shards.*.state,\
          routing_table.indices.*.shards.*.primary,routing_table.indices.*.shards.*.node,\
          routing_table.indices.*.shards.*.relocating_node,\

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::answer::Answer;
-use super::transport::Call;
+use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError};
 
 /// `index.store.type` of Elasticsearch's searchable snapshots, fully and partially mounted ones, and
@@ -23,14 +23,14 @@ impl EngineClient {
         &self,
         engine: &Engine,
     ) -> Result<BTreeSet<String>, EngineError> {
-        parse(&self.of_a_member(engine, store_types_call).await?)
+        parse(&self.of_a_member(engine, &store_types_call()).await?)
     }
 }
 
-pub(super) fn store_types_call(timeout: &str) -> Call {
+pub(super) fn store_types_call() -> Call {
     Call::get(format!(
         "/_all/_settings/index.store.type?expand_wildcards=all&flat_settings=true\
-         &master_timeout={timeout}"
+         &master_timeout={MASTER_TIMEOUT}"
     ))
     .large()
 }

@@ -22,10 +22,6 @@ use std::fs;
 use super::answer::{Answer, Asked};
 use super::transport::Call;
 
-/// How long the engine was asked to wait for its master in the recordings: three quarters of ten
-/// seconds.
-const MASTER_TIMEOUT: &str = "7500ms";
-
 const OPENSEARCH_2: &str = "opensearch-2.19.3";
 const OPENSEARCH_3: &str = "opensearch-3.2.0";
 const ELASTICSEARCH_6: &str = "elasticsearch-6.8.23";

@@ -12,7 +12,7 @@ use super::answer::Answer;
 use super::details::Details;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
-use super::transport::{Call, Place};
+use super::transport::{Call, MASTER_TIMEOUT, Place};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
 /// The cluster, as its elected master has it.
@@ -109,7 +109,7 @@ impl EngineClient {
         engine: &Engine,
         before: Option<&Topology>,
     ) -> Result<Topology, EngineError> {
-        let call = state_call(&self.transport.master_timeout());
+        let call = state_call();
         let topology = self.listed_in(engine, self.transport.send_led(&call)).await?;
         Ok(topology.with_details_of(before))
     }
@@ -120,17 +120,16 @@ impl EngineClient {
         engine: &Engine,
         state: impl Future<Output = Result<(Answer, Place), EngineError>>,
     ) -> Result<Topology, EngineError> {
-        let timeout = self.transport.master_timeout();
         let minimum = async {
             if !engine.has_minimum_master_nodes() {
                 return Ok(None);
             }
-            parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?).map(Some)
+            parse_minimum(&self.transport.send(&minimum_call()).await?).map(Some)
         };
         let ((state, place), minimum) = tokio::try_join!(state, minimum)?;
         let mut topology = Topology { place, ..parse(&state, minimum)? };
         if topology.is_led_without_configurations() {
-            let minimum = parse_minimum(&self.transport.send(&minimum_call(&timeout)).await?)?;
+            let minimum = parse_minimum(&self.transport.send(&minimum_call()).await?)?;
             topology.voting = Voting::MinimumMasterNodes(minimum);
         }
         Ok(topology)
@@ -156,7 +155,7 @@ impl EngineClient {
                 let (shards, immovable) = (Arc::clone(&before.shards), before.immovable.clone());
                 return Ok((Routing { shards, immovable }, Instant::now()));
             }
-            let call = shards::routing_call(&self.transport.master_timeout());
+            let call = shards::routing_call();
             let answer = self.transport.send_to(listed.place, &call).await?;
             Ok((shards::parse(&answer, &listed.nodes)?, Instant::now()))
         };
@@ -262,10 +261,10 @@ impl Topology {
 const NO_INDEX: &str = "stayput-no-index";
 
 /// Without shard copies: the engine would list those of the same indices only.
-pub(super) fn state_call(timeout: &str) -> Call {
+pub(super) fn state_call() -> Call {
     Call::get(format!(
         "/_cluster/state/version,master_node,nodes,metadata,blocks,customs/{NO_INDEX}\
-         ?master_timeout={timeout}\
+         ?master_timeout={MASTER_TIMEOUT}\
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
          metadata.cluster_coordination,blocks.global,{}",
@@ -274,9 +273,9 @@ pub(super) fn state_call(timeout: &str) -> Call {
     .large()
 }
 
-pub(super) fn minimum_call(timeout: &str) -> Call {
+pub(super) fn minimum_call() -> Call {
     Call::get(format!(
-        "/_cluster/settings?include_defaults=true&master_timeout={timeout}\
+        "/_cluster/settings?include_defaults=true&master_timeout={MASTER_TIMEOUT}\
          &filter_path=**.minimum_master_nodes"
     ))
 }

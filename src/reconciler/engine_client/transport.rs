@@ -1,6 +1,5 @@
 //! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,6 +32,10 @@ const MAX_UNAUTHORIZED: usize = 2;
 /// So long a node waits for its master if another one has waited in vain just before. One that knows its master answers
 /// at once; a look at a cluster without any must not take that long for each node.
 const NEXT_MASTER_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Stands in a path for how long the engine waits for its master: less than we wait for the answer, so that the
+/// engine can report why it gave up.
+pub(super) const MASTER_TIMEOUT: &str = "{master_timeout}";
 
 /// One request, before it has an endpoint.
 #[derive(Debug, Clone)]
@@ -95,7 +98,13 @@ impl Call {
     #[cfg(test)]
     pub(super) fn as_recorded(&self) -> (String, String) {
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
-        (format!("{} {}", self.method, self.path), body)
+        // They were asked to wait for three quarters of ten seconds.
+        let path = self.path_with(Duration::from_millis(7_500));
+        (format!("{} {path}", self.method), body)
+    }
+
+    fn path_with(&self, master_timeout: Duration) -> String {
+        self.path.replace(MASTER_TIMEOUT, &format!("{}ms", master_timeout.as_millis()))
     }
 
     fn is_read(&self) -> bool {
@@ -186,12 +195,6 @@ impl Transport {
 
     fn ask_last(&self, at: usize) {
         self.order().sort_by_key(|one| *one == at);
-    }
-
-    /// The parameter for how long the engine waits for its master: less than we wait for the answer,
-    /// so that the engine can report why it gave up.
-    pub(super) fn master_timeout(&self) -> String {
-        in_milliseconds(self.timeout / 4 * 3)
     }
 
     /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was not
@@ -306,15 +309,13 @@ impl Transport {
 
     /// `waited_for_master`: another endpoint has, in vain.
     fn request(&self, call: &Call, waited_for_master: bool) -> Result<Request<Bytes>, EngineError> {
-        let mut path = Cow::Borrowed(&call.path);
-        if waited_for_master {
-            let parameter = |timeout: &str| format!("master_timeout={timeout}");
-            let next = parameter(&in_milliseconds(NEXT_MASTER_TIMEOUT));
-            path = Cow::Owned(path.replace(&parameter(&self.master_timeout()), &next));
-        }
+        let master_timeout = match waited_for_master {
+            true => NEXT_MASTER_TIMEOUT,
+            false => self.timeout / 4 * 3,
+        };
         let mut builder = Request::builder()
             .method(call.method.clone())
-            .uri(path.as_str())
+            .uri(call.path_with(master_timeout))
             .header(ACCEPT, "application/json");
         if let Some(value) = &self.authorization {
             builder = builder.header(AUTHORIZATION, value.clone());
@@ -331,10 +332,6 @@ impl Transport {
             EngineError::Unusable(Cause::new(message, error))
         })
     }
-}
-
-fn in_milliseconds(time: Duration) -> String {
-    format!("{}ms", time.as_millis())
 }
 
 /// Why every endpoint failed.

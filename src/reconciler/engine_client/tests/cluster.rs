@@ -9,14 +9,14 @@ use super::*;
 #[track_caller]
 pub(crate) fn topology_of(engine: &str, state: &str) -> Topology {
     let minimum = (engine == ELASTICSEARCH_6).then(|| {
-        let answer = answer_to(&topology::minimum_call(MASTER_TIMEOUT), engine, "minimum");
+        let answer = answer_to(&topology::minimum_call(), engine, "minimum");
         topology::parse_minimum(&answer).unwrap()
     });
-    let answer = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, state);
+    let answer = answer_to(&topology::state_call(), engine, state);
     let mut topology = topology::parse(&answer, minimum).unwrap();
     if topology.recovered {
         let routing = state.replace("state", "routing");
-        let answer = answer_to(&shards::routing_call(MASTER_TIMEOUT), engine, &routing);
+        let answer = answer_to(&shards::routing_call(), engine, &routing);
         let routing = shards::parse(&answer, &topology.nodes).unwrap();
         topology.shards = routing.shards;
         topology.immovable = routing.immovable;
@@ -34,8 +34,7 @@ fn health_is_read_from_every_engine() {
         (ELASTICSEARCH_7, 3, 1, None),
         (ELASTICSEARCH_8, 3, 1, Some(0)),
     ] {
-        let health =
-            health::parse(&answer_to(&health::call(MASTER_TIMEOUT), engine, "health")).unwrap();
+        let health = health::parse(&answer_to(&health::call(), engine, "health")).unwrap();
         assert_eq!((health.status, health.timed_out), (Color::Yellow, false), "{engine}");
         assert_eq!((health.number_of_nodes, health.number_of_data_nodes), (nodes, nodes));
         assert_eq!((health.initializing_shards, health.relocating_shards), (0, 0));
@@ -61,7 +60,7 @@ fn a_wait_that_was_too_short_is_an_answer() {
 #[test]
 fn a_relocating_copy_is_counted() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
-        let call = health::call(MASTER_TIMEOUT);
+        let call = health::call();
         let health = health::parse(&answer_to(&call, engine, "health_relocating")).unwrap();
         assert_eq!(health.relocating_shards, 1, "{engine}");
     }
@@ -77,8 +76,7 @@ fn a_colour_nobody_knows_is_none_of_the_three() {
 #[test]
 fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8] {
-        let health =
-            health::parse(&answer_to(&health::call(MASTER_TIMEOUT), engine, "health_no_master"));
+        let health = health::parse(&answer_to(&health::call(), engine, "health_no_master"));
         let Err(EngineError::Refused { status, reason, message }) = health else {
             panic!("{engine}: {health:?}");
         };
@@ -86,7 +84,7 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
         assert!(reason.ends_with("_not_discovered_exception"), "{reason}");
         assert!(message.contains("http://10.0.0.7:9200 to GET /_cluster/health"), "{message}");
         assert!(message.contains("have an elected master?"), "{message}");
-        let state = answer_to(&topology::state_call(MASTER_TIMEOUT), engine, "state_no_master");
+        let state = answer_to(&topology::state_call(), engine, "state_no_master");
         let state = topology::parse(&state, None);
         assert!(matches!(state, Err(EngineError::Refused { status: 503, .. })), "{state:?}");
     }
@@ -108,7 +106,7 @@ fn a_cluster_that_has_not_read_its_disks_yet_says_so() {
 #[test]
 fn members_are_told_apart_by_both_ids() {
     for engine in ALL {
-        let members = answer_to(&members::call(MASTER_TIMEOUT), engine, "members");
+        let members = answer_to(&members::call(), engine, "members");
         let members = members::parse(&members).unwrap();
         let topology = topology_of(engine, "state");
         assert_eq!(members.cluster_uuid, topology.cluster_uuid);

@@ -32,7 +32,7 @@ fn each_engine_is_asked_as_it_understands() {
         (Distribution::OpenSearch, "3.2.0", by_name),
     ] {
         let engine = engine_of(distribution, version);
-        let asked = exclusions::exclude_call(&engine, "logs-0", MASTER_TIMEOUT).unwrap();
+        let asked = exclusions::exclude_call(&engine, "logs-0").unwrap();
         assert_eq!(asked.as_recorded(), (expected.into(), String::new()), "{version}");
         let cleared = exclusions::clear_call(&engine).unwrap();
         assert_eq!(cleared.as_recorded(), (all.into(), String::new()), "{version}");
@@ -42,9 +42,7 @@ fn each_engine_is_asked_as_it_understands() {
 #[test]
 fn elasticsearch_6_has_no_votes_to_do_without() {
     let six = engine_of(Distribution::Elasticsearch, "6.8.23");
-    for call in
-        [exclusions::exclude_call(&six, "logs-0", MASTER_TIMEOUT), exclusions::clear_call(&six)]
-    {
+    for call in [exclusions::exclude_call(&six, "logs-0"), exclusions::clear_call(&six)] {
         let Err(EngineError::Unusable(message)) = call else { panic!("{call:?}") };
         assert!(message.contains("minimum_master_nodes"), "{message}");
     }
@@ -54,11 +52,11 @@ fn elasticsearch_6_has_no_votes_to_do_without() {
 fn no_name_reaches_other_nodes() {
     let engine = engine_of(Distribution::OpenSearch, "2.19.3");
     for name in ["", "*", "logs-*", "logs-0,logs-1", "_all", "_local", "a/b", "a b", "a&b", "ä"] {
-        let call = exclusions::exclude_call(&engine, name, MASTER_TIMEOUT);
+        let call = exclusions::exclude_call(&engine, name);
         assert!(matches!(call, Err(EngineError::Unusable(_))), "{name}: {call:?}");
     }
     for name in ["logs-0", "logs_0.search"] {
-        assert!(exclusions::exclude_call(&engine, name, MASTER_TIMEOUT).is_ok(), "{name}");
+        assert!(exclusions::exclude_call(&engine, name).is_ok(), "{name}");
     }
 }
 

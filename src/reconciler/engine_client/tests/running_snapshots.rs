@@ -7,8 +7,7 @@ use crate::engine_client::topology;
 #[test]
 fn the_node_whose_shards_are_being_read_has_the_snapshot() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
-        let answer =
-            answer_to(&topology::state_call(MASTER_TIMEOUT), engine, "state_running_snapshot");
+        let answer = answer_to(&topology::state_call(), engine, "state_running_snapshot");
         let nodes = topology::parse(&answer, None).expect("a topology").nodes;
         let [node] = &nodes[..] else { panic!("{engine}: one node was recorded") };
         let running = node.snapshot.as_ref().expect("it is being read");

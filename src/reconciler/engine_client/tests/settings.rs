@@ -16,7 +16,7 @@ fn set(persistent: Option<&str>, transient: Option<&str>, marker: Option<&str>) 
 
 #[test]
 fn allocation_is_read_with_the_mark() {
-    let read = allocation::read_call(MASTER_TIMEOUT);
+    let read = allocation::read_call();
     for engine in ALL {
         let read = |name| allocation::parse(&answer_to(&read, engine, name)).unwrap();
         assert_eq!(read("settings_unset"), set(None, None, None));
@@ -32,7 +32,7 @@ fn it_is_tightened_and_restored_with_the_mark_in_one_request() {
     let transient = set(None, Some("all"), None);
     for engine in ALL {
         let write = |body, name| {
-            let call = allocation::write_call(MASTER_TIMEOUT, body);
+            let call = allocation::write_call(body);
             answer_to(&call, engine, name).acknowledged()
         };
         let tightened = |before| allocation::tightened(before, "primaries", MARK);
@@ -61,10 +61,8 @@ fn the_transient_value_is_the_one_in_force() {
 #[test]
 fn a_refused_value_is_told_in_the_engines_words() {
     for engine in ALL {
-        let call = allocation::write_call(
-            MASTER_TIMEOUT,
-            allocation::tightened(&set(None, None, None), "most", MARK),
-        );
+        let call =
+            allocation::write_call(allocation::tightened(&set(None, None, None), "most", MARK));
         let refused = answer_to(&call, engine, "tighten_refused").acknowledged();
         let Err(EngineError::Refused { status, message, .. }) = refused else {
             panic!("{engine}: {refused:?}");

@@ -21,14 +21,14 @@ fn only_indices_in_a_repository_are_searchable_snapshots() {
 
 #[test]
 fn a_mounted_snapshot_is_one_and_an_index_beside_it_is_not_in_the_answer() {
-    let call = store_types::store_types_call(MASTER_TIMEOUT);
+    let call = store_types::store_types_call();
     let found = store_types::parse(&answer_to(&call, OPENSEARCH_2, "store_types"));
     assert_eq!(found.expect("it is read"), ["mounted-docs".to_owned()].into());
 }
 
 #[test]
 fn the_question_is_about_one_setting_of_all_indices() {
-    let (line, body) = store_types::store_types_call(MASTER_TIMEOUT).as_recorded();
+    let (line, body) = store_types::store_types_call().as_recorded();
     let asked = "GET /_all/_settings/index.store.type?expand_wildcards=all&flat_settings=true\
                  &master_timeout=7500ms";
     assert_eq!((line.as_str(), body.as_str()), (asked, ""));
