@@ -107,6 +107,19 @@ fn writes_go_on_as_well_as_long_as_nothing_was_sent() {
     assert_eq!(body, settings);
 }
 
+/// A node that has joined just now would take long to confirm it.
+#[test]
+fn no_node_is_waited_for_as_allocation_is_restored() {
+    let late = json!({ "acknowledged": false });
+    let (fake, port) = answering(200, late);
+    let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    wait(client.restore(&Allocation::default())).expect("restored");
+    assert_eq!(
+        fake.seen()[0].line,
+        "PUT /_cluster/settings?flat_settings=true&master_timeout=22500ms&timeout=0s"
+    );
+}
+
 #[test]
 fn a_write_that_may_have_been_done_is_not_done_again() {
     let (mute, silent) = FakeManager::on_port(None, Script::Silence);

@@ -52,19 +52,18 @@ impl EngineClient {
         value: &str,
         marker: &str,
     ) -> Result<(), EngineError> {
-        self.settings(tightened(before, value, marker)).await
+        let call = write_call(tightened(before, value, marker), MASTER_TIMEOUT);
+        self.transport.send(&call).await?.acknowledged()
     }
 
-    /// Restores both values from `before`, and removes our marker, in one request.
+    /// Restores both values from `before`, and removes our marker, in one request. Nodes are not waited for:
+    /// the engine answers once the elected master has the setting and has allocated shards with it, and a
+    /// node that has joined just now would take long to confirm them.
     ///
     /// # Errors
     /// See [`EngineError`].
     pub async fn restore(&self, before: &Allocation) -> Result<(), EngineError> {
-        self.settings(restored(before)).await
-    }
-
-    async fn settings(&self, body: Value) -> Result<(), EngineError> {
-        let call = write_call(body);
+        let call = write_call(restored(before), "0s");
         self.transport.send(&call).await?.acknowledged()
     }
 }
@@ -73,11 +72,10 @@ pub(super) fn read_call() -> Call {
     Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={MASTER_TIMEOUT}"))
 }
 
-pub(super) fn write_call(body: Value) -> Call {
-    let path = format!(
-        "/_cluster/settings?flat_settings=true&master_timeout={MASTER_TIMEOUT}&timeout={MASTER_TIMEOUT}"
-    );
-    Call::put(path, body)
+/// `timeout`: how long the nodes may take to confirm.
+pub(super) fn write_call(body: Value, timeout: &str) -> Call {
+    let path = "/_cluster/settings?flat_settings=true&master_timeout=";
+    Call::put(format!("{path}{MASTER_TIMEOUT}&timeout={timeout}"), body)
 }
 
 pub(super) fn tightened(before: &Allocation, value: &str, marker: &str) -> Value {

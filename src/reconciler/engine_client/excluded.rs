@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::allocation::{read_call, write_call};
 use super::answer::Answer;
+use super::transport::MASTER_TIMEOUT;
 use super::{Engine, EngineClient, EngineError};
 
 const NAME: &str = "cluster.routing.allocation.exclude._name";
@@ -36,7 +37,7 @@ impl EngineClient {
         persistent: Option<&Option<String>>,
         transient: Option<&Option<String>>,
     ) -> Result<(), EngineError> {
-        let call = write_call(changed(persistent, transient));
+        let call = write_call(changed(persistent, transient), MASTER_TIMEOUT);
         self.transport.send(&call).await?.acknowledged()
     }
 }

@@ -32,12 +32,12 @@ impl EngineClient {
         engine: &Engine,
         at_least: usize,
     ) -> Result<Option<Topology>, EngineError> {
-        let joined = health::nodes_call(at_least).from_own_state();
+        let joined = health::nodes_call(at_least).of_own_state();
         let joined = health::parse(&self.transport.send_to(place, &joined).await?)?;
         if joined.timed_out {
             return Ok(None);
         }
-        let state = topology::state_call().from_own_state();
+        let state = topology::state_call().of_own_state();
         let state = async { Ok((self.transport.send_to(place, &state).await?, place)) };
         let listed = self.listed_in(engine, state).await?;
         Ok(Some(listed).filter(|listed| listed.elected_master.is_some()))

@@ -83,7 +83,7 @@ impl Call {
     }
 
     /// The node that is asked answers from the state that it has applied itself, and asks no master.
-    pub(super) fn from_own_state(mut self) -> Self {
+    pub(super) fn of_own_state(mut self) -> Self {
         self.path.push_str("&local=true");
         self
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::allocation::{self, Allocation};
+use super::super::transport::MASTER_TIMEOUT;
 use super::super::{EngineError, Flush, RecordKind, RecordStatus, ShardMigration, flush, shutdown};
 use super::*;
 
@@ -32,7 +33,7 @@ fn it_is_tightened_and_restored_with_the_mark_in_one_request() {
     let transient = set(None, Some("all"), None);
     for engine in ALL {
         let write = |body, name| {
-            let call = allocation::write_call(body);
+            let call = allocation::write_call(body, MASTER_TIMEOUT);
             answer_to(&call, engine, name).acknowledged()
         };
         let tightened = |before| allocation::tightened(before, "primaries", MARK);
@@ -61,8 +62,10 @@ fn the_transient_value_is_the_one_in_force() {
 #[test]
 fn a_refused_value_is_told_in_the_engines_words() {
     for engine in ALL {
-        let call =
-            allocation::write_call(allocation::tightened(&set(None, None, None), "most", MARK));
+        let call = allocation::write_call(
+            allocation::tightened(&set(None, None, None), "most", MARK),
+            MASTER_TIMEOUT,
+        );
         let refused = answer_to(&call, engine, "tighten_refused").acknowledged();
         let Err(EngineError::Refused { status, message, .. }) = refused else {
             panic!("{engine}: {refused:?}");
