@@ -167,9 +167,12 @@ scenarios! {
     half_of_coordinated_silent
     half_of_coordinated_silent_alike
     half_of_coordinated_silent_by_hand
+    half_of_coordinated_silent_listed
     half_of_coordinated_silent_moved
     half_of_coordinated_silent_put_back
     half_of_coordinated_silent_unknown
+    half_of_coordinated_two_silent
+    half_of_coordinated_two_silent_known
     half_of_them
     health_lost_before_stop
     immediate_one_node

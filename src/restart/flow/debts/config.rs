@@ -5,7 +5,7 @@ use super::starts::replace;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, was_refused};
-use crate::flow::observed::expected_now;
+use crate::flow::observed::{expected_now, if_gone_for_good, may_run};
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, StartDebt, Strategy};
@@ -125,27 +125,42 @@ fn may_join(
     frozen: &str,
     mounted: &str,
 ) -> Result<(), String> {
-    match needs_coordinated_between(context, ledger, pod, frozen, mounted) {
-        Ok(None) => Ok(()),
-        Ok(Some(change)) => Err(change.sentence()),
-        Err(blocker)
-            if blocker.code == Code::PendingRestart && others_are_current(context, pod) =>
-        {
-            Ok(())
-        }
-        Err(blocker) => Err(blocker.message),
+    let unknown = match needs_coordinated_between(context, ledger, pod, frozen, mounted) {
+        Ok(None) => return Ok(()),
+        Ok(Some(change)) => return Err(change.sentence()),
+        Err(blocker) => blocker,
+    };
+    if let Some(other) = silent_that_may_run(context, pod) {
+        return Err(format!(
+            "{}; {} may run on any config, and its manager does not answer{}",
+            unknown.message,
+            other.node,
+            if_gone_for_good(context, other)
+        ));
+    }
+    let is_of_configs = matches!(unknown.code, Code::PendingRestart | Code::ManagerUnreachable);
+    match is_of_configs && others_are_current(context, pod) {
+        true => Ok(()),
+        false => Err(unknown.message),
     }
 }
 
-fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
+/// Another node whose manager does not answer, and whose engine may run all the same.
+fn silent_that_may_run<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Pod> {
     let mut others = context.index.pods().filter(|other| other.uid != pod.uid);
-    others.all(|other| match &other.manager {
-        Err(_) => false,
-        Ok(manager) if !is_up(manager) || other.ignores_change => true,
-        Ok(manager) => {
-            let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-            expected_now(other, manager).is_ok_and(|expected| expected.as_ref() == runs_on)
-        }
+    others.find(|other| other.manager.is_err() && may_run(context, other))
+}
+
+/// Whether all others that run do so on what their sources have. A silent one is not in the cluster then:
+/// whatever it comes back with meets the config of the others, also without this node.
+fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
+    let others = context.index.pods().filter(|other| other.uid != pod.uid);
+    let mut known = others.filter_map(|other| Some((other, other.manager.as_ref().ok()?)));
+    known.all(|(other, manager)| {
+        let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
+        !is_up(manager)
+            || other.ignores_change
+            || expected_now(other, manager).is_ok_and(|expected| expected.as_ref() == runs_on)
     })
 }
 
