@@ -229,6 +229,8 @@ async fn observe(
     must_read: &BTreeSet<String>,
     with_engine: bool,
 ) -> Result<Snapshot, Failure> {
+    // Apiserver: pods that are owed something, and that the watch does not have.
+    cx.observer.find_unselected(cluster).await?;
     let others = cx.cluster.others();
     let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
     Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
