@@ -6,6 +6,7 @@ mod declared;
 mod deleted;
 mod detached;
 mod disabled;
+mod drain;
 mod faults;
 mod fixture;
 mod found_sources;
