@@ -5,6 +5,7 @@
 //! confirmed it.
 
 mod finalizer;
+mod look;
 mod order;
 mod stops;
 mod targets;
@@ -13,7 +14,9 @@ mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
 
+use look::{Look, Scoped, look};
 use order::{Order, in_order, prepare_a_stop};
+use stops::stop;
 use without_apiserver::Starts;
 
 use std::collections::BTreeSet;
@@ -28,14 +31,12 @@ use super::declared;
 use super::effective_spec::EffectiveSpec;
 use super::execute::Executor;
 use super::failure::{Failure, Outcome, both};
-use super::observe::{Scope, now, refresh};
-use super::pods::Reading;
+use super::observe::now;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
 use super::status_report::{failing, gauges, ledger_of, pods_unlisted};
 use super::transitions;
 use crate::cluster::SearchCluster;
-use crate::random_id::random_id;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
 /// Observations, and ledger writes on one of them, in one reconcile: far more than are needed.
@@ -165,32 +166,14 @@ async fn observe_plan_act(
         cx.health.begin(&cx.name);
         let started = Instant::now();
 
-        // Managers, engine, apiserver (sources, owners, Secrets): observe. Apiserver, at the same time:
-        // decisions are made on the live SearchCluster, which nearly always is the one that is known.
-        let (api, known) = (cx.api.clone(), Arc::clone(&cluster));
-        let live = async {
-            match reads_live {
-                true => api.cluster_of(&known).await.map(Some),
-                false => Ok(None),
-            }
+        // Managers, engine, apiserver (sources, owners, Secrets, the live SearchCluster): observe.
+        let at = Scoped { spec, must_read: &must_read, with_engine };
+        let live = std::mem::replace(&mut reads_live, false);
+        let snapshot = match Box::pin(look(cx, &mut cluster, &at, live)).await? {
+            Look::Snapshot(snapshot) => *snapshot,
+            Look::Again => continue,
+            Look::OtherSpec => return Ok(None),
         };
-        let (live, snapshot) =
-            tokio::join!(live, observe(cx, &known, spec, &must_read, with_engine));
-        reads_live = false;
-        if let Some(live) = live? {
-            let is_known = live.metadata.resource_version == known.metadata.resource_version;
-            let is_same_spec = stops::is_same_generation(&live, &known)
-                && live.disabled_by_annotation() == known.disabled_by_annotation();
-            let live = cx.cluster.remember(live);
-            if !is_same_spec {
-                return Ok(None);
-            }
-            cluster = spec.apply(live);
-            if !is_known {
-                continue;
-            }
-        }
-        let snapshot = snapshot?;
 
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
         let step = Box::pin(plan_and_write(cx, snapshot, &mut cluster, spec, started)).await?;
@@ -220,20 +203,6 @@ async fn observe_plan_act(
         return Ok(Some(Acted { decision, outcome, cluster, started }));
     }
     Err(Failure::NotSettled(MAX_ROUNDS))
-}
-
-async fn observe(
-    cx: &mut Context,
-    cluster: &SearchCluster,
-    spec: &EffectiveSpec,
-    must_read: &BTreeSet<String>,
-    with_engine: bool,
-) -> Result<Snapshot, Failure> {
-    // Apiserver: pods that are owed something, and that the watch does not have.
-    cx.observer.find_unselected(cluster).await?;
-    let others = cx.cluster.others();
-    let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
-    Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
 }
 
 /// Plans, and writes the ledger until a plan leaves it as it is.
@@ -340,66 +309,6 @@ async fn act(
     }
     let outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
-}
-
-/// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
-async fn stop(
-    cx: &mut Context,
-    snapshot: &Snapshot,
-    stops: &[&Action],
-    cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
-) -> Outcome {
-    // Apiserver: the live SearchCluster and pods.
-    let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
-    // Engine: once more if what is known of it is old. Then a person may have paused meanwhile.
-    let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
-    if engine.is_some() {
-        unread = match read_live(cx, stops, cluster, spec).await? {
-            Some(unread) => unread,
-            None => return Ok(false),
-        };
-    }
-
-    // No outside system: the same plan on what was read now.
-    let mut fresh = refresh(snapshot, cluster, &cx.observer.pods);
-    if let Some(engine) = engine {
-        fresh.engine = engine;
-    }
-    if fresh.ledger != snapshot.ledger {
-        return Ok(false);
-    }
-    let confirmed = stops::confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
-
-    // Managers: the stop requests. Apiserver: the pods to delete.
-    let stopped = match confirmed.is_empty() {
-        true => Ok(false),
-        false => execute(cx, &confirmed, cluster, spec).await,
-    };
-    both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
-}
-
-/// Reads the SearchCluster and the pods of these stops. None if another spec counts now.
-async fn read_live(
-    cx: &mut Context,
-    stops: &[&Action],
-    cluster: &mut Arc<SearchCluster>,
-    spec: &EffectiveSpec,
-) -> Result<Option<stops::Unread>, Failure> {
-    // The pods are read by this spec, and do not count if the live one is another.
-    let reading = Reading::of(&cluster.spec);
-    let pods = stops::read_pods(&cx.api, &cx.observer.pods, stops, &reading);
-    let (live, (pods, unread)) = tokio::join!(cx.api.cluster_of(cluster), pods);
-    let live = live?;
-    let is_same = stops::is_same_generation(&live, cluster);
-    *cluster = spec.apply(cx.cluster.remember(live));
-    if !is_same {
-        return Ok(None);
-    }
-    for pod in pods {
-        cx.observer.pods.put(pod);
-    }
-    Ok(Some(unread))
 }
 
 /// Executes actions at the same time, and remembers the answers.

@@ -4,11 +4,76 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::execute;
 use crate::cluster::SearchCluster;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
+use crate::controller::context::Context;
+use crate::controller::effective_spec::EffectiveSpec;
+use crate::controller::failure::{Failure, Outcome, both};
+use crate::controller::observe::refresh;
 use crate::controller::pods::{Facts, Pods, Reading};
-use stayput_restart::{Action, Plan};
+use stayput_restart::{Action, Plan, Snapshot, plan};
+
+/// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
+pub(super) async fn stop(
+    cx: &mut Context,
+    snapshot: &Snapshot,
+    stops: &[&Action],
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Outcome {
+    // Apiserver: the live SearchCluster and pods.
+    let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
+    // Engine: once more if what is known of it is old. Then a person may have paused meanwhile.
+    let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
+    if engine.is_some() {
+        unread = match read_live(cx, stops, cluster, spec).await? {
+            Some(unread) => unread,
+            None => return Ok(false),
+        };
+    }
+
+    // No outside system: the same plan on what was read now.
+    let mut fresh = refresh(snapshot, cluster, &cx.observer.pods);
+    if let Some(engine) = engine {
+        fresh.engine = engine;
+    }
+    if fresh.ledger != snapshot.ledger {
+        return Ok(false);
+    }
+    let confirmed = confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
+
+    // Managers: the stop requests. Apiserver: the pods to delete.
+    let stopped = match confirmed.is_empty() {
+        true => Ok(false),
+        false => execute(cx, &confirmed, cluster, spec).await,
+    };
+    both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
+}
+
+/// Reads the SearchCluster and the pods of these stops. None if another spec counts now.
+async fn read_live(
+    cx: &mut Context,
+    stops: &[&Action],
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Result<Option<Unread>, Failure> {
+    // The pods are read by this spec, and do not count if the live one is another.
+    let reading = Reading::of(&cluster.spec);
+    let pods = read_pods(&cx.api, &cx.observer.pods, stops, &reading);
+    let (live, (pods, unread)) = tokio::join!(cx.api.cluster_of(cluster), pods);
+    let live = live?;
+    let is_same = is_same_generation(&live, cluster);
+    *cluster = spec.apply(cx.cluster.remember(live));
+    if !is_same {
+        return Ok(None);
+    }
+    for pod in pods {
+        cx.observer.pods.put(pod);
+    }
+    Ok(Some(unread))
+}
 
 /// Whether live reads must confirm it.
 pub(super) const fn need_live_reads(action: &Action) -> bool {
@@ -17,14 +82,14 @@ pub(super) const fn need_live_reads(action: &Action) -> bool {
 
 /// The pods of such actions that could not be read.
 #[derive(Default)]
-pub(super) struct Unread {
-    pub(super) uids: BTreeSet<String>,
+struct Unread {
+    uids: BTreeSet<String>,
     /// Why the last of them could not be read.
-    pub(super) failure: Option<ApiError>,
+    failure: Option<ApiError>,
 }
 
 /// Reads the pods of these stop requests once more.
-pub(super) async fn read_pods(
+async fn read_pods(
     api: &Apiserver,
     known: &Pods,
     stops: &[&Action],
@@ -48,11 +113,7 @@ pub(super) async fn read_pods(
 }
 
 /// The stops that the plan made from live reads asks for as well, of pods that could be read.
-pub(super) fn confirmed<'a>(
-    stops: &[&'a Action],
-    again: &Plan,
-    unread: &BTreeSet<String>,
-) -> Vec<&'a Action> {
+fn confirmed<'a>(stops: &[&'a Action], again: &Plan, unread: &BTreeSet<String>) -> Vec<&'a Action> {
     let is_read = |stop: &Action| stop.pod().is_some_and(|uid| !unread.contains(uid));
     let is_confirmed = |stop: &&Action| again.actions.contains(stop) && is_read(stop);
     stops.iter().copied().filter(is_confirmed).collect()

@@ -1,0 +1,81 @@
+//! One look: what a decision is made from, read together.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::is_same_generation;
+use crate::cluster::SearchCluster;
+use crate::controller::context::Context;
+use crate::controller::effective_spec::EffectiveSpec;
+use crate::controller::failure::Failure;
+use crate::controller::observe::Scope;
+use crate::random_id::random_id;
+use stayput_restart::Snapshot;
+
+/// What is looked at.
+pub(super) struct Scoped<'a> {
+    pub(super) spec: &'a EffectiveSpec,
+    /// Uids of pods of which everything has to be read now.
+    pub(super) must_read: &'a BTreeSet<String>,
+    /// Ask the engine even if no decision depends on it.
+    pub(super) with_engine: bool,
+}
+
+/// What it has led to.
+pub(super) enum Look {
+    Snapshot(Box<Snapshot>),
+    /// What was observed is of an older version of the SearchCluster.
+    Again,
+    /// Another spec counts now.
+    OtherSpec,
+}
+
+/// Observes managers, engine and apiserver; if `live`, it reads the SearchCluster at the same time: decisions are
+/// made on the live one, which nearly always is the one that is known.
+pub(super) async fn look(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    at: &Scoped<'_>,
+    live: bool,
+) -> Result<Look, Failure> {
+    let (api, known) = (cx.api.clone(), Arc::clone(cluster));
+    let read = async {
+        match live {
+            true => api.cluster_of(&known).await.map(Some),
+            false => Ok(None),
+        }
+    };
+    let (live, snapshot) = tokio::join!(read, observe(cx, &known, at));
+    if let Some(live) = live? {
+        let is_known = live.metadata.resource_version == known.metadata.resource_version;
+        let is_same_spec = is_same_generation(&live, &known)
+            && live.disabled_by_annotation() == known.disabled_by_annotation();
+        let live = cx.cluster.remember(live);
+        if !is_same_spec {
+            return Ok(Look::OtherSpec);
+        }
+        *cluster = at.spec.apply(live);
+        if !is_known {
+            return Ok(Look::Again);
+        }
+    }
+    Ok(Look::Snapshot(Box::new(snapshot?)))
+}
+
+async fn observe(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    Scoped { spec, must_read, with_engine }: &Scoped<'_>,
+) -> Result<Snapshot, Failure> {
+    // Apiserver: pods that are owed something, and that the watch does not have.
+    cx.observer.find_unselected(cluster).await?;
+    let others = cx.cluster.others();
+    let scope = Scope {
+        cluster,
+        checked: &spec.checked,
+        others: &others,
+        must_read,
+        with_engine: *with_engine,
+    };
+    Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
+}
