@@ -33,17 +33,16 @@ pub(super) struct Down {
 pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 
 /// The nodes that are down, without those that are being restarted, that are to be kept stopped, or
-/// whose pod is being deleted. One that a restart which only goes forward starts again and again is
-/// down after a phase.
+/// whose pod is being deleted. One that a restart has stopped which only goes forward is down after a phase.
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a> {
     let index = Index::new(snapshot);
     let under_way = member_pods::under_way(snapshot);
     let members = member_pods::by_pod(snapshot);
     let kept = &snapshot.ledger.kept_stopped;
     let kept: BTreeSet<&str> = kept.iter().map(|kept| kept.pod_uid.as_str()).collect();
-    let retrying = snapshot.ledger.restart.as_ref().filter(|restart| {
-        restart.frozen.is_some() && restart.is_late_forward(snapshot.now, policy.phase_timeout)
-    });
+    let restart = snapshot.ledger.restart.as_ref();
+    let late = |restart: &&Restart| restart.is_late_forward(snapshot.now, policy.phase_timeout);
+    let retrying = restart.filter(late);
     let is_expected = |pod: &&Pod| {
         let uid = pod.uid.as_str();
         let is_kept = snapshot.cluster.keeps_stopped(pod) || kept.contains(uid);
@@ -174,7 +173,7 @@ fn ended(manager: &Manager) -> String {
 struct Commands<'a> {
     snapshot: &'a Snapshot,
     pod: &'a Pod,
-    /// The restart that starts it again and again.
+    /// The restart that is going to start it, if need be again and again.
     retrying: Option<&'a Restart>,
 }
 
@@ -218,8 +217,11 @@ impl Commands<'_> {
     fn how_started(&self, command: impl Fn(&Self) -> String) -> String {
         match self.retrying {
             Some(restart) => {
-                let id = &restart.request.id;
-                format!("restart {id} only goes forward, and starts it again and again")
+                let when = match restart.frozen {
+                    Some(_) => "again and again",
+                    None => "once all of its nodes are stopped",
+                };
+                format!("restart {} only goes forward, and starts it {when}", restart.request.id)
             }
             None => format!("to start it: {}", command(self)),
         }

@@ -2,6 +2,7 @@
 //! can show it. It shares types with `plan`, but no rules: all checks are written independently.
 
 mod debts;
+mod down;
 mod drains;
 mod engine_calls;
 mod facts;

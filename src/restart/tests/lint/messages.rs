@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 
+use super::down;
 use super::facts::Facts;
-use crate::{Action, Condition, Ledger, Plan, Pod, Report, Snapshot, Voting, report};
-use stayput_api::State;
+use crate::{Action, Condition, Ledger, Plan, Report, Snapshot, Voting, report};
 
 /// What is wrong with a text, and whether it is.
 type Rule = (&'static str, fn(&str) -> bool);
@@ -110,7 +110,7 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
     let snapshot = facts.snapshot;
     let report = report(snapshot, facts.policy, plan);
     deletion(snapshot, &report, wrong);
-    degraded(snapshot, &report, wrong);
+    down::check(facts, &report, wrong);
     let names = names(snapshot);
     let blocks = |one: &&Condition| one.kind == "Blocked" && one.status == "True";
     for blocked in report.conditions.iter().filter(blocks) {
@@ -219,40 +219,4 @@ fn deletion(snapshot: &Snapshot, report: &Report, wrong: &mut Vec<String>) {
     if waits && report.message.as_ref().is_none_or(|text| text.is_empty()) {
         wrong.push("a deletion that waits does not say for what".into());
     }
-}
-
-/// `NothingOwed` is said only while no node is down.
-fn degraded(snapshot: &Snapshot, report: &Report, wrong: &mut Vec<String>) {
-    let ledger = &snapshot.ledger;
-    let is_expected = |pod: &Pod| {
-        let is_kept = ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
-        let is_under_way = ledger.under_way().any(|member| member.node == pod.node);
-        pod.terminating || is_kept || is_under_way || snapshot.cluster.keeps_stopped(pod)
-    };
-    let is_down = |pod: &&Pod| {
-        let manager = pod.manager.as_ref();
-        let manager = manager.ok().filter(|one| one.pod_uid.as_deref() == Some(&*pod.uid));
-        manager.is_some_and(|one| matches!(one.state, State::Failed | State::Stuck))
-            && !is_expected(pod)
-    };
-    let says_nothing = report.conditions.iter().any(|one| one.reason == "NothingOwed");
-    if let Some(pod) = snapshot.pods.iter().find(is_down).filter(|_| says_nothing) {
-        wrong.push(format!("NothingOwed is said while {} is down", pod.node));
-    }
-}
-
-#[test]
-fn nothing_owed_beside_a_node_that_is_down_is_found() {
-    let (mut snapshot, made) = crate::tests::linter::moment(|made, _| !made.waiting.is_empty());
-    let mut shown = report(&snapshot, &crate::Policy::default(), &made);
-    let mut wrong = Vec::new();
-    degraded(&snapshot, &shown, &mut wrong);
-    assert_eq!(wrong, Vec::<String>::new());
-    let is_at_rest =
-        |pod: &&mut Pod| snapshot.ledger.under_way().all(|member| member.pod_uid != pod.uid);
-    let pod = snapshot.pods.iter_mut().find(is_at_rest).unwrap();
-    pod.manager.as_mut().unwrap().state = State::Failed;
-    shown.conditions.iter_mut().for_each(|one| one.reason = "NothingOwed".into());
-    degraded(&snapshot, &shown, &mut wrong);
-    assert_eq!(wrong.len(), 1, "{wrong:?}");
 }
