@@ -28,7 +28,17 @@ const ROUNDS: u32 = 3;
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling() {
-    on("figures::rolling", Flavor::OpenSearch, |fixture| {
+    print_restarts("figures::rolling", Flavor::OpenSearch);
+}
+
+#[test]
+#[ignore = "a measurement: bench/rolling"]
+fn rolling_warm() {
+    print_restarts("figures::rolling_warm", Flavor::WarmOpenSearch);
+}
+
+fn print_restarts(name: &str, flavor: Flavor) {
+    on(name, flavor, |fixture| {
         let rounds = std::env::var("STAYPUT_ROUNDS");
         let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
         load::create(fixture.nodes()[0]);

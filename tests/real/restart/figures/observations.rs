@@ -1,5 +1,6 @@
 //! Observes each engine all the time: the nodes it lists, its health, and whether allocation is
-//! limited. Each answers from its local state (`local`), so none waits for another.
+//! limited. Each answers from its local state (`local`), so none waits for another. One connection is
+//! kept for each, so that the engines have little work with it.
 //!
 //! The end of an engine's part is the last observation before the change, and its begin the first one
 //! after it. So the engines' part is never too long, and ours never too short.
@@ -10,18 +11,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Bytes;
+use serde_json::Value;
+use stayput_net::https::{Bounds, Kept, Target};
+use tokio::runtime;
+
 use super::now;
 use crate::support::cluster::Rest;
 
 /// Pause between two observations of one engine.
-const PACE: Duration = Duration::from_millis(15);
+const PACE: Duration = Duration::from_millis(10);
+/// For one answer.
+const BOUNDS: Bounds =
+    Bounds { connect: Duration::from_secs(1), whole: Duration::from_secs(10), answer: 1 << 20 };
 /// Beside the setting of allocation while a restart limits it.
 const MARKER: &str = "cluster.metadata.stayput";
 
 /// One observation.
 #[derive(Debug, Default)]
 struct Observation {
+    /// Before the first request, and after the last answer.
     at: u64,
+    until: u64,
     /// Ephemeral ids of the nodes in the cluster; none if it does not answer or has no master.
     listed: BTreeSet<String>,
     green: bool,
@@ -48,12 +60,17 @@ impl Observations {
         let follow = |node: Rest| {
             let is_over = ended.clone();
             thread::spawn(move || {
-                let mut observations = Vec::new();
-                while !is_over.load(Ordering::Relaxed) {
-                    observations.push(observe(node));
-                    thread::sleep(PACE);
-                }
-                View(observations)
+                let target = Target::http(&node.address.to_string(), node.port).expect("a target");
+                let kept = Kept::new(target);
+                let runtime = runtime::Builder::new_current_thread().enable_all().build();
+                runtime.expect("a runtime").block_on(async {
+                    let mut observations = Vec::new();
+                    while !is_over.load(Ordering::Relaxed) {
+                        observations.push(observe(&kept).await);
+                        tokio::time::sleep(PACE).await;
+                    }
+                    View(observations)
+                })
             })
         };
         let threads = nodes.iter().copied().map(follow).collect();
@@ -67,24 +84,29 @@ impl Observations {
     }
 }
 
-fn observe(node: Rest) -> Observation {
+async fn observe(engine: &Kept) -> Observation {
     let at = now();
-    let get = |target: &str| {
-        let answer = node.send("GET", target, None).ok()?;
-        (answer.status == 200).then_some(answer.body)
-    };
-    let state = get("/_cluster/state/master_node,nodes?local=true").unwrap_or_default();
+    let state = get(engine, "/_cluster/state/master_node,nodes?local=true").await;
+    let state = state.unwrap_or_default();
     let listed = match state["master_node"].is_string() {
         true => state["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()),
-        false => return Observation { at, ..Observation::default() },
+        false => return Observation { at, until: now(), ..Observation::default() },
     };
     let listed =
         listed.filter_map(|node| Some(node["ephemeral_id"].as_str()?.to_owned())).collect();
-    let health = get("/_cluster/health?local=true").unwrap_or_default();
+    let health = get(engine, "/_cluster/health?local=true").await.unwrap_or_default();
     let green = health["status"] == "green" && health["number_of_nodes"] == 3;
-    let settings = get("/_cluster/settings?flat_settings=true&local=true");
+    let settings = get(engine, "/_cluster/settings?flat_settings=true&local=true").await;
     let limited = settings.map(|all| all["persistent"][MARKER].is_string());
-    Observation { at, listed, green, limited }
+    Observation { at, until: now(), listed, green, limited }
+}
+
+/// Its answer; none if there is none, or another than 200.
+async fn get(engine: &Kept, target: &str) -> Option<Value> {
+    let request = Request::get(target).body(Bytes::new()).expect("a request");
+    let answer = engine.exchange(request, BOUNDS).await.ok()?;
+    let body = (answer.status() == 200).then_some(answer.into_body())?;
+    serde_json::from_slice(&body).ok()
 }
 
 impl View {
@@ -126,7 +148,7 @@ impl<'a> Views<'a> {
     pub(super) fn since_restored(&self, from: u64) -> u64 {
         let all = self.0.iter().flat_map(|view| &view.0);
         let restored = all.filter(|seen| seen.at >= from && seen.limited == Some(false));
-        restored.map(|seen| seen.at).min().expect("it is restored before the restart ends")
+        restored.map(|seen| seen.until).min().expect("it is restored before the restart ends")
     }
 
     fn earliest(&self, wished: impl Fn(&Observation) -> bool + Copy) -> Option<u64> {
