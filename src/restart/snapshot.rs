@@ -62,8 +62,7 @@ pub struct Snapshot {
     pub cluster: Cluster,
     /// Its status, as far as decisions need it.
     pub ledger: Ledger,
-    /// The pods its selector matches, and those that it does not match any more while something is owed to them,
-    /// in any order.
+    /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
     /// The pods that StatefulSets want and that are not there, although there was time to make them. No
     /// decision depends on them.

@@ -23,7 +23,6 @@ mod snapshot;
 mod sources;
 mod start_first;
 mod trials;
-mod unselected;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +32,7 @@ use kube::core::Selector;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::apiserver::{ApiError, Apiserver};
+use super::apiserver::Apiserver;
 use super::credentials::Credentials;
 use super::metrics::Metrics;
 use super::pods::{Facts, Pods};
@@ -142,19 +141,6 @@ impl Observer {
     /// Whether anything is under way or asked for, by what the watches have shown.
     pub(super) fn is_active(&self, cluster: &SearchCluster) -> bool {
         needs_engine(&snapshot::bare(cluster, &self.pods, String::new()))
-    }
-
-    /// Reads the pods that are owed something and that the selector does not mean.
-    ///
-    /// # Errors
-    /// The apiserver does not tell whether they are there.
-    pub(super) async fn find_unselected(
-        &mut self,
-        cluster: &SearchCluster,
-    ) -> Result<(), ApiError> {
-        let found = unselected::read(&self.api, cluster, &self.pods).await?;
-        self.pods.set_unselected(found);
-        Ok(())
     }
 
     /// Reads everything that a decision may depend on: apiserver (Secrets, sources, owners),

@@ -19,8 +19,6 @@ pub(super) use live::{LiveFacts, is_data_elsewhere};
 pub(super) struct Pods {
     /// By name.
     known: BTreeMap<String, Arc<Facts>>,
-    /// By name: pods that the watch does not have, and that are ours as long as something is owed to them.
-    unselected: BTreeMap<String, Arc<Facts>>,
     /// The part of a new list that has arrived.
     listing: Option<BTreeMap<String, Arc<Facts>>>,
     complete: bool,
@@ -32,30 +30,14 @@ impl Pods {
         self.complete
     }
 
-    /// All of them; those of the watch by name.
+    /// All of them, by name.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Facts>> {
-        self.known.values().chain(self.unselected())
+        self.known.values()
     }
 
     /// The pod with this uid.
     pub(super) fn by_uid(&self, uid: &str) -> Option<&Arc<Facts>> {
-        self.iter().find(|facts| facts.uid == uid)
-    }
-
-    /// Whether the watch has a pod of this name.
-    pub(super) fn selects(&self, name: &str) -> bool {
-        self.known.contains_key(name)
-    }
-
-    /// Those that the watch does not have.
-    pub(super) fn unselected(&self) -> impl Iterator<Item = &Arc<Facts>> {
-        self.unselected.values().filter(|facts| !self.selects(&facts.name))
-    }
-
-    /// Replaces those that the watch does not have.
-    pub(super) fn set_unselected(&mut self, pods: Vec<Facts>) {
-        let by_name = |facts: Facts| (facts.name.clone(), Arc::new(facts));
-        self.unselected = pods.into_iter().map(by_name).collect();
+        self.known.values().find(|facts| facts.uid == uid)
     }
 
     /// Applies an event of the watch. True if a decision may depend on the difference.
@@ -88,17 +70,15 @@ impl Pods {
     /// Remembers one pod, unless what is known of it is newer: the watch lags behind the answers to
     /// our own patches. True if a decision may depend on the difference.
     pub(super) fn put(&mut self, facts: Facts) -> bool {
-        let is_unselected = self.unselected().any(|one| one.uid == facts.uid);
-        let all = if is_unselected { &mut self.unselected } else { &mut self.known };
-        match all.get(&facts.name) {
+        match self.known.get(&facts.name) {
             Some(known) if known.uid == facts.uid && known.version >= facts.version => false,
             Some(known) => {
                 let matters = known.differs(&facts);
-                all.insert(facts.name.clone(), Arc::new(facts));
+                self.known.insert(facts.name.clone(), Arc::new(facts));
                 matters
             }
             None => {
-                all.insert(facts.name.clone(), Arc::new(facts));
+                self.known.insert(facts.name.clone(), Arc::new(facts));
                 true
             }
         }

@@ -5,9 +5,8 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-use stayput_api::Desired;
 use stayput_reconciler::cluster::SearchCluster;
-use stayput_restart::{Direction, Ledger, Outcome, annotation};
+use stayput_restart::{Direction, Ledger, Outcome};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually};
@@ -81,25 +80,5 @@ async fn a_pod_that_is_gone_for_good_ends_a_coordinated_restart_that_has_gone_fo
     fixture.until("nothing is owed", |cluster| ledger(cluster).debts.is_empty()).await;
     let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
     assert_eq!(settings["persistent"], json!({}));
-    reconciler.end().await;
-}
-
-#[tokio::test]
-async fn a_node_is_brought_back_that_the_selector_does_not_mean_any_more() {
-    let fixture = Fixture::new("standin.stop_delay_ms: 3000").await;
-    let reconciler = Reconciler::start(fixture.client.clone());
-    fixture.until_seen().await;
-    fixture.ask("r1", "rolling").await;
-    let node = fixture.until_stopping().await;
-    let nothing = json!({"pods": {"selector": {"matchLabels": {"app": "nothing"}}}});
-    fixture.respec(nothing).await;
-    fixture.api::<SearchCluster>().delete("logs", &DeleteParams::default()).await.expect("taken");
-    until_gone(&fixture).await;
-    let status = fixture.status(node).await;
-    assert_eq!((status.desired, status.starts), (Desired::Running, 2), "{node} is started again");
-    let settings = fixture.engine_until("/_cluster/settings?flat_settings=true").await;
-    assert_eq!(settings["persistent"], json!({}), "allocation is as it was");
-    let shown = fixture.pod(node).await.metadata.annotations.unwrap_or_default();
-    assert!(!shown.contains_key(annotation::PHASE), "{shown:?}");
     reconciler.end().await;
 }

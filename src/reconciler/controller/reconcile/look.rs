@@ -67,8 +67,6 @@ async fn observe(
     cluster: &SearchCluster,
     Scoped { spec, must_read, with_engine }: &Scoped<'_>,
 ) -> Result<Snapshot, Failure> {
-    // Apiserver: pods that are owed something, and that the watch does not have.
-    cx.observer.find_unselected(cluster).await?;
     let others = cx.cluster.others();
     let scope = Scope {
         cluster,

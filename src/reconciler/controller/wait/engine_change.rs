@@ -53,11 +53,13 @@ impl Awaited {
         let nodes = listed.unwrap_or_default();
         let processes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
         let not_back = not_back(ledger.under_way(), processes);
-        let is_limited = ledger.debts.allocation.is_some();
+        // Of a member whose process is not known, one that is read late cannot be told from the new one.
+        let is_known = |member: &Member| member.ephemeral_id.is_some();
+        let restores = ledger.debts.allocation.is_some() && ledger.under_way().all(is_known);
         let known = names_and_ids(nodes);
         match listed.is_some() && one_is_absent(ledger.under_way(), nodes) {
             _ if not_back == 0 => None,
-            true if not_back == 1 && is_limited => Some(Self::LastJoin(known)),
+            true if not_back == 1 && restores => Some(Self::LastJoin(known)),
             true => Some(Self::Join(known)),
             false => Some(Self::Nodes(known)),
         }
@@ -224,14 +226,14 @@ mod tests {
 
     #[test]
     fn the_last_node_to_join_is_one_after_which_allocation_is_restored() {
-        let awaited = |steps: &[(&str, &str)], is_limited: bool| {
-            let member = |(node, step): &(&str, &str)| {
+        let awaited = |members: &[(&str, Option<&str>)], is_limited: bool| {
+            let member = |(node, process): &(&str, Option<&str>)| {
                 json!({
-                    "podUid": node, "pod": node, "node": node, "step": step,
-                    "since": "2026-11-21T03:09:20Z", "ephemeralId": "old",
+                    "podUid": node, "pod": node, "node": node, "step": "restarting",
+                    "since": "2026-11-21T03:09:20Z", "ephemeralId": process,
                 })
             };
-            let members: Vec<Value> = steps.iter().map(member).collect();
+            let members: Vec<Value> = members.iter().map(member).collect();
             let debt = json!({ "restart": "r1", "before": {}, "holders": ["logs-0"] });
             let debts = if is_limited { json!({ "allocation": debt }) } else { json!({}) };
             let ledger: Ledger = from_value(json!({
@@ -245,12 +247,13 @@ mod tests {
             Awaited::of_nodes(&ledger, Some(&nodes(&[("logs-1", "old-1")])))
         };
         let list = Processes::from([("logs-1".to_owned(), "old-1".to_owned())]);
-        let one = [("logs-0", "restarting")];
+        let one = [("logs-0", Some("old"))];
         assert_eq!(awaited(&one, true), Some(Awaited::LastJoin(list.clone())));
         assert_eq!(awaited(&one, false), Some(Awaited::Join(list.clone())));
-        let two = [("logs-0", "restarting"), ("logs-3", "restarting")];
-        assert_eq!(awaited(&two, true), Some(Awaited::Join(list)));
-        assert_eq!(awaited(&[("logs-1", "restarting")], true), None, "it is back");
+        let two = [("logs-0", Some("old")), ("logs-3", Some("old"))];
+        assert_eq!(awaited(&two, true), Some(Awaited::Join(list.clone())));
+        assert_eq!(awaited(&[("logs-0", None)], true), Some(Awaited::Join(list)), "not known");
+        assert_eq!(awaited(&[("logs-1", Some("old"))], true), None, "it is back");
     }
 
     /// Waits for a change of an engine that says this of its health: what was told, and how often its nodes
