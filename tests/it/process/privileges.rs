@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use stayput_manager::process::{Delivery, ExitStatus, Reaper, Tree, become_subreaper};
+use stayput_manager::process::{Delivery, ExitStatus, Member, Reaper, Tree, become_subreaper};
 
 use super::{COOKIE, command, reap};
 use crate::support::isolated::{NAMESPACE, can_run, isolated, isolated_as_pid_1, test_name};
@@ -55,8 +55,11 @@ fn a_helper_whose_environment_is_hidden_is_found_by_the_engines_uid() {
         let leader = tree.leader();
         let scan = eventually("engine and helper run", || {
             let scan = tree.scan();
-            let helper = scan.stragglers.iter().any(|member| sleeps_as(member.pid, 1000));
-            let stranger = scan.strangers.iter().any(|member| sleeps_as(member.pid, 2000));
+            // The scan may have come before the exec, and the look at its user after it.
+            let sleeps =
+                |member: &Member, user| member.command == "sleep" && sleeps_as(member.pid, user);
+            let helper = scan.stragglers.iter().any(|member| sleeps(member, 1000));
+            let stranger = scan.strangers.iter().any(|member| sleeps(member, 2000));
             (sleeps_as(leader, 1000) && helper && stranger).then_some(scan)
         });
         let hidden = fs::read(format!("/proc/{}/environ", scan.stragglers[0].pid));
