@@ -15,7 +15,7 @@ impl EngineClient {
     /// not have applied itself: what is read elsewhere after it may be older. Without details of processes.
     ///
     /// # Errors
-    /// Of the last of them, if both fail. See [`EngineError`].
+    /// Of the last of them, if both fail; one that has lost its master does. See [`EngineError`].
     pub async fn listed_first(
         &self,
         engine: &Engine,
@@ -38,8 +38,13 @@ impl EngineClient {
             return Ok(None);
         }
         let state = topology::state_call().of_own_state();
-        let state = async { Ok((self.transport.send_to(place, &state).await?, place)) };
-        let listed = self.listed_in(engine, state).await?;
-        Ok(Some(listed).filter(|listed| listed.elected_master.is_some()))
+        let state = async {
+            let answer = self.transport.send_to(place, &state).await?;
+            match answer.without_master() {
+                Some(error) => Err(error),
+                None => Ok((answer, place)),
+            }
+        };
+        self.listed_in(engine, state).await.map(Some)
     }
 }

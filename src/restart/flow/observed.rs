@@ -34,13 +34,6 @@ pub(super) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool 
     node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
 }
 
-/// Whether the engine of a silent manager may still run: only a cluster that does not list it, or that a pod is
-/// being deleted while no cluster lists it, says that it does not.
-pub(super) fn may_run(context: &Context<'_>, pod: &Pod) -> bool {
-    let is_listed = context.index.node(&pod.node).is_some();
-    is_listed || context.index.engine().is_err() && !pod.terminating
-}
-
 /// The checksum the sources have now. Without declared sources it is what is mounted.
 pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
     match &pod.sources {

@@ -48,10 +48,16 @@ fn the_first_of_two_nodes_tells_its_own_list() {
 }
 
 #[test]
-fn a_node_that_has_lost_its_master_tells_no_list() {
-    let (_alone, port) = FakeManager::on_port(None, Script::ByPath(|path| reply(path, None)));
-    let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
-    assert_eq!(wait(client.listed_first(&engine(), 3)).expect("nodes"), None);
+fn a_node_that_has_lost_its_master_is_not_believed_and_the_other_one_is_waited_for() {
+    let node = |master: fn(&str) -> Reply| FakeManager::on_port(None, Script::ByPath(master));
+    let lost = || node(|path| reply(path, None));
+    let (alone, one) = (lost(), lost());
+    let alone = client(&[alone.1], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let refused = wait(alone.listed_first(&engine(), 3)).expect_err("no list");
+    assert!(refused.to_string().contains("no elected master"), "{refused}");
+    let other = node(|path| reply(path, Some("a")));
+    let both = client(&[one.1, other.1], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    assert!(wait(both.listed_first(&engine(), 3)).expect("nodes").is_some());
 }
 
 #[test]

@@ -41,3 +41,10 @@ pub(super) fn until_heard_again(member: &Member) -> Result<(), Turn> {
         None => Ok(()),
     }
 }
+
+/// Whether the engine of a silent manager may still run: only a cluster that does not list it, or that a pod is
+/// being deleted while no cluster lists it, says that it does not.
+pub(super) fn may_run(context: &Context<'_>, member: &Member, pod: &Pod) -> bool {
+    let is_listed = context.index.node(&member.node).is_some();
+    is_listed || context.index.engine().is_err() && !pod.terminating
+}

@@ -20,7 +20,7 @@ use crate::flow::member::{
     replaced,
     stop::resume_on,
 };
-use crate::flow::observed::{is_over_time, may_run, not_paused};
+use crate::flow::observed::{is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
 use crate::lookup::Names;
@@ -123,7 +123,7 @@ fn stop_member(
         Ok(manager) => manager,
         Err(blocker) if over => return Err(late(blocker.message)),
         Err(blocker) if forward => {
-            let may_run = may_run(context, pod);
+            let may_run = silent::may_run(context, member, pod);
             return Err(silent::without_manager(context, member, pod, blocker, may_run));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),

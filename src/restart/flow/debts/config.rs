@@ -5,7 +5,7 @@ use super::starts::replace;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, was_refused};
-use crate::flow::observed::{expected_now, if_gone_for_good, may_run};
+use crate::flow::observed::{expected_now, if_gone_for_good};
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, StartDebt, Strategy};
@@ -145,10 +145,13 @@ fn may_join(
     }
 }
 
-/// Another node whose manager does not answer, and whose engine may run all the same.
+/// Another node whose manager does not answer, and whose engine may run all the same: only an engine that
+/// answers, and does not list it, says that it does not. That its pod is being deleted does not.
 fn silent_that_may_run<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Pod> {
+    let may_run =
+        |other: &Pod| context.index.engine().is_err() || context.index.node(&other.node).is_some();
     let mut others = context.index.pods().filter(|other| other.uid != pod.uid);
-    others.find(|other| other.manager.is_err() && may_run(context, other))
+    others.find(|other| other.manager.is_err() && may_run(other))
 }
 
 /// Whether all others that run do so on what their sources have. A silent one is not in the cluster then:
