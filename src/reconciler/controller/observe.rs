@@ -62,7 +62,7 @@ const OTHERS_WINDOW: Duration = Duration::from_secs(10);
 
 /// What one observation is about.
 pub(super) struct Scope<'a> {
-    /// The SearchCluster; the live one if anything is under way.
+    /// The SearchCluster, as it is known.
     pub(super) cluster: &'a SearchCluster,
     /// Its spec.
     pub(super) checked: &'a Checked,

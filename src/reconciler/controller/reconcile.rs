@@ -14,7 +14,7 @@ mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
 
-use look::{Look, Scoped, look};
+use look::{Look, look};
 use order::{Order, in_order, prepare_a_stop};
 use stops::stop;
 use without_apiserver::Starts;
@@ -167,9 +167,10 @@ async fn observe_plan_act(
         let started = Instant::now();
 
         // Managers, engine, apiserver (sources, owners, Secrets, the live SearchCluster): observe.
-        let at = Scoped { spec, must_read: &must_read, with_engine };
-        let live = std::mem::replace(&mut reads_live, false);
-        let snapshot = match Box::pin(look(cx, &mut cluster, &at, live)).await? {
+        let look = look(cx, &mut cluster, spec, &must_read, with_engine, reads_live);
+        let looked = Box::pin(look).await?;
+        reads_live = false;
+        let snapshot = match looked {
             Look::Snapshot(snapshot) => *snapshot,
             Look::Again => continue,
             Look::OtherSpec => return Ok(None),

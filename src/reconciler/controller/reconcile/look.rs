@@ -12,15 +12,6 @@ use crate::controller::observe::Scope;
 use crate::random_id::random_id;
 use stayput_restart::Snapshot;
 
-/// What is looked at.
-pub(super) struct Scoped<'a> {
-    pub(super) spec: &'a EffectiveSpec,
-    /// Uids of pods of which everything has to be read now.
-    pub(super) must_read: &'a BTreeSet<String>,
-    /// Ask the engine even if no decision depends on it.
-    pub(super) with_engine: bool,
-}
-
 /// What it has led to.
 pub(super) enum Look {
     Snapshot(Box<Snapshot>),
@@ -30,22 +21,25 @@ pub(super) enum Look {
     OtherSpec,
 }
 
-/// Observes managers, engine and apiserver; if `live`, it reads the SearchCluster at the same time: decisions are
-/// made on the live one, which nearly always is the one that is known.
+/// Observes managers, engine and apiserver; if `reads_live`, it reads the SearchCluster at the same time: decisions
+/// are made on the live one, which nearly always is the one that is known. `must_read` and `with_engine` are those
+/// of the [`Scope`].
 pub(super) async fn look(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
-    at: &Scoped<'_>,
-    live: bool,
+    spec: &EffectiveSpec,
+    must_read: &BTreeSet<String>,
+    with_engine: bool,
+    reads_live: bool,
 ) -> Result<Look, Failure> {
     let (api, known) = (cx.api.clone(), Arc::clone(cluster));
-    let read = async {
-        match live {
+    let live = async {
+        match reads_live {
             true => api.cluster_of(&known).await.map(Some),
             false => Ok(None),
         }
     };
-    let (live, snapshot) = tokio::join!(read, observe(cx, &known, at));
+    let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
     if let Some(live) = live? {
         let is_known = live.metadata.resource_version == known.metadata.resource_version;
         let is_same_spec = is_same_generation(&live, &known)
@@ -54,7 +48,7 @@ pub(super) async fn look(
         if !is_same_spec {
             return Ok(Look::OtherSpec);
         }
-        *cluster = at.spec.apply(live);
+        *cluster = spec.apply(live);
         if !is_known {
             return Ok(Look::Again);
         }
@@ -65,15 +59,11 @@ pub(super) async fn look(
 async fn observe(
     cx: &mut Context,
     cluster: &SearchCluster,
-    Scoped { spec, must_read, with_engine }: &Scoped<'_>,
+    spec: &EffectiveSpec,
+    must_read: &BTreeSet<String>,
+    with_engine: bool,
 ) -> Result<Snapshot, Failure> {
     let others = cx.cluster.others();
-    let scope = Scope {
-        cluster,
-        checked: &spec.checked,
-        others: &others,
-        must_read,
-        with_engine: *with_engine,
-    };
+    let scope = Scope { cluster, checked: &spec.checked, others: &others, must_read, with_engine };
     Ok(Box::pin(cx.observer.observe(&scope, random_id()?)).await)
 }
