@@ -1,14 +1,18 @@
 //! A node that is down although nobody asked for that is in the table of nodes, in a condition and in the number
-//! that the metric shows.
+//! that the metric shows; and no other node is in the table as down.
 
 use super::facts::Facts;
-use crate::{Pod, Report};
+use crate::{Member, Pod, Report, Snapshot};
 use stayput_api::State;
 
 /// The table has no more nodes.
 const MOST_NODES: usize = 100;
 
 pub(super) fn check(facts: &Facts, report: &Report, wrong: &mut Vec<String>) {
+    let shown = report.nodes.iter().filter(|row| row.down.is_some());
+    for row in shown.filter(|row| !may_be_shown(facts, &row.name)) {
+        wrong.push(format!("{} is not down, and the table of nodes says so", row.name));
+    }
     let pods = facts.snapshot.pods.iter();
     let down: Vec<&Pod> =
         pods.filter(|pod| is_down(facts, pod) && !is_expected(facts, pod)).collect();
@@ -53,16 +57,31 @@ fn is_of_this_cluster(facts: &Facts) -> bool {
     })
 }
 
-/// Whether somebody wants it to be down, or a restart has it in hand. After a phase the nodes of one that only
-/// goes forward are down.
+/// Whether a pod of this node is down, or missing. One in the place of a member's pod may be shown or not.
+fn may_be_shown(facts: &Facts, node: &str) -> bool {
+    let Snapshot { pods, missing, .. } = facts.snapshot;
+    let is_so = |pod: &Pod| {
+        let is_in_hand = is_in_hand(facts, |member| member.pod_uid == pod.uid);
+        pod.node == node && is_down(facts, pod) && !is_wanted(facts, pod) && !is_in_hand
+    };
+    pods.iter().any(is_so) || missing.iter().any(|missing| missing.name == node)
+}
+
 fn is_expected(facts: &Facts, pod: &Pod) -> bool {
-    let uid = pod.uid.as_str();
-    let is_late = facts.restart().is_some_and(|restart| facts.is_late_forward(restart));
     // Also in the place of a member's pod.
-    let mut under_way = facts.snapshot.ledger.under_way();
-    let is_under_way = !is_late && under_way.any(|member| member.node == pod.node);
-    let is_kept = facts.is_to_be_stopped(uid) || facts.kept_stopped(uid).is_some();
-    pod.terminating || is_kept || is_under_way
+    is_wanted(facts, pod) || is_in_hand(facts, |member| member.node == pod.node)
+}
+
+/// Whether somebody wants it to be down.
+fn is_wanted(facts: &Facts, pod: &Pod) -> bool {
+    let uid = pod.uid.as_str();
+    pod.terminating || facts.is_to_be_stopped(uid) || facts.kept_stopped(uid).is_some()
+}
+
+/// Whether a restart has such a member under way. After a phase the nodes of one that only goes forward are down.
+fn is_in_hand(facts: &Facts, is_it: impl Fn(&Member) -> bool) -> bool {
+    let is_late = facts.restart().is_some_and(|restart| facts.is_late_forward(restart));
+    !is_late && facts.snapshot.ledger.under_way().any(is_it)
 }
 
 #[test]
@@ -94,5 +113,10 @@ fn a_node_that_is_down_and_not_shown_is_found() {
         }
         let wrong = found(&silent);
         assert_eq!(wrong.len(), 4, "{state:?}: {wrong:?}");
+
+        let shown = report(&spoiled, &policy, &made);
+        let mut wrong = Vec::new();
+        check(&Facts::new(&snapshot, &policy), &shown, &mut wrong);
+        assert_eq!(wrong, [format!("{node} is not down, and the table of nodes says so")]);
     }
 }
