@@ -27,6 +27,7 @@ mod late_requests;
 mod ledger;
 mod leftovers;
 mod lookup;
+mod manager_request;
 mod marks;
 mod needs_coordinated;
 mod phase;
@@ -63,6 +64,7 @@ pub use ledger::{
     Stays, Tried,
 };
 pub use leftovers::has_leftovers;
+pub use manager_request::{drain_request, start_request, stop_request};
 pub use phase::{Phase, UnknownPhase};
 pub use plan::{Action, Change, Plan, Resume, Waiting};
 pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};

@@ -18,7 +18,7 @@ pub(super) type Key = (String, String);
 pub(super) type Clusters = BTreeMap<Key, Arc<SearchCluster>>;
 
 /// One SearchCluster: what the watch shows, or the answer to one of our own calls if that is newer.
-pub(super) struct ClusterView {
+pub(super) struct NewestCluster {
     key: Key,
     watched: watch::Receiver<Arc<Clusters>>,
     newest: Option<Arc<SearchCluster>>,
@@ -26,7 +26,7 @@ pub(super) struct ClusterView {
     span: Span,
 }
 
-impl ClusterView {
+impl NewestCluster {
     pub(super) fn new(key: Key, watched: watch::Receiver<Arc<Clusters>>, span: Span) -> Self {
         Self { key, watched, newest: None, span }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::apiserver::Apiserver;
 use super::certificates::Certificates;
-use super::clusters::{ClusterView, Key};
+use super::clusters::{Key, NewestCluster};
 use super::declared::Declared;
 use super::definition::Definition;
 use super::effective_spec::ValidSpec;
@@ -40,7 +40,7 @@ pub(super) struct Context {
     pub(super) api: Apiserver,
     pub(super) lease: Lease,
     /// The SearchCluster itself.
-    pub(super) cluster: ClusterView,
+    pub(super) cluster: NewestCluster,
     pub(super) pod_watch: PodWatch,
     /// Reads pods, managers, engine, sources and owners, and keeps what was read.
     pub(super) observer: Observer,
@@ -63,7 +63,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new(key: &Key, cluster: ClusterView, shared: &Shared) -> Self {
+    pub(super) fn new(key: &Key, cluster: NewestCluster, shared: &Shared) -> Self {
         let Shared { api, lease, metrics, settings, health, definition } = shared;
         let (namespace, name) = key;
         let (api, account) = (api.clone(), settings.account.clone());

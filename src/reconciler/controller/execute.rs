@@ -20,9 +20,11 @@ use super::pods::{Facts, Reading};
 use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineClient, EngineError, Flush};
 use patches::On;
-use stayput_api::{DrainRequest, Span, StartRequest, StopRequest};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
-use stayput_restart::{Action, AllocationBefore, Policy, UpdateStep, annotation};
+use stayput_restart::{
+    Action, AllocationBefore, Policy, UpdateStep, annotation, drain_request, start_request,
+    stop_request,
+};
 
 /// How long a flush may take: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -192,25 +194,12 @@ impl Executor<'_> {
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
                 let client = self.client(uid)?;
-                let request = StopRequest {
-                    sequence: Some(*sequence),
-                    pod: Some(uid.clone()),
-                    drain: Some(Span(*drain)),
-                    resume_after: resume.as_ref().map(|resume| Span(resume.after)),
-                    resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
-                    exit: *exit,
-                    ..StopRequest::default()
-                };
+                let request = stop_request(uid, *sequence, *drain, resume.as_ref(), *exit);
                 self.manager_answer("stop", uid, client.stop(&request, None).await)
             }
             Action::Start { uid, sequence, checksum, config } => {
                 let client = self.client(uid)?;
-                let request = StartRequest {
-                    sequence: Some(*sequence),
-                    pod: Some(uid.clone()),
-                    checksum: checksum.clone(),
-                    config: *config,
-                };
+                let request = start_request(uid, *sequence, checksum.as_deref(), *config);
                 self.manager_answer("start", uid, client.start(&request, None).await)
             }
             // Engine.
@@ -315,7 +304,7 @@ impl Executor<'_> {
     /// Nothing waits for a drain ahead of a stop: without it the node drains after the stop.
     async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
         let client = self.client(uid)?;
-        let request = DrainRequest { sequence: Some(sequence), pod: Some(uid.to_owned()) };
+        let request = drain_request(uid, sequence);
         let answer = timeout(DRAIN_TIMEOUT, client.drain(&request)).await;
         self.metrics.count_request(Side::Manager, "drain", matches!(answer, Ok(Ok(_))));
         let error = match answer {

@@ -49,7 +49,7 @@ use endpoints::Endpoints;
 use engine::{EngineView, ViewError};
 pub(super) use engine::{Told, health, not_back};
 use flushes::Flushes;
-use leftovers::Looked;
+use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
 use missing::Missing;
@@ -82,7 +82,7 @@ pub(super) struct Observer {
     pub(super) managers: Managers,
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
-    looked: Looked,
+    look_at_rest: LookAtRest,
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
     sources: sources::SourceReader,
@@ -111,7 +111,7 @@ impl Observer {
             managers: Managers::default(),
             engine: EngineView::default(),
             flushes: Flushes::default(),
-            looked: Looked::default(),
+            look_at_rest: LookAtRest::default(),
             endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
             sources: sources::SourceReader::default(),
@@ -169,7 +169,7 @@ impl Observer {
         let (tell_next, start_comes_next) = oneshot::channel();
         let (tell_due, start_is_due) = oneshot::channel();
         let (engine_is_read, engine_read) = oneshot::channel();
-        let herald = start_first::Herald {
+        let signals = start_first::StartSignals {
             ledger: &snapshot.ledger,
             stopped_before: start_first::stopped_before(&snapshot.ledger, &self.managers),
             comes_next: tell_next,
@@ -180,7 +180,7 @@ impl Observer {
         let (mut answers, answered, engine, (), (), ()) = tokio::join!(
             async {
                 let mut answers = managers::ask(awaited, metrics).await;
-                herald.follow(&mut answers).await;
+                signals.follow(&mut answers).await;
                 answers
             },
             self.managers.background.answers(),
@@ -266,7 +266,7 @@ impl Observer {
         snapshot.configs = self.sources.configs(checked, both);
         let mut both = pods.iter().zip(&snapshot.pods);
         let is_outside =
-            both.any(|(facts, pod)| self.looked.shows_outside(facts, pod, snapshot.now));
+            both.any(|(facts, pod)| self.look_at_rest.shows_outside(facts, pod, snapshot.now));
         if !asks_engine && (is_outside || reads_engine(&snapshot)) {
             // Only the managers have shown that a node runs outside of the cluster, or only the
             // sources that the engine's version decides.
@@ -350,7 +350,7 @@ impl Observer {
         self.pods = Pods::default();
         self.managers = Managers::default();
         self.engine = EngineView::default();
-        self.looked = Looked::default();
+        self.look_at_rest = LookAtRest::default();
         self.credentials.forget_secrets();
     }
 }

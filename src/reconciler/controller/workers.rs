@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::apiserver::{watch_config, watch_error};
-use super::clusters::{ClusterView, Clusters, Key};
+use super::clusters::{Clusters, Key, NewestCluster};
 use super::context::{Context, Shared};
 use super::snapshot_requests::SnapshotQueues;
 use super::worker;
@@ -118,7 +118,7 @@ impl Controller {
         let name = format!("{}/{}", key.0, key.1);
         // Of the highest level, so that every log line has it, whatever level is logged.
         let span = tracing::error_span!("cluster", cluster = name, restart = "");
-        let cluster = ClusterView::new(key.clone(), clusters, span.clone());
+        let cluster = NewestCluster::new(key.clone(), clusters, span.clone());
         let cx = Context::new(key, cluster, &self.shared);
         let (key, snapshots) = (key.clone(), self.snapshots.open(key.clone()));
         async move {

@@ -25,14 +25,14 @@ const TIME_TO_JOIN: u64 = 60_000;
 
 /// What the last look at rest has shown.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct LookAtRest {
     /// When it was, if nothing of ours was found then.
     at: Option<Instant>,
     /// Nodes of pods that the cluster did not list, by the last answer of its own.
     unlisted: BTreeSet<String>,
 }
 
-impl Looked {
+impl LookAtRest {
     fn is_due(&self) -> bool {
         self.at.is_none_or(|at| at.elapsed() >= INTERVAL)
     }
@@ -53,13 +53,13 @@ impl Observer {
     /// Looks, if that is due. Whether the engine shows changes of ours that the ledger does not
     /// explain; what cannot be read is looked for the next time.
     pub(in crate::controller) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
-        if !self.looked.is_due() {
+        if !self.look_at_rest.is_due() {
             return false;
         }
-        self.looked.at = Some(Instant::now());
+        self.look_at_rest.at = Some(Instant::now());
         let found = timeout(ANSWER_TIMEOUT, self.look(cluster)).await.unwrap_or_default();
         if found {
-            self.looked.at = None;
+            self.look_at_rest.at = None;
         }
         found
     }
@@ -77,7 +77,7 @@ impl Observer {
         let reach = self.credentials.engine(&cluster.spec.engine).await;
         // First, so that what follows is asked in the cluster of these pods.
         match self.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
-            Ok(unlisted) => self.looked.unlisted = unlisted,
+            Ok(unlisted) => self.look_at_rest.unlisted = unlisted,
             Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),
         }
         let reach = self.credentials.engine(&cluster.spec.engine).await;
@@ -101,15 +101,16 @@ mod tests {
 
     #[test]
     fn the_first_look_is_at_once_and_the_next_a_minute_later() {
-        assert!(Looked::default().is_due());
-        let before = |span| Looked { at: Instant::now().checked_sub(span), ..Looked::default() };
+        assert!(LookAtRest::default().is_due());
+        let before =
+            |span| LookAtRest { at: Instant::now().checked_sub(span), ..LookAtRest::default() };
         assert!(!before(INTERVAL - Duration::from_secs(5)).is_due());
         assert!(before(INTERVAL).is_due());
     }
 
     #[test]
     fn who_is_not_listed_has_a_minute_to_join_from_when_its_pod_is_ready() {
-        let looked = Looked { unlisted: ["logs-0".to_owned()].into(), ..Looked::default() };
+        let looked = LookAtRest { unlisted: ["logs-0".to_owned()].into(), ..LookAtRest::default() };
         let facts = |name: &str, ready: &str| {
             let pod = serde_json::json!({
                 "metadata": {"name": name, "namespace": "n", "uid": "u", "resourceVersion": "1"},

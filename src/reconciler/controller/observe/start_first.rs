@@ -17,7 +17,7 @@ use stayput_api::State;
 use stayput_restart::{Ledger, Manager, awaited_starts, start_is_due};
 
 /// How long the engine's answers are waited for when a start comes next.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ENGINE_ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// The nodes under way whose engine was stopped already when their manager was asked the last time. A
 /// start that could not be sent then does not hide the engine for ever.
@@ -27,7 +27,7 @@ pub(super) fn stopped_before(ledger: &Ledger, managers: &Managers) -> BTreeSet<S
 }
 
 /// Says when the engine's answers are not waited for any more.
-pub(super) struct Herald<'a> {
+pub(super) struct StartSignals<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) stopped_before: BTreeSet<String>,
     /// Whether a start comes next, by the managers' first answers.
@@ -38,7 +38,7 @@ pub(super) struct Herald<'a> {
     pub(super) engine: oneshot::Receiver<()>,
 }
 
-impl Herald<'_> {
+impl StartSignals<'_> {
     /// Follows the managers whose stop is awaited until the engine has answered or a start can be sent;
     /// their answers are the newest then.
     pub(super) async fn follow(self, answers: &mut [Answer]) {
@@ -103,9 +103,9 @@ pub(super) async fn read<T>(
     comes_next: oneshot::Receiver<bool>,
     is_due: oneshot::Receiver<()>,
 ) -> Result<T, ViewError> {
-    let patience = async {
+    let waited_enough = async {
         match comes_next.await {
-            Ok(true) => sleep(PATIENCE).await,
+            Ok(true) => sleep(ENGINE_ANSWER_WAIT).await,
             Ok(false) | Err(_) => pending().await,
         }
     };
@@ -113,7 +113,7 @@ pub(super) async fn read<T>(
         biased;
         engine = engine => engine,
         Ok(()) = is_due => Err(ViewError::StartFirst),
-        () = patience => Err(ViewError::StartFirst),
+        () = waited_enough => Err(ViewError::StartFirst),
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         let (tell_due, due) = oneshot::channel();
         tell_next.send(comes_next).unwrap();
         let began = Instant::now();
-        let herald = async move {
+        let signal = async move {
             match is_due_after {
                 Some(after) => sleep(Duration::from_millis(after)).await,
                 None => pending().await,
@@ -142,7 +142,7 @@ mod tests {
                 assert!(matches!(read, Err(ViewError::StartFirst)));
                 Some(began.elapsed())
             }
-            () = herald => None,
+            () = signal => None,
             () = sleep(Duration::from_secs(60)) => None,
         }
     }

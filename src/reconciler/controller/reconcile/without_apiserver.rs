@@ -19,12 +19,11 @@ use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::STATUS_TIMEOUT;
-use stayput_api::StartRequest;
 use stayput_net::manager_client::{ManagerClient, fleet};
-use stayput_restart::{Action, Manager, starts_in_ledger};
+use stayput_restart::{Action, Manager, start_request, starts_in_ledger};
 
 /// How long a look may take until the starts are sent beside it; then they are looked for as often.
-const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK_TIME: Duration = Duration::from_millis(500);
 
 /// The starts that the ledger holds, as it was written last, with what is needed to send them.
 pub(super) struct Starts {
@@ -61,7 +60,7 @@ impl Starts {
             return std::future::pending().await;
         }
         loop {
-            sleep(PATIENCE).await;
+            sleep(LOOK_TIME).await;
             self.send().await;
         }
     }
@@ -91,8 +90,7 @@ impl Starts {
     async fn start(&self, start: Action) {
         let Action::Start { uid, sequence, checksum, config } = start else { return };
         let Some(client) = self.clients.get(&uid) else { return };
-        let request =
-            StartRequest { sequence: Some(sequence), pod: Some(uid.clone()), checksum, config };
+        let request = start_request(&uid, sequence, checksum.as_deref(), config);
         let answer = client.start(&request, None).await;
         self.metrics.count_request(Side::Manager, "start", answer.is_ok());
         if let Err(error) = answer {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::controller::apiserver::Apiserver;
-use crate::controller::clusters::{ClusterView, Clusters};
+use crate::controller::clusters::{Clusters, NewestCluster};
 use crate::controller::context::Shared;
 use crate::controller::definition::Definition;
 use crate::controller::failure::Failure;
@@ -104,7 +104,7 @@ fn context(manager: &Polled) -> Context {
     let (shown, clusters) = watch::channel(Arc::new(Clusters::new()));
     // As long as the task.
     std::mem::forget(shown);
-    let view = ClusterView::new(key.clone(), clusters, tracing::Span::none());
+    let view = NewestCluster::new(key.clone(), clusters, tracing::Span::none());
     let mut cx = Context::new(&key, view, &shared);
     let under_way = json!({
         "podUid": "uid-0", "pod": "logs-0", "node": "logs-0", "step": "restarting",

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{Asked, Judgement, SimPod, Verdict, World};
-use crate::{Action, Change, annotation};
-use stayput_api::{DrainRequest, Span, StartRequest, State, StopRequest};
+use crate::{Action, Change, annotation, drain_request, start_request, stop_request};
+use stayput_api::State;
 
 /// The caller that the managers see in our requests.
 pub(crate) const US: &str = "stayput-reconciler";
@@ -141,30 +141,16 @@ impl World {
             }),
             Action::Stop { uid, sequence, drain, resume, exit }
             | Action::EndDrain { uid, sequence, drain, resume, exit } => {
-                let request = StopRequest {
-                    sequence: Some(*sequence),
-                    pod: Some(uid.clone()),
-                    drain: Some(Span(*drain)),
-                    resume_after: resume.as_ref().map(|resume| Span(resume.after)),
-                    resume_checksum: resume.as_ref().and_then(|resume| resume.checksum.clone()),
-                    exit: *exit,
-                    ..StopRequest::default()
-                };
+                let request = stop_request(uid, *sequence, *drain, resume.as_ref(), *exit);
                 self.ask(uid, Asked::Stop(request), US)
             }
             Action::Drain { uid, sequence } => {
-                let request = DrainRequest { sequence: Some(*sequence), pod: Some(uid.clone()) };
                 // As the executor: nothing waits for it, whatever becomes of it.
-                self.ask(uid, Asked::Drain(request), US);
+                self.ask(uid, Asked::Drain(drain_request(uid, *sequence)), US);
                 true
             }
             Action::Start { uid, sequence, checksum, config } => {
-                let request = StartRequest {
-                    sequence: Some(*sequence),
-                    pod: Some(uid.clone()),
-                    checksum: checksum.clone(),
-                    config: *config,
-                };
+                let request = start_request(uid, *sequence, checksum.as_deref(), *config);
                 self.ask(uid, Asked::Start(request), US)
             }
             Action::TightenAllocation { value, marker } => {
