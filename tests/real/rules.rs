@@ -22,7 +22,7 @@ use crate::support::skip::skip;
 fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
     let _turn = turn();
     let began = std::time::Instant::now();
-    let cluster = match Fixture::of(Flavor::WarmOpenSearch, &five_nodes::NODE_SPECS) {
+    let cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
         Ok(fixture) => five_nodes::FiveNodes::new(fixture),
         Err(why) => return skip("rules::five_nodes_go_by_the_rules_or_stay_with_a_reason", &why),
     };
@@ -53,7 +53,7 @@ fn an_engine_is_killed_while_another_starts_again_and_again() {
 
 fn again_and_again(test: &str, story: fn(&five_nodes::FiveNodes)) {
     let _turn = turn();
-    let mut cluster = match Fixture::of(Flavor::WarmOpenSearch, &five_nodes::NODE_SPECS) {
+    let mut cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
         Ok(fixture) => five_nodes::FiveNodes::new(fixture),
         Err(why) => return skip(test, &why),
     };

@@ -22,13 +22,13 @@ fn opensearch_uses_the_archive_or_ignores_it() {
         "real::engine::warm::opensearch_uses_the_archive_or_ignores_it",
         Kind::OpenSearch,
         |node| {
-            let [archive, options] = files(&node);
+            let [path, options] = files(&node);
             let made = make(&node, &[]);
             let printed = text(&made);
             assert!(made.status.success(), "{printed}");
             assert!(printed.contains("The engine uses it"), "{printed}");
             assert!(printed.contains("the class path is lib/*"), "{printed}");
-            let line = format!("13-:-XX:SharedArchiveFile={}\n", archive.display());
+            let line = archive::option(&path);
             assert!(fs::read_to_string(&options).expect("options").ends_with(&line));
             assert!(!node.work().join("data/nodes").exists(), "its data was thrown away");
 
@@ -44,8 +44,8 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             step("with one for another class path it starts, too, and the manager says so");
             let classes = "org.opensearch.tools.launchers.TempDirectory";
             let jar = jar(&node, "opensearch-launchers");
-            fs::remove_file(&archive).expect("an archive");
-            java(&node, &["-cp", &jar, &dump(&archive), classes]);
+            fs::remove_file(&path).expect("an archive");
+            java(&node, &["-cp", &jar, &dump(&path), classes]);
             fs::remove_file(&log).expect("a log");
             manager.api.start(&serde_json::json!({}));
             assert_eq!(count(&log), 0);
@@ -53,7 +53,7 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             manager.api.stop();
 
             step("and without its file");
-            fs::remove_file(&archive).expect("an archive");
+            fs::remove_file(&path).expect("an archive");
             manager.api.start(&serde_json::json!({}));
             until_warned(&manager, 2);
             manager.api.stop();

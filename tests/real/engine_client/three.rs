@@ -32,7 +32,7 @@ fn story(flavor: Flavor, name: &str) {
 
     let engine = wait(client.identify()).expect("an engine");
     let version = match flavor {
-        Flavor::OpenSearch | Flavor::WarmOpenSearch => (Distribution::OpenSearch, "2.19.3", false),
+        Flavor::OpenSearch | Flavor::ColdOpenSearch => (Distribution::OpenSearch, "2.19.3", false),
         Flavor::Elasticsearch | Flavor::ElasticsearchWithCertificates => {
             (Distribution::Elasticsearch, "8.19.0", false)
         }
@@ -277,7 +277,7 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     let endpoints =
         endpoints.iter().map(|(host, port)| Endpoint { host: host.clone(), port: *port });
     let endpoints: Vec<Endpoint> = endpoints.collect();
-    let bound = Duration::from_secs(4);
+    let bound = Duration::from_secs(10);
     let client = EngineClient::new(&endpoints, &Access::Plain, bound).expect("a client");
     for name in ["logs-0", "logs-1"] {
         cluster.member(name).manager().api.stop();

@@ -3,7 +3,8 @@
 //! kube-proxy here; as by its default, the list is taken over at once, but at most once a second.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -28,12 +29,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Between two changes of kube-proxy's rules.
 const PROXY_PAUSE: Duration = Duration::from_secs(1);
 /// How long an answer may take.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What became of the requests of one kind.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Requests {
     pub(super) sent: u32,
+    /// The Service had no pod that was ready: on a busy machine the probes of all may fail at once.
+    pub(super) unserved: u32,
     /// Without a connection, or without an answer.
     pub(super) refused: u32,
     /// Answered, but not carried out; a search also if not every shard answered.
@@ -55,13 +58,14 @@ pub(super) struct Count {
 }
 
 impl Requests {
-    /// Counts a request; returns whether it was carried out.
-    fn add(&mut self, answer: Option<bool>) -> bool {
+    /// Sends a request to this address and counts it; returns whether it was carried out.
+    fn send(&mut self, to: Option<&str>, request: impl Fn(&str) -> Option<bool>) -> bool {
         self.sent += 1;
-        match answer {
-            Some(true) => return true,
-            Some(false) => self.failed += 1,
-            None => self.refused += 1,
+        match to.map(request) {
+            Some(Some(true)) => return true,
+            Some(Some(false)) => self.failed += 1,
+            Some(None) => self.refused += 1,
+            None => self.unserved += 1,
         }
         false
     }
@@ -112,10 +116,12 @@ impl Clients {
         ];
         let watch = Process::start(NAME, directory.path(), &line);
         let log = directory.path().join(format!("{NAME}.log"));
-        eventually("all pods are in the Service", || (ready(&log).len() == 3).then_some(()));
+        let mut slice = Slice::open(&log);
+        let all = || (slice.ready().len() == NODES.len()).then_some(());
+        eventually("all pods are in the Service", all);
         let shared = Arc::<Shared>::default();
         let theirs = Arc::clone(&shared);
-        let task = spawn(move || send(&log, &theirs));
+        let task = spawn(move || send(slice, &theirs));
         Self { shared, task: Some(task), _watch: watch, _directory: directory }
     }
 
@@ -140,41 +146,65 @@ impl Drop for Clients {
     }
 }
 
-/// Addresses that the newest version of the slice has as ready.
-fn ready(log: &Path) -> BTreeSet<String> {
-    let text = fs::read(log).expect("a log");
-    let all = serde_json::Deserializer::from_slice(&text).into_iter::<EndpointSlice>();
-    // The last one may not be complete yet.
-    let newest = all.map_while(Result::ok).last();
-    let is_ready = |endpoint: &k8s_openapi::api::discovery::v1::Endpoint| {
-        endpoint.conditions.as_ref().is_some_and(|conditions| conditions.ready == Some(true))
-    };
-    let endpoints = newest.into_iter().flat_map(|slice| slice.endpoints);
-    endpoints.filter(is_ready).flat_map(|endpoint| endpoint.addresses).collect()
+/// The slice of the Service, as the watch has printed it.
+struct Slice {
+    log: File,
+    /// What is not a whole version yet.
+    rest: Vec<u8>,
+    ready: BTreeSet<String>,
 }
 
-fn send(log: &Path, shared: &Shared) -> Count {
+impl Slice {
+    fn open(log: &Path) -> Self {
+        let log = File::open(log).expect("the watch has a log");
+        Self { log, rest: Vec::new(), ready: BTreeSet::new() }
+    }
+
+    /// Addresses that the newest version has as ready.
+    fn ready(&mut self) -> &BTreeSet<String> {
+        self.log.read_to_end(&mut self.rest).expect("a log");
+        let mut versions =
+            serde_json::Deserializer::from_slice(&self.rest).into_iter::<EndpointSlice>();
+        let mut end = 0;
+        while let Some(Ok(version)) = versions.next() {
+            self.ready = ready(version);
+            end = versions.byte_offset();
+        }
+        self.rest.drain(..end);
+        &self.ready
+    }
+}
+
+fn ready(slice: EndpointSlice) -> BTreeSet<String> {
+    let is_ready = |endpoint: &Endpoint| {
+        endpoint.conditions.as_ref().is_some_and(|conditions| conditions.ready == Some(true))
+    };
+    let endpoints = slice.endpoints.into_iter().filter(is_ready);
+    endpoints.flat_map(|endpoint| endpoint.addresses).collect()
+}
+
+fn send(mut slice: Slice, shared: &Shared) -> Count {
     let mut count = Count::default();
-    let (mut known, mut taken_over) = (ready(log), Instant::now());
+    let (mut known, mut taken_over) = (slice.ready().clone(), Instant::now());
     let mut turn = 0_usize;
     let (mut looked, mut failing_since) = (Instant::now(), None::<Instant>);
     while !shared.is_over.load(Ordering::Relaxed) {
         let next = Instant::now() + PAUSE;
-        let now = ready(log);
+        let now = slice.ready();
         if now.len() < NODES.len() {
             count.incomplete += looked.elapsed();
         }
         looked = Instant::now();
-        if now != known && taken_over.elapsed() >= PROXY_PAUSE {
-            (known, taken_over) = (now, Instant::now());
+        if *now != known && taken_over.elapsed() >= PROXY_PAUSE {
+            (known, taken_over) = (now.clone(), Instant::now());
         }
         let (number, began) = (count.writes.sent, Instant::now());
         let mut address = || {
             turn = turn.wrapping_add(1);
-            known.iter().nth(turn % known.len().max(1))
+            known.iter().nth(turn % known.len().max(1)).map(String::as_str)
         };
-        let is_written = count.writes.add(address().and_then(|address| write(address, number)));
-        let is_found = count.searches.add(address().and_then(|address| search(address)));
+        let is_written = count.writes.send(address(), |address| write(address, number));
+        let is_found = count.searches.send(address(), search);
         if is_written {
             count.kept.push(number);
             shared.written.fetch_add(1, Ordering::Relaxed);

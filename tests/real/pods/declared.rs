@@ -105,8 +105,7 @@ fn install(fixture: &Fixture) {
 /// Waits until three declared nodes are one cluster.
 fn three_nodes(fixture: &Fixture) -> BTreeMap<String, Node> {
     until_replicas(fixture, 3);
-    let ready =
-        ["wait", "--for=condition=Ready", "--timeout=240s", "pod", "--selector", "app=logs"];
+    let ready = ["wait", "--for=condition=Ready", "--timeout=15m", "pod", "--selector", "app=logs"];
     fixture.run(&ready);
     let nodes = observe_all(fixture, STAYPUT);
     until_formed(&nodes);
@@ -120,7 +119,7 @@ fn until_restarted(fixture: &Fixture) {
         logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
     let done = "--for=jsonpath={.status.history[0].outcome}=done";
-    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=300s"]);
+    fixture.run(&["wait", "searchcluster", "logs", done, "--timeout=15m"]);
 }
 
 /// Pods have the label `team` except in the first round. The claim of a node that leaves goes with it.

@@ -7,7 +7,6 @@
 //! One line of JSON for each way and round.
 
 mod ledgers;
-mod warm;
 mod ways;
 
 use std::time::Instant;
@@ -15,12 +14,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::clients::{Clients, Count, Requests};
-use super::fixture::{ACCOUNT, MANAGER};
+use super::fixture::{ACCOUNT, Fixture, MANAGER};
 use super::nodes::{NODES, assert_restarted_in_place, attribute, observe, until_formed};
+use super::opensearch::{Jvm, shared_archive};
 use super::opensearch_set::{Allocation, OpenSearchSet};
 use crate::support::wait::eventually;
 use ledgers::Ledgers;
-use warm::Jvm;
 
 /// How many rounds, unless `STAYPUT_ROUNDS` is set. Each uses new addresses for pods, and the nodes
 /// know only the first sixty-four.
@@ -30,11 +29,9 @@ const ROUNDS: u32 = 2;
 #[ignore = "a measurement: bench/rolling"]
 fn in_place_and_by_deletion() {
     const TEST: &str = "pods::figures::in_place_and_by_deletion";
-    // Enough for a second engine, which makes the archive.
     let Some(set) = OpenSearchSet::set_up(TEST, "1500Mi", |_, _| {}) else { return };
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-    warm::archive(&set.fixture, set.storage.path());
     for round in 0..rounds {
         println!("{}", set.in_place(&format!("in-place-{round}"), Jvm::Cold));
         for way in [Replacing::Deletion, Replacing::LimitedDeletion, Replacing::Rollout] {
@@ -54,7 +51,7 @@ impl OpenSearchSet {
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
         let before = observe(fixture, MANAGER);
-        let expected = self.configure(round, jvm.options());
+        let expected = self.configure(round, jvm);
         let mark = fixture.cluster.audit.now();
         let ledgers = Ledgers::follow(fixture);
         let clients = Clients::start(fixture);
@@ -67,7 +64,7 @@ impl OpenSearchSet {
         let after = observe(fixture, MANAGER);
         assert_restarted_in_place(&before, &after, |_| expected.clone());
         assert_eq!(attribute(&after, "round"), vec![json!(round); 3]);
-        assert_eq!(warm::used(fixture), if jvm == Jvm::Warm { NODES.len() } else { 0 });
+        assert_eq!(archives_in_use(fixture), if jvm == Jvm::Warm { NODES.len() } else { 0 });
         let events = fixture.cluster.audit.since(mark, ACCOUNT);
         let asked = |verb: &str, resource: &str, sub: &Value| {
             let is_one = |event: &&Value| {
@@ -101,7 +98,7 @@ impl OpenSearchSet {
         let fixture = &self.fixture;
         let before = observe(fixture, MANAGER);
         let round = format!("{way:?}-{round}").to_lowercase();
-        self.configure(&round, Jvm::Cold.options());
+        self.configure(&round, Jvm::Cold);
         let clients = Clients::start(fixture);
         let began = Instant::now();
         match way {
@@ -155,10 +152,19 @@ impl Replacing {
     }
 }
 
+/// How many nodes have mapped the archive.
+fn archives_in_use(fixture: &Fixture) -> usize {
+    let archive = shared_archive().display();
+    let look = format!("cat /proc/[0-9]*/maps | grep -q {archive} && echo mapped || echo without");
+    let has = |name: &&&str| {
+        fixture.run(&["exec", name, "--", "/bin/sh", "-c", &look]).contains("mapped")
+    };
+    NODES.iter().filter(has).count()
+}
+
 /// What became of the requests through the Service, as JSON.
 fn told(count: &Count) -> Value {
-    let requests =
-        |of: Requests| json!({ "sent": of.sent, "refused": of.refused, "failed": of.failed });
+    let requests = |of: Requests| json!({ "sent": of.sent, "refused": of.refused + of.unserved, "failed": of.failed });
     json!({
         "writes": requests(count.writes),
         "searches": requests(count.searches),

@@ -118,7 +118,7 @@ fn changed(reader: &Document<'_>, good: &str) -> BTreeMap<String, Node> {
     let printed = reader.section("Change the config");
     assert!(printed.contains("\ndone\n"), "{printed}");
     println!("the document's restart took {} ms", began.elapsed().as_millis());
-    fixture.figures(mark);
+    fixture.figures(mark, began);
     let after = observe(fixture, STAYPUT);
     assert_restarted_in_place(&before, &after, |_| good.to_owned());
     assert_eq!(attribute(&after, "first"), vec![json!("yes"); 3]);
@@ -136,7 +136,7 @@ fn wrong(reader: &Document<'_>, before: &BTreeMap<String, Node>, good: &str) {
             for (name, node) in &after {
                 assert_eq!(node.stays, before[name].stays, "{name}");
                 assert_eq!(node.checksum(), good, "{name}: {:#}", node.status);
-                assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+                assert_eq!(node.status["state"], "running", "{name}: {:#}", node.status);
                 others += usize::from(node.run() != before[name].run());
             }
             assert_eq!(others, 1, "one node was asked");

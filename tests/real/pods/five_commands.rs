@@ -59,7 +59,7 @@ fn five_commands_to_the_first_restart_in_place() {
     for (name, node) in &after {
         assert_eq!(node.stays, before[name].stays, "{name} is another pod or container");
         assert_ne!(node.run(), before[name].run(), "{name} was not restarted");
-        assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+        assert_eq!(node.status["state"], "running", "{name}: {:#}", node.status);
     }
 
     reader.section_with(UNINSTALL, |script| {

@@ -136,16 +136,19 @@ impl Fixture {
         humantime::parse_rfc3339(at.as_str().expect("a moment")).expect("a moment")
     }
 
-    /// Prints the requests to the apiserver for a restart of three nodes since `mark`.
-    pub(super) fn figures(&self, mark: Mark) {
+    /// Prints the requests to the apiserver since `mark` for a restart of three nodes that was asked for then.
+    pub(super) fn figures(&self, mark: Mark, asked: Instant) {
         let counts = self.asked_since(mark);
         println!(
             "three nodes restarted: {} requests to the apiserver, {} of them writes: {counts}",
             counts.all(),
             counts.writes(),
         );
-        // Operators that replace the pods need 80 and more.
-        assert!((1..=60).contains(&counts.writes()), "{counts}");
+        // Operators that replace the pods need 80 and more. On a slow machine there are also writes that only
+        // update the status, at most one in five seconds.
+        let most = 60 + asked.elapsed().as_secs() / 5;
+        let writes = u64::try_from(counts.writes()).expect("a small number");
+        assert!((1..=most).contains(&writes), "{counts}");
     }
 
     /// Prints what the reconciler does when there is nothing to do: it must write nothing.

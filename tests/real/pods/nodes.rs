@@ -90,7 +90,7 @@ pub(super) fn until_ready(fixture: &Fixture, names: &[&str]) {
     for name in names {
         let pod = format!("pod/{name}");
         fixture.run(&["wait", "--for=create", "--timeout=60s", &pod]);
-        fixture.run(&["wait", "--for=condition=Ready", "--timeout=240s", &pod]);
+        fixture.run(&["wait", "--for=condition=Ready", "--timeout=15m", &pod]);
     }
 }
 
@@ -117,7 +117,7 @@ pub(super) fn assert_restarted_in_place(
         assert_ne!(node.run(), was.run(), "{name} was not restarted: {:#}", node.status);
         assert_eq!(node.checksum(), expected(name), "{name}: {:#}", node.status);
         assert_ne!(node.checksum(), was.checksum(), "{name}");
-        assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+        assert_eq!(node.status["state"], "running", "{name}: {:#}", node.status);
     }
 }
 

@@ -16,6 +16,7 @@ use super::fixture::{Fixture, MANAGER};
 use super::nodes::{
     NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
 };
+use crate::support::archive;
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
 
@@ -45,7 +46,7 @@ fn opensearch_restarted_in_place() {
     let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
     keys(&fixture);
     let seeds = fixture.seeds();
-    let files = |name: &str, round: &str| parts.files(name, &seeds, round);
+    let files = |name: &str, round: &str| parts.files(name, &seeds, round, Jvm::Warm);
     let write = |round: &str| {
         for name in NODES {
             let files = files(name, round);
@@ -67,7 +68,7 @@ fn opensearch_restarted_in_place() {
     let asked = Instant::now();
     let printed = fixture.people.run("kubectl stayput -n search restart logs --watch");
     println!("three OpenSearch nodes took {} ms\n{printed}", asked.elapsed().as_millis());
-    fixture.figures(mark);
+    fixture.figures(mark, asked);
     let after = observe(&fixture, MANAGER);
     let expected = |name: &str| {
         let files = files(name, "second");
@@ -75,6 +76,14 @@ fn opensearch_restarted_in_place() {
     };
     assert_restarted_in_place(&before, &after, expected);
     assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
+}
+
+/// What the engine's JVM starts on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jvm {
+    Cold,
+    /// The archive of class data that the engine's tests have in common.
+    Warm,
 }
 
 /// The directories of the machine that the pods mount.
@@ -105,14 +114,18 @@ impl Parts {
         Ok(Self { kind, home, java, limits: limits() })
     }
 
-    /// The config of a node that finds the others at `seeds`.
+    /// The config of a node of OpenSearch that finds the others at `seeds`.
     pub(super) fn files(
         &self,
         name: &str,
         seeds: &str,
         round: &str,
+        jvm: Jvm,
     ) -> [(&'static str, String); 3] {
-        let [options, log4j] = own_files(&self.home, Path::new(WORK));
+        let [mut options, log4j] = own_files(&self.home, Path::new(WORK));
+        if jvm == Jvm::Warm {
+            options += &archive::option(shared_archive());
+        }
         // With the default of 30 s for connections, a stop soon after a pod was deleted takes up to
         // that long (docs/warm.md).
         let yml = format!(
@@ -128,10 +141,12 @@ impl Parts {
         [("opensearch.yml", yml), ("jvm.options", options), ("log4j2.properties", log4j)]
     }
 
-    /// The same pod with the real engine.
+    /// The same pod with real OpenSearch, at the path that its archive was made for.
     pub(super) fn real(&self, mut pod: Value) -> Value {
         let container = &mut pod["spec"]["containers"][0];
-        container["command"] = json!([MANAGER, "run", "--", "/engine/bin/opensearch"]);
+        let home = self.home.to_str().expect("UTF-8");
+        let archive = shared_archive().to_str().expect("UTF-8");
+        container["command"] = json!([MANAGER, "run", "--", format!("{home}/bin/opensearch")]);
         let ready = "http://127.0.0.1:9200/_cluster/health?master_timeout=500ms&timeout=500ms";
         let env = container["env"].as_array_mut().expect("a list");
         env.retain(|variable| variable["name"] != "STAYPUT_READY");
@@ -152,7 +167,8 @@ impl Parts {
             ("lib", Path::new("/usr/lib"), "/lib"),
             ("lib64", Path::new("/usr/lib64"), "/lib64"),
             ("etc", Path::new("/etc"), "/etc"),
-            ("engine", &self.home, "/engine"),
+            ("engine", &self.home, home),
+            ("archive", Path::new(archive), archive),
             ("limits", self.limits.path(), "/limits"),
         ];
         let mounts = container["volumeMounts"].as_array_mut().expect("a list");
@@ -163,11 +179,15 @@ impl Parts {
         let volumes = pod["spec"]["volumes"].as_array_mut().expect("a list");
         volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
         for (name, from, _) in folders {
-            volumes
-                .push(json!({ "name": name, "hostPath": { "path": from, "type": "Directory" } }));
+            volumes.push(json!({ "name": name, "hostPath": { "path": from } }));
         }
         pod
     }
+}
+
+/// Of the class data of the installed OpenSearch.
+pub(super) fn shared_archive() -> &'static Path {
+    archive::of_opensearch().expect("OpenSearch is installed")
 }
 
 /// The library that reports a higher limit of descriptors to engines.

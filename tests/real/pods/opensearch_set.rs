@@ -10,7 +10,7 @@ use super::bare::{install, keys, pod};
 use super::clients::service;
 use super::fixture::{Fixture, MANAGER};
 use super::nodes::{NODES, observe, until_formed, until_ready};
-use super::opensearch::Parts;
+use super::opensearch::{Jvm, Parts};
 use super::stateful_set::{stateful_set, volumes, with_claims};
 use crate::support::engine::Kind;
 use crate::support::http::exchange;
@@ -33,8 +33,8 @@ pub(super) struct OpenSearchSet {
     pub(super) fixture: Fixture,
     parts: Parts,
     seeds: String,
-    /// A directory for each node.
-    pub(super) storage: TempDir,
+    /// A directory for each node; removed with it.
+    _storage: TempDir,
     /// As the set has it, unless it was edited.
     pub(super) template: Value,
 }
@@ -49,14 +49,14 @@ impl OpenSearchSet {
     ) -> Option<Self> {
         let (parts, fixture) = Parts::lay(test, Kind::OpenSearch, "privileged")?;
         keys(&fixture);
-        let (storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
+        let (_storage, seeds) = (volumes(&fixture, &NODES), fixture.seeds());
         let mut spec = parts.real(pod(&fixture, "logs"))["spec"].take();
         give(&mut spec, memory);
         add(&fixture, &mut spec);
         let set = with_claims(stateful_set(&spec));
         let template = set["spec"]["template"].clone();
-        let made = Self { fixture, parts, seeds, template, storage };
-        made.configure("first", "");
+        let made = Self { fixture, parts, seeds, template, _storage };
+        made.configure("first", Jvm::Warm);
         made.fixture.admin().apply(&service());
         made.fixture.admin().apply(&set);
         until_ready(&made.fixture, &NODES);
@@ -87,13 +87,12 @@ impl OpenSearchSet {
         }
     }
 
-    /// Writes the Secret, with lines for the JVM's options; returns the checksum of its content.
-    pub(super) fn configure(&self, round: &str, jvm_options: &str) -> String {
-        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round);
+    /// Writes the Secret; returns the checksum of its content.
+    pub(super) fn configure(&self, round: &str, jvm: Jvm) -> String {
+        let mut files = self.parts.files("${NODE_NAME}", &self.seeds, round, jvm);
         let is_no_heap = |line: &&str| !line.starts_with("-Xm");
         files[1].1 =
             files[1].1.lines().filter(is_no_heap).map(|line| format!("{line}\n")).collect();
-        files[1].1 += jvm_options;
         let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
         self.fixture.secret("logs-config", &files);
         self.fixture.checksum(&files)

@@ -11,10 +11,10 @@ use super::nodes::{
     NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
 };
 use crate::support::skip::skip;
-use crate::support::wait::eventually;
+use crate::support::wait::{eventually, eventually_briefly};
 
 /// Without a change of the pod, the kubelet takes more than a minute.
-const ARRIVAL: Duration = Duration::from_secs(20);
+const ARRIVAL: Duration = Duration::from_secs(40);
 
 #[test]
 fn each_pod_with_its_own_config_while_reconcilers_go() {
@@ -63,11 +63,11 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
     let asked = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs");
     let holders = goes_in_the_middle(&fixture);
-    let printed = fixture.people.run("kubectl stayput -n search watch logs --timeout 2m");
+    let printed = fixture.people.run("kubectl stayput -n search watch logs --timeout 10m");
     println!("the rolling restart took {} ms\n{printed}", asked.elapsed().as_millis());
     let path = "jsonpath={.status.history[-1:].outcome}";
     assert_eq!(fixture.run(&["get", "searchcluster", "logs", "--output", path]), "done");
-    fixture.figures(mark);
+    fixture.figures(mark, asked);
     assert_ne!(fixture.active_reconciler(), holders, "another replica went on");
 
     let after = observe(&fixture, MANAGER);
@@ -90,7 +90,7 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
 
 /// Waits until the first node is being restarted.
 fn until_under_way(fixture: &Fixture) {
-    eventually("a node is stopped or started", || {
+    eventually_briefly("a node is stopped or started", || {
         let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
         let phases = fixture.run(&["get", "pods", "--output", path]);
         phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())

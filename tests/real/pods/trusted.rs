@@ -195,7 +195,7 @@ fn detached(fixture: &Fixture, before: &BTreeMap<String, Node>) {
     for (name, node) in &after {
         assert_eq!(node.stays, before[name].stays, "{name}");
         assert_eq!(node.run(), before[name].run(), "{name}");
-        assert_eq!(node.status["ready"], true, "{name}: {:#}", node.status);
+        assert_eq!(node.status["state"], "running", "{name}: {:#}", node.status);
     }
     let settings = after["logs-0"].ask("/_cluster/settings").expect("the engine answers");
     assert_eq!(settings, serde_json::json!({ "persistent": {}, "transient": {} }));

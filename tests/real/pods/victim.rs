@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 use super::fixture::Fixture;
 use super::phases::shown;
 use crate::support::namespace_processes::{NamespaceProcess, namespace_processes};
-use crate::support::wait::eventually;
+use crate::support::wait::eventually_briefly;
 
 /// Who is killed.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ impl Victim {
         phase: &str,
         left_out: Option<&str>,
     ) -> String {
-        eventually(&format!("{phase} of a node"), || {
+        eventually_briefly(&format!("{phase} of a node"), || {
             let shown = shown(fixture);
             let mut nodes = shown.iter().filter(|pod| pod["name"].as_str() != left_out);
             let node = nodes.find(|pod| pod["phase"] == phase)?;

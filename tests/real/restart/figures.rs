@@ -28,13 +28,13 @@ const ROUNDS: u32 = 3;
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling() {
-    print_restarts("figures::rolling", Flavor::OpenSearch);
+    print_restarts("figures::rolling", Flavor::ColdOpenSearch);
 }
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling_warm() {
-    print_restarts("figures::rolling_warm", Flavor::WarmOpenSearch);
+    print_restarts("figures::rolling_warm", Flavor::OpenSearch);
 }
 
 fn print_restarts(name: &str, flavor: Flavor) {

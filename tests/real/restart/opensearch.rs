@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stayput_restart::{MemberStep, Outcome, Strategy};
@@ -26,12 +26,15 @@ fn story(mut fixture: Fixture) {
     fixture.set(&before);
 
     step("rolling, under load");
+    let began = Instant::now();
     let (seen, written) = rolling::restart(&mut fixture, "rolling-1", 0, |_| {});
     assert!(rolling::was_limited(&seen, "rolling-1"), "{seen:?}");
     let writes = fixture.reconciler.writes();
     let sum: u64 = writes.iter().map(|(_, number)| number).sum();
     println!("writes at the apiserver for three nodes: {writes:?}, {sum} in all");
-    assert!(sum > 0 && sum <= 3 * 20 + 10, "{writes:?}");
+    // On a slow machine there are also writes that only update the status, at most one in five seconds.
+    let updates = began.elapsed().as_secs() / 5;
+    assert!(sum > 0 && sum <= 3 * 20 + 10 + updates, "{writes:?}");
 
     step("a request that limits allocation arrives when the restart is over");
     let limited = seen.settings.iter().find(|settings| settings.contains("primaries"));

@@ -44,7 +44,7 @@ pub(super) fn waited_for(cluster: &FiveNodes) {
     cluster.until_whole();
     let location = cluster.fixture.cluster().repository.join("nightly");
     let repository = json!({ "type": "fs", "settings": {
-        "location": location, "compress": false, "max_snapshot_bytes_per_sec": "50kb",
+        "location": location, "compress": false, "max_snapshot_bytes_per_sec": "20kb",
     } });
     cluster.ask_engine("PUT", "/_snapshot/nightly", Some(&repository));
     let before = cluster.fixture.facts();

@@ -26,7 +26,7 @@ fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
     let _turn = turn();
     let began = Instant::now();
     for (places, story) in [(&ONE[..], one as fn(Fixture)), (&TWO, two)] {
-        match Fixture::of(Flavor::WarmOpenSearch, places) {
+        match Fixture::of(Flavor::OpenSearch, places) {
             Ok(fixture) => story(fixture),
             Err(why) => {
                 let name = "one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over";

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::http::{Answer, exchange};
 
-/// Longer than anything here takes on a busy machine.
-pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longer than anything here takes on a slow and busy machine: three Elasticsearch nodes that start at the same
+/// time, or a node that is brought back after its new container could not be made.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The socket of a manager.
 #[derive(Debug, Clone)]

@@ -33,6 +33,11 @@ pub(crate) fn of_opensearch() -> Result<&'static Path, String> {
     made.as_deref().map_err(Clone::clone)
 }
 
+/// The line of `jvm.options` with which a server JVM starts on the archive.
+pub(crate) fn option(archive: &Path) -> String {
+    format!("13-:-XX:SharedArchiveFile={}\n", archive.display())
+}
+
 /// Paths of the archive and of the option file of a node.
 pub(crate) fn files(node: &Node) -> [PathBuf; 2] {
     ["warm.jsa", "config/jvm.options.d/warm.options"].map(|name| node.work().join(name))

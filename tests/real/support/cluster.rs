@@ -39,9 +39,10 @@ const ADDRESSES: [Ipv4Addr; 5] = [
 /// Which engine, and with what beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavor {
-    OpenSearch,
     /// With an archive of class data, so that its nodes start sooner.
-    WarmOpenSearch,
+    OpenSearch,
+    /// As it is by default.
+    ColdOpenSearch,
     Elasticsearch,
     /// With `tests/parts/es-node-shutdown`.
     ElasticsearchWithRecords,
@@ -52,7 +53,7 @@ pub(crate) enum Flavor {
 impl Flavor {
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Self::OpenSearch | Self::WarmOpenSearch => Kind::OpenSearch,
+            Self::OpenSearch | Self::ColdOpenSearch => Kind::OpenSearch,
             Self::Elasticsearch
             | Self::ElasticsearchWithRecords
             | Self::ElasticsearchWithCertificates => Kind::Elasticsearch,
@@ -62,7 +63,7 @@ impl Flavor {
     fn home(self) -> Result<PathBuf, String> {
         let home = match self {
             Self::OpenSearch
-            | Self::WarmOpenSearch
+            | Self::ColdOpenSearch
             | Self::Elasticsearch
             | Self::ElasticsearchWithCertificates => home(self.kind()),
             Self::ElasticsearchWithRecords => {
@@ -181,7 +182,7 @@ impl Cluster {
             return Err(why);
         }
         let archive = match flavor {
-            Flavor::WarmOpenSearch => Some(archive::of_opensearch()?),
+            Flavor::OpenSearch => Some(archive::of_opensearch()?),
             _ => None,
         };
         let directory = work_directory(&["repository"]);

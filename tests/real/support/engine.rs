@@ -264,11 +264,16 @@ pub(crate) fn variables(kind: Kind, java: &OsStr, work: &Path) -> Vec<(String, O
     let prefix = kind.prefix();
     let heap = if kind == Kind::OpenSearch { "128m" } else { "256m" };
     let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
-    vec![
+    // The launcher, which has options of its own: without this it takes as long to start as it takes to be
+    // compiled.
+    let launcher = (kind == Kind::Elasticsearch)
+        .then(|| ("CLI_JAVA_OPTS".to_owned(), "-XX:TieredStopAtLevel=1".into()));
+    let own = [
         (format!("{prefix}_JAVA_HOME"), java.to_owned()),
         (format!("{prefix}_PATH_CONF"), work.join("config").into_os_string()),
         (format!("{prefix}_JAVA_OPTS"), options.into()),
-    ]
+    ];
+    own.into_iter().chain(launcher).collect()
 }
 
 /// A new directory with these subdirectories and `state`, all owned by uid 1000.

@@ -59,7 +59,7 @@ impl Shell {
         let path = std::env::var("PATH").expect("a PATH");
         // A script may wait for something that never happens.
         let output = Command::new("timeout")
-            .args(["900", "sh", "-eu", "-c", script])
+            .args(["1800", "sh", "-eu", "-c", script])
             .current_dir(self.directory.path())
             .env("PATH", format!("{}:{path}", bin.display()))
             .env("HOME", self.directory.path())

@@ -43,7 +43,7 @@ pub(super) fn paused_and_resumed(fixture: &Fixture, change: impl FnOnce()) {
         let logs = fixture.json(&["get", "searchcluster", "logs"]);
         logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
-    until_prints(fixture, "watch logs --timeout 5m", &["done"]);
+    until_prints(fixture, "watch logs --timeout 15m", &["done"]);
     fixture.until_idle();
     until_prints(fixture, "diff logs", &["logs-all-0   none", "logs-all-2   none"]);
     until_prints(fixture, "history logs", &["done"]);

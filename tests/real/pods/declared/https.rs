@@ -40,7 +40,7 @@ pub(super) fn from_the_first_start(fixture: &Fixture, parts: &Parts) {
     fixture.admin().apply(&cluster(fixture, parts));
     until_replicas(fixture, 3);
     let ready = "--for=jsonpath={.status.counts.ready}=3";
-    fixture.run(&["wait", "searchcluster", "logs", ready, "--timeout=300s"]);
+    fixture.run(&["wait", "searchcluster", "logs", ready, "--timeout=15m"]);
     let nodes = observe_all(fixture, STAYPUT);
     let client = Client::new(&authority, nodes.values().map(|node| node.address.clone()));
     let health = "_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";

@@ -8,7 +8,7 @@ use super::STAYPUT;
 use crate::pods::fixture::Fixture;
 use crate::pods::history::{history, waits};
 use crate::pods::nodes::{Node, attribute, observe_all, until_formed};
-use crate::support::wait::{eventually, eventually_or};
+use crate::support::wait::{eventually_briefly, eventually_or};
 
 /// Declares another config, by its round, and the one that there is again while the first node is
 /// starting. That node is finished and restarted once more, the others are not; all end on the config from
@@ -18,7 +18,7 @@ pub(super) fn set_back_while_a_node_starts(fixture: &Fixture, declare: impl Fn(&
     let is_as_before = |name: &str, node: &Node| node.checksum() == before[name].checksum();
     let began = Instant::now();
     declare("third");
-    let first = eventually("a node is starting with the other config", || {
+    let first = eventually_briefly("a node is starting with the other config", || {
         let nodes = observe_all(fixture, STAYPUT);
         let starting = |(name, node): &(String, Node)| {
             node.status["state"] == "starting" && !is_as_before(name, node)
@@ -26,7 +26,7 @@ pub(super) fn set_back_while_a_node_starts(fixture: &Fixture, declare: impl Fn(&
         nodes.into_iter().find(starting)
     });
     declare("second");
-    fixture.people.run("kubectl stayput -n search watch logs --timeout 5m");
+    fixture.people.run("kubectl stayput -n search watch logs --timeout 15m");
     let both = || (history(fixture).len() >= known + 2).then_some(());
     eventually_or("it is restarted once more", both, || waits(fixture));
     fixture.until_idle();

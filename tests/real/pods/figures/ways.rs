@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::pods::fixture::{ENGINE, Fixture, OTHER};
 use crate::pods::nodes::NODES;
+use crate::pods::opensearch::Jvm;
 use crate::pods::opensearch_set::{Allocation, OpenSearchSet};
 use crate::pods::seen::seen;
 use crate::pods::stateful_set::{edit, until_updated};
@@ -23,12 +24,12 @@ fn by_the_least_step_and_by_deletion() {
     let fixture = &set.fixture;
     let mut template = set.template.clone();
     measure(fixture, "config", "in place", || {
-        set.configure("in-place", "");
+        set.configure("in-place", Jvm::Cold);
         fixture.people.run("kubectl stayput -n search restart logs --watch");
         set.until_green();
     });
     measure(fixture, "config", "by deletion", || {
-        set.configure("deleted", "");
+        set.configure("deleted", Jvm::Cold);
         set.delete_pods(Allocation::Left);
     });
     set.carry_templates_out("inPlace");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Ladder;
 use crate::pods::fixture::{MANAGER, OTHER};
 use crate::pods::nodes::{NODES, assert_restarted_in_place, attribute, observe};
+use crate::pods::opensearch::Jvm;
 use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
 
 impl Ladder {
@@ -21,7 +22,7 @@ impl Ladder {
     /// A changed Secret: other processes in the same containers.
     pub(super) fn config(&self) {
         let before = observe(self.fixture(), MANAGER);
-        let expected = self.set.configure("second", "");
+        let expected = self.set.configure("second", Jvm::Warm);
         self.restart("config");
         self.set.until_green();
         let after = observe(self.fixture(), MANAGER);

@@ -9,7 +9,7 @@ use crate::pods::fixture::{ENGINE, MANAGER, OTHER};
 use crate::pods::history::outcomes;
 use crate::pods::nodes::observe;
 use crate::pods::seen::{assert_other_containers_in_the_same_pods, seen};
-use crate::support::wait::eventually;
+use crate::support::wait::{eventually, eventually_briefly};
 
 impl Ladder {
     /// While the cluster is paused: nothing is restarted, also once it goes on.
@@ -42,7 +42,7 @@ impl Ladder {
     pub(super) fn set_back_in_the_middle(&mut self) {
         let began = Instant::now();
         self.want(OTHER);
-        eventually("a pod has the other image", || {
+        eventually_briefly("a pod has the other image", || {
             seen(self.fixture()).iter().any(|pod| pod.image == OTHER).then_some(())
         });
         self.want(ENGINE);

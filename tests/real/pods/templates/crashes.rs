@@ -11,7 +11,7 @@ use crate::pods::history::{history, outcomes, until_another_ended};
 use crate::pods::phases::shown;
 use crate::pods::seen::Seen;
 use crate::pods::victim::Victim;
-use crate::support::wait::eventually;
+use crate::support::wait::eventually_briefly;
 
 /// Each of the two programs, before and after the pod is changed.
 const MOMENTS: [(Victim, &str); 4] = [
@@ -130,7 +130,7 @@ impl Stage {
 
     /// Kills the active reconciler once more pods than `known` show what was written.
     fn kill_reconciler_once(&self, what: &str, known: usize, is_written: impl Fn(&Value) -> bool) {
-        eventually(what, || (self.count(&is_written) > known).then_some(()));
+        eventually_briefly(what, || (self.count(&is_written) > known).then_some(()));
         println!("{} was killed once {what}", self.fixture.kill_reconciler());
     }
 }

@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::{Flavor, PodIdentity, Rest, Seat, Shared};
+use crate::support::archive;
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 use crate::support::engine::{own_files, variables, work_directory};
 use crate::support::manager::{Launch, Manager};
@@ -63,7 +64,7 @@ impl Member {
             addresses.iter().map(|address| format!("{address}:{}", ports.transport)).collect();
         let [mut options, log4j] = own_files(home, self.work());
         if let Some(archive) = archive {
-            options += &format!("13-:-XX:SharedArchiveFile={}\n", archive.display());
+            options += &archive::option(archive);
         }
         let work = self.work().display();
         let mut yml = format!(
@@ -87,7 +88,7 @@ impl Member {
             }
         }
         yml += &match flavor {
-            Flavor::OpenSearch | Flavor::WarmOpenSearch => {
+            Flavor::OpenSearch | Flavor::ColdOpenSearch => {
                 format!("cluster.initial_cluster_manager_nodes: {masters:?}\n")
             }
             Flavor::Elasticsearch
@@ -171,7 +172,7 @@ impl Member {
             }
             // A node is ready if it is in a cluster with a master.
             Flavor::OpenSearch
-            | Flavor::WarmOpenSearch
+            | Flavor::ColdOpenSearch
             | Flavor::Elasticsearch
             | Flavor::ElasticsearchWithRecords => {
                 format!(
