@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::STAYPUT;
 use crate::pods::fixture::{ENGINE, Fixture};
-use crate::pods::opensearch::Parts;
+use crate::pods::opensearch::{Parts, shared_archive};
 use crate::pods::stateful_set::claim;
+use crate::support::archive;
 use crate::support::engine::{Kind, own_files, variables};
 
 /// Where the data is.
@@ -17,7 +18,10 @@ const WORK: &str = "/data";
 const FILES: &str = "image-files";
 
 pub(super) fn image_files(fixture: &Fixture, parts: &Parts) {
-    let [options, log4j] = own_files(&parts.home, Path::new(WORK));
+    let [mut options, log4j] = own_files(&parts.home, Path::new(WORK));
+    if parts.kind == Kind::OpenSearch {
+        options += &archive::option(shared_archive());
+    }
     fixture.secret(FILES, &[("jvm.options", &options), ("log4j2.properties", &log4j)]);
 }
 
@@ -74,17 +78,30 @@ pub(super) fn with_claims(mut cluster: Value) -> Value {
     cluster
 }
 
+/// Where the engine is in its container: OpenSearch at the path that its archive was made for.
+fn home(parts: &Parts) -> &str {
+    match parts.kind {
+        Kind::OpenSearch => parts.home.to_str().expect("UTF-8"),
+        Kind::Elasticsearch => "/engine",
+    }
+}
+
 fn template(parts: &Parts) -> Value {
     let name = parts.kind.name();
-    let host = [
+    let home = home(parts);
+    let mut host = vec![
         ("usr", Path::new("/usr"), "/usr"),
         ("bin", Path::new("/usr/bin"), "/bin"),
         ("lib", Path::new("/usr/lib"), "/lib"),
         ("lib64", Path::new("/usr/lib64"), "/lib64"),
         ("etc", Path::new("/etc"), "/etc"),
-        ("engine", &parts.home, "/engine"),
+        ("engine", &parts.home, home),
         ("limits", parts.limits.path(), "/limits"),
     ];
+    if parts.kind == Kind::OpenSearch {
+        let archive = shared_archive();
+        host.push(("archive", archive, archive.to_str().expect("UTF-8")));
+    }
     let mut mounts: Vec<Value> = host
         .iter()
         .map(|(name, _, at)| json!({ "name": name, "mountPath": at, "readOnly": true }))
@@ -135,7 +152,7 @@ fn template(parts: &Parts) -> Value {
             "containers": [{
                 "name": name,
                 "imagePullPolicy": "Never",
-                "command": [STAYPUT, "run", "--", format!("/engine/bin/{name}")],
+                "command": [STAYPUT, "run", "--", format!("{home}/bin/{name}")],
                 "env": environment,
                 "volumeMounts": mounts,
             }],
