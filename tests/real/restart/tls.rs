@@ -47,8 +47,11 @@ fn between_nodes(fixture: &Fixture) -> usize {
     step("one by one is refused");
     let expected = fixture.configure_all(SECURITY, security);
     let before = runs(fixture);
+    // It ends a phase after it has begun.
+    fixture.policy(&json!({ "phaseTimeout": "30s" }));
     fixture.ask("one-by-one", "rolling", &[]);
     let entry = fixture.until_over("one-by-one");
+    fixture.policy(&json!({ "phaseTimeout": "10m" }));
     assert_eq!(entry.outcome, Outcome::Aborted, "{entry:?}");
     assert!(entry.reason.contains("xpack.security.enabled"), "{entry:?}");
     assert_eq!(runs(fixture), before, "nothing was restarted");
