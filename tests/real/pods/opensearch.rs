@@ -179,7 +179,8 @@ impl Parts {
         let volumes = pod["spec"]["volumes"].as_array_mut().expect("a list");
         volumes.push(json!({ "name": "tmp", "emptyDir": {} }));
         for (name, from, _) in folders {
-            volumes.push(json!({ "name": name, "hostPath": { "path": from } }));
+            let kind = if from.is_dir() { "Directory" } else { "File" };
+            volumes.push(json!({ "name": name, "hostPath": { "path": from, "type": kind } }));
         }
         pod
     }

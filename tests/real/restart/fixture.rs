@@ -35,6 +35,9 @@ const THREE: [NodeSpec; 3] = [
 /// Longer than any restart here takes on a slow and busy machine.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(1200);
 
+/// Of the SearchCluster, unless a test sets another.
+pub(super) const PHASE_TIMEOUT: &str = "10m";
+
 /// A node to create.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeSpec {
@@ -362,7 +365,7 @@ fn search_cluster(http: u16, manager: u16) -> Value {
                 "auth": { "serviceAccountToken": {} },
             },
             "config": { "sources": [{ "secret": "{pod}-config" }] },
-            "restart": { "drain": "1s", "phaseTimeout": "10m" },
+            "restart": { "drain": "1s", "phaseTimeout": PHASE_TIMEOUT },
         },
     })
 }

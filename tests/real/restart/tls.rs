@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::{Outcome, Strategy};
 
-use super::fixture::{Fixture, NAMES, until};
+use super::fixture::{Fixture, NAMES, PHASE_TIMEOUT, until};
 use super::load::{self, INDEX, Load};
 use super::{on, step};
 use crate::support::cluster::Flavor;
@@ -51,7 +51,7 @@ fn between_nodes(fixture: &Fixture) -> usize {
     fixture.policy(&json!({ "phaseTimeout": "30s" }));
     fixture.ask("one-by-one", "rolling", &[]);
     let entry = fixture.until_over("one-by-one");
-    fixture.policy(&json!({ "phaseTimeout": "10m" }));
+    fixture.policy(&json!({ "phaseTimeout": PHASE_TIMEOUT }));
     assert_eq!(entry.outcome, Outcome::Aborted, "{entry:?}");
     assert!(entry.reason.contains("xpack.security.enabled"), "{entry:?}");
     assert_eq!(runs(fixture), before, "nothing was restarted");

@@ -264,8 +264,7 @@ pub(crate) fn variables(kind: Kind, java: &OsStr, work: &Path) -> Vec<(String, O
     let prefix = kind.prefix();
     let heap = if kind == Kind::OpenSearch { "128m" } else { "256m" };
     let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
-    // The launcher, which has options of its own: without this it takes as long to start as it takes to be
-    // compiled.
+    // The launcher has options of its own. A second compiler costs it more time than it saves.
     let launcher = (kind == Kind::Elasticsearch)
         .then(|| ("CLI_JAVA_OPTS".to_owned(), "-XX:TieredStopAtLevel=1".into()));
     let own = [

@@ -22,8 +22,8 @@ use crate::controller::observe::STATUS_TIMEOUT;
 use stayput_net::manager_client::{ManagerClient, fleet};
 use stayput_restart::{Action, Manager, start_request, starts_in_ledger};
 
-/// How long a look may take until the starts are sent beside it; then they are looked for as often.
-const LOOK_TIME: Duration = Duration::from_millis(500);
+/// How often the starts are sent beside a look; the first time after as long.
+const SEND_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The starts that the ledger holds, as it was written last, with what is needed to send them.
 pub(super) struct Starts {
@@ -60,7 +60,7 @@ impl Starts {
             return std::future::pending().await;
         }
         loop {
-            sleep(LOOK_TIME).await;
+            sleep(SEND_INTERVAL).await;
             self.send().await;
         }
     }
