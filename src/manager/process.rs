@@ -23,6 +23,7 @@ mod fork_exec;
 mod identity;
 mod inherited;
 mod kept_listener;
+mod kill_rounds;
 mod launch;
 mod membership;
 pub mod oom;

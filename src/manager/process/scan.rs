@@ -36,8 +36,9 @@ pub struct Scan {
     /// The kernel reports children that could not be read, so it is not certain that none is left:
     /// why, and what to do. None if the kernel reports that no child is left.
     pub unseen: Option<String>,
-    /// A child that ended is not reaped yet: until then the kernel reports nothing about others,
-    /// which `/proc` may hide. Reap and scan again; its SIGCHLD is still to come.
+    /// No process of the run was found, and a child that ended is not reaped yet: until then the kernel
+    /// reports nothing about others, which `/proc` may hide, and it may have forked while `/proc` was read. Reap
+    /// and scan again; its SIGCHLD is still to come.
     pub unreaped: bool,
 }
 

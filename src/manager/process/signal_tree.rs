@@ -1,15 +1,14 @@
 //! Signals to the processes of a run: one, some, or KILL to all of them.
 
-use std::collections::BTreeSet;
-
 use super::delivery::{self, Delivery};
+use super::kill_rounds::KillRounds;
 use super::procfs::ProcUnusable;
 use super::scan::Member;
 use super::tree::Tree;
 
-/// Most rounds of [`Tree::kill_all`]. Each kills all processes that it finds, and a process that is
-/// being killed cannot fork. So another round is only needed for forks that were made just before.
-const KILL_ROUNDS: usize = 100;
+/// Most rounds of [`Tree::kill_all`]. What has ended in them is not reaped meanwhile, and to list it takes longer and
+/// longer: after some hundred processes longer than a fork.
+const KILL_ROUNDS: usize = 10;
 
 impl Tree {
     /// Signals the leader alone, at once and without reading `/proc`; `Gone` after it was reaped.
@@ -48,32 +47,24 @@ impl Tree {
         asked.map(|jvm| jvm.pid).collect()
     }
 
-    /// Kills the whole tree, and reads `/proc` again until it finds no new process: a tree that
-    /// forks all the time must not escape. Returns how many processes got the KILL; each still has
-    /// to be reaped, and one in an uninterruptible wait lives until that ends.
+    /// Kills the whole tree, and reads `/proc` again, a few times, until nothing has forked meanwhile. A tree that
+    /// forks all the time may need more: reap what has ended, [scan](Self::scan), and call this again until nothing is
+    /// left. Returns how many processes got the KILL; each still has to be reaped, and one in an uninterruptible wait
+    /// lives until that ends.
     pub fn kill_all(&mut self) -> usize {
-        let mut killed = BTreeSet::new();
+        let mut rounds = KillRounds::default();
         for _ in 0..KILL_ROUNDS {
-            let snapshot = match self.snapshot() {
+            let snapshot = match self.snapshot(rounds.ended()) {
                 Ok(snapshot) => snapshot,
                 Err(error) => return self.kill_group(&error),
             };
-            let before = killed.len();
-            for process in snapshot.members() {
-                let identity = (process.pid, process.started);
-                if process.alive && killed.insert(identity) {
-                    delivery::send(process.pid, process.started, libc::SIGKILL);
-                }
-            }
-            if killed.len() == before {
-                return killed.len();
+            let found = rounds.next(snapshot.members(), snapshot.ended_children());
+            let Some(found) = found else { break };
+            for (pid, started) in found {
+                delivery::send(pid, started, libc::SIGKILL);
             }
         }
-        tracing::error!(
-            killed = killed.len(),
-            "the engine's processes fork faster than they are killed"
-        );
-        killed.len()
+        rounds.killed()
     }
 
     /// Without `/proc` only the leader and its process group are known, until the leader is reaped:

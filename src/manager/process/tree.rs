@@ -59,6 +59,11 @@ impl Snapshot {
     pub(super) fn members(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| self.members.contains(&process.pid))
     }
+
+    /// Children of the manager that have ended and are not reaped, also those that nobody knows anything about.
+    pub(super) fn ended_children(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| !process.alive && process.parent == own_pid())
+    }
 }
 
 impl Tree {
@@ -126,7 +131,7 @@ impl Tree {
 
     /// Reads every process once. Takes some 10 µs per process of the container.
     pub fn scan(&mut self) -> Scan {
-        let Snapshot { processes, members, unreadable } = match self.snapshot() {
+        let snapshot = match self.snapshot(&BTreeSet::new()) {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let mut scan = Scan::default();
@@ -134,6 +139,8 @@ impl Tree {
                 return scan;
             }
         };
+        let has_ended_children = snapshot.ended_children().next().is_some();
+        let Snapshot { processes, members, unreadable } = snapshot;
         let mut scan = Scan::default();
         for process in processes.iter().filter(|process| process.alive) {
             if members.contains(&process.pid) {
@@ -149,6 +156,8 @@ impl Tree {
                     .push(Member::new(process, read_command(process, self.reader.as_ref())));
             }
         }
+        // What a child has forked right before its end may not be in the list.
+        scan.unreaped = scan.shows_none() && has_ended_children;
         // An entry that may not be read could be a child; if there is none, the found child is the
         // one.
         if scan.shows_none() && (scan.strangers.is_empty() || !unreadable.is_empty()) {
@@ -162,9 +171,9 @@ impl Tree {
     }
 
     /// Reads every process and remembers the members. Reads only what cannot hang, except the
-    /// environment of orphans about which nothing else is known.
-    pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
-        let (processes, unreadable) = procfs::processes()?;
+    /// environment of orphans about which nothing else is known. Those with pids in `skipped` are not read.
+    pub(super) fn snapshot(&mut self, skipped: &BTreeSet<u32>) -> Result<Snapshot, ProcUnusable> {
+        let (processes, unreadable) = procfs::processes(skipped)?;
         let run = Run {
             own: own_pid(),
             leader: self.leader,

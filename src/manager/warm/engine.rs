@@ -128,10 +128,13 @@ impl Engine {
 impl Drop for Engine {
     /// Such as an agent that an image's entrypoint leaves in the background, or after an error all.
     fn drop(&mut self) {
-        self.tree.kill_all();
-        let killed = Instant::now();
-        while !self.tree.scan().is_empty() && killed.elapsed() < KILL_LIMIT {
+        let began = Instant::now();
+        loop {
+            self.tree.kill_all();
             self.reap();
+            if self.tree.scan().is_empty() || began.elapsed() >= KILL_LIMIT {
+                return;
+            }
             thread::sleep(PAUSE);
         }
     }

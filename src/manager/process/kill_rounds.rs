@@ -1,0 +1,100 @@
+//! Decides from several lists of processes whom to kill, and when no process can have escaped.
+
+use std::collections::BTreeSet;
+
+use super::procfs::Process;
+
+/// What the rounds so far have found. Each round kills all processes that it finds, and a process that
+/// is being killed cannot fork. So only what was forked while the processes were read is missed.
+#[derive(Debug, Default)]
+pub(super) struct KillRounds {
+    /// Pids and start times of those that were to be killed.
+    killed: BTreeSet<(u32, u64)>,
+    ended: BTreeSet<u32>,
+}
+
+impl KillRounds {
+    /// Children of the manager that have ended and are not reaped: their pids are not used again meanwhile,
+    /// and nothing about them changes.
+    pub(super) fn ended(&self) -> &BTreeSet<u32> {
+        &self.ended
+    }
+
+    /// How many were to be killed.
+    pub(super) fn killed(&self) -> usize {
+        self.killed.len()
+    }
+
+    /// Pid and start time of all that are to be killed now, from a list of the run's processes, and of all
+    /// children of the manager that have ended. `None` if no process can be left.
+    ///
+    /// A child that has ended by itself since the last round shows that there was one that was not killed:
+    /// it may have forked after the pids were listed, and have ended before it was read.
+    pub(super) fn next<'a>(
+        &mut self,
+        members: impl Iterator<Item = &'a Process>,
+        ended: impl Iterator<Item = &'a Process>,
+    ) -> Option<Vec<(u32, u64)>> {
+        let identity = |process: &Process| (process.pid, process.started);
+        let alive = members.filter(|process| process.alive).map(identity);
+        let found: Vec<_> = alive.filter(|&process| self.killed.insert(process)).collect();
+        let mut by_itself = false;
+        for process in ended {
+            let is_new = self.ended.insert(process.pid);
+            by_itself |= is_new && !self.killed.contains(&identity(process));
+        }
+        (by_itself || !found.is_empty()).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, alive: bool) -> Process {
+        let (parent, session, started) = (1, pid, u64::from(pid));
+        Process {
+            pid,
+            parent,
+            session,
+            started,
+            alive,
+            uninterruptible: false,
+            name: String::new(),
+        }
+    }
+
+    /// The pids that a round kills, if these live and these have ended.
+    fn round(rounds: &mut KillRounds, alive: &[u32], ended: &[u32]) -> Option<Vec<u32>> {
+        let list = |pids: &[u32], alive| -> Vec<Process> {
+            pids.iter().map(|&pid| process(pid, alive)).collect()
+        };
+        let (alive, ended) = (list(alive, true), list(ended, false));
+        let found = rounds.next(alive.iter(), ended.iter())?;
+        Some(found.into_iter().map(|(pid, _)| pid).collect())
+    }
+
+    #[test]
+    fn rounds_end_once_nothing_new_is_found() {
+        let mut rounds = KillRounds::default();
+        assert_eq!(round(&mut rounds, &[10, 11], &[]), Some(vec![10, 11]));
+        assert_eq!(round(&mut rounds, &[11], &[10]), None, "the other waits for a disk");
+        assert_eq!(rounds.killed(), 2);
+    }
+
+    #[test]
+    fn nothing_to_kill_takes_one_round() {
+        assert_eq!(round(&mut KillRounds::default(), &[], &[]), None);
+    }
+
+    #[test]
+    fn a_process_that_has_forked_and_ended_while_it_was_read_is_followed() {
+        let mut rounds = KillRounds::default();
+        assert_eq!(round(&mut rounds, &[10], &[]), Some(vec![10]));
+        // 20 was forked by 10 before its KILL. When it was read it had ended, and 21 was not listed yet.
+        assert_eq!(round(&mut rounds, &[], &[10, 20]), Some(vec![]));
+        assert_eq!(round(&mut rounds, &[21], &[]), Some(vec![21]));
+        assert_eq!(round(&mut rounds, &[], &[21]), None);
+        assert_eq!(rounds.ended().iter().copied().collect::<Vec<_>>(), [10, 20, 21]);
+    }
+}
