@@ -215,9 +215,10 @@ fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
 #[test]
 fn a_tree_that_keeps_forking_does_not_escape() {
     isolated(test_name!(a_tree_that_keeps_forking_does_not_escape), &[], || {
-        // Each process starts the next one in a new session and ends.
+        // Each process starts the next one in a new session and ends. The pause is for other tests: where the kernel
+        // groups sessions, each new one gets as much of the processor as all tests together.
         let mut tree = tree(
-            r#"relay='trap "" TERM; setsid sh -c "$RELAY" & exit'; export RELAY="$relay"
+            r#"relay='trap "" TERM; sleep 0.02; setsid sh -c "$RELAY" & exit'; export RELAY="$relay"
                i=0; while [ $i -lt 5 ]; do setsid sh -c "$RELAY" & i=$((i+1)); done; sleep 1000"#,
         );
         eventually("relays run", || (tree.scan().members().count() > 3).then_some(()));
