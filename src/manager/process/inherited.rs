@@ -28,7 +28,7 @@ impl Inherited {
         if reaper::children() == Children::None {
             return Ok(Self::default());
         }
-        let (processes, _) = procfs::processes(&BTreeSet::new())?;
+        let (processes, _) = procfs::processes()?;
         Ok(Self::among(&processes))
     }
 

@@ -1,4 +1,4 @@
-//! Decides from several lists of processes whom to kill, and when no process can have escaped.
+//! Decides from several lists of processes whom to kill, and when none can have escaped.
 
 use std::collections::BTreeSet;
 
@@ -10,27 +10,22 @@ use super::procfs::Process;
 pub(super) struct KillRounds {
     /// Pids and start times of those that were to be killed.
     killed: BTreeSet<(u32, u64)>,
-    ended: BTreeSet<u32>,
+    /// The same of children of the manager that had ended.
+    ended: BTreeSet<(u32, u64)>,
 }
 
 impl KillRounds {
-    /// Children of the manager that have ended and are not reaped: their pids are not used again meanwhile,
-    /// and nothing about them changes.
-    pub(super) fn ended(&self) -> &BTreeSet<u32> {
-        &self.ended
-    }
-
     /// How many were to be killed.
     pub(super) fn killed(&self) -> usize {
         self.killed.len()
     }
 
-    /// Pid and start time of all that are to be killed now, from a list of the run's processes, and of all
-    /// children of the manager that have ended. `None` if no process can be left.
+    /// Pids and start times of all that are to be killed now. It takes the run's processes, and the manager's
+    /// children that have ended and are not reaped. `None` if no process can have escaped.
     ///
-    /// A child that has ended by itself since the last round shows that there was one that was not killed:
-    /// it may have forked after the pids were listed, and have ended before it was read.
-    pub(super) fn next<'a>(
+    /// A child that has ended by itself since the last round asks for another one: it may have forked after the pids
+    /// were listed, and have ended before it was read.
+    pub(super) fn whom_to_kill<'a>(
         &mut self,
         members: impl Iterator<Item = &'a Process>,
         ended: impl Iterator<Item = &'a Process>,
@@ -40,7 +35,7 @@ impl KillRounds {
         let found: Vec<_> = alive.filter(|&process| self.killed.insert(process)).collect();
         let mut by_itself = false;
         for process in ended {
-            let is_new = self.ended.insert(process.pid);
+            let is_new = self.ended.insert(identity(process));
             by_itself |= is_new && !self.killed.contains(&identity(process));
         }
         (by_itself || !found.is_empty()).then_some(found)
@@ -70,7 +65,7 @@ mod tests {
             pids.iter().map(|&pid| process(pid, alive)).collect()
         };
         let (alive, ended) = (list(alive, true), list(ended, false));
-        let found = rounds.next(alive.iter(), ended.iter())?;
+        let found = rounds.whom_to_kill(alive.iter(), ended.iter())?;
         Some(found.into_iter().map(|(pid, _)| pid).collect())
     }
 
@@ -91,10 +86,9 @@ mod tests {
     fn a_process_that_has_forked_and_ended_while_it_was_read_is_followed() {
         let mut rounds = KillRounds::default();
         assert_eq!(round(&mut rounds, &[10], &[]), Some(vec![10]));
-        // 20 was forked by 10 before its KILL. When it was read it had ended, and 21 was not listed yet.
+        // 10 had forked 20 before its KILL. When 20 was read, it had ended, and its child 21 was not listed yet.
         assert_eq!(round(&mut rounds, &[], &[10, 20]), Some(vec![]));
-        assert_eq!(round(&mut rounds, &[21], &[]), Some(vec![21]));
-        assert_eq!(round(&mut rounds, &[], &[21]), None);
-        assert_eq!(rounds.ended().iter().copied().collect::<Vec<_>>(), [10, 20, 21]);
+        assert_eq!(round(&mut rounds, &[21], &[10, 20]), Some(vec![21]));
+        assert_eq!(round(&mut rounds, &[], &[10, 20, 21]), None);
     }
 }

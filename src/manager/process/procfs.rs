@@ -1,6 +1,5 @@
 //! Reads what `/proc` shows of processes: parent, start time, environment and more.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::Duration;
@@ -51,17 +50,17 @@ pub(super) enum Carries {
     Unreadable,
 }
 
-/// Every process of the namespace except those with pids in `skipped`, and the pids whose entries may not be read
-/// (`hidepid`).
+/// Every process of the namespace, and the pids whose entries may not be read (`hidepid`).
 ///
 /// # Errors
 /// `/proc` does not exist, or belongs to another namespace: its pids would be wrong.
-pub(super) fn processes(skipped: &BTreeSet<u32>) -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
+pub(super) fn processes() -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
     check()?;
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for entry in fs::read_dir("/proc")? {
-        let pid = entry?.file_name().to_str().and_then(|name| name.parse().ok());
-        let Some(pid) = pid.filter(|pid| !skipped.contains(pid)) else { continue };
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
         match process(pid) {
             Ok(Some(process)) => open.push(process),
             // The process has ended since it was listed.
@@ -277,7 +276,7 @@ mod tests {
 
     #[test]
     fn finds_ourselves() {
-        let (processes, _) = processes(&BTreeSet::new()).unwrap();
+        let (processes, _) = processes().unwrap();
         let own = processes.iter().find(|process| process.pid == own_pid()).unwrap();
         assert!(own.alive && own.started <= now());
         assert!(now() - own.started < 100 * 3600);

@@ -36,9 +36,9 @@ pub struct Scan {
     /// The kernel reports children that could not be read, so it is not certain that none is left:
     /// why, and what to do. None if the kernel reports that no child is left.
     pub unseen: Option<String>,
-    /// No process of the run was found, and a child that ended is not reaped yet: until then the kernel
-    /// reports nothing about others, which `/proc` may hide, and it may have forked while `/proc` was read. Reap
-    /// and scan again; its SIGCHLD is still to come.
+    /// No process of the run was found, but a child has ended and is not reaped yet. It may have forked while `/proc`
+    /// was read, and until it is reaped the kernel reports nothing about children that `/proc` may hide. Reap and
+    /// scan again; its SIGCHLD is still to come.
     pub unreaped: bool,
 }
 

@@ -6,8 +6,8 @@ use super::procfs::ProcUnusable;
 use super::scan::Member;
 use super::tree::Tree;
 
-/// Most rounds of [`Tree::kill_all`]. What has ended in them is not reaped meanwhile, and to list it takes longer and
-/// longer: after some hundred processes longer than a fork.
+/// Most rounds of [`Tree::kill_all`]. Processes that end meanwhile stay listed until they are reaped: each makes the
+/// next round longer, and a longer round misses more forks.
 const KILL_ROUNDS: usize = 10;
 
 impl Tree {
@@ -54,11 +54,11 @@ impl Tree {
     pub fn kill_all(&mut self) -> usize {
         let mut rounds = KillRounds::default();
         for _ in 0..KILL_ROUNDS {
-            let snapshot = match self.snapshot(rounds.ended()) {
+            let snapshot = match self.snapshot() {
                 Ok(snapshot) => snapshot,
                 Err(error) => return self.kill_group(&error),
             };
-            let found = rounds.next(snapshot.members(), snapshot.ended_children());
+            let found = rounds.whom_to_kill(snapshot.members(), snapshot.ended_children());
             let Some(found) = found else { break };
             for (pid, started) in found {
                 delivery::send(pid, started, libc::SIGKILL);

@@ -60,7 +60,8 @@ impl Snapshot {
         self.processes.iter().filter(|process| self.members.contains(&process.pid))
     }
 
-    /// Children of the manager that have ended and are not reaped, also those that nobody knows anything about.
+    /// Children of the manager that have ended and are not reaped, whether they belong to the run or not: of a process
+    /// that has ended that may not be known.
     pub(super) fn ended_children(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| !process.alive && process.parent == own_pid())
     }
@@ -131,7 +132,7 @@ impl Tree {
 
     /// Reads every process once. Takes some 10 µs per process of the container.
     pub fn scan(&mut self) -> Scan {
-        let snapshot = match self.snapshot(&BTreeSet::new()) {
+        let snapshot = match self.snapshot() {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 let mut scan = Scan::default();
@@ -139,11 +140,9 @@ impl Tree {
                 return scan;
             }
         };
-        let has_ended_children = snapshot.ended_children().next().is_some();
-        let Snapshot { processes, members, unreadable } = snapshot;
         let mut scan = Scan::default();
-        for process in processes.iter().filter(|process| process.alive) {
-            if members.contains(&process.pid) {
+        for process in snapshot.processes.iter().filter(|process| process.alive) {
+            if snapshot.members.contains(&process.pid) {
                 self.uids.extend(procfs::effective_uid(process.pid));
                 let member = self.describe(process);
                 match member {
@@ -157,10 +156,10 @@ impl Tree {
             }
         }
         // What a child has forked right before its end may not be in the list.
-        scan.unreaped = scan.shows_none() && has_ended_children;
+        scan.unreaped = scan.shows_none() && snapshot.ended_children().next().is_some();
         // An entry that may not be read could be a child; if there is none, the found child is the
         // one.
-        if scan.shows_none() && (scan.strangers.is_empty() || !unreadable.is_empty()) {
+        if scan.shows_none() && (scan.strangers.is_empty() || !snapshot.unreadable.is_empty()) {
             scan.ask_for_others(HIDDEN);
         }
         scan
@@ -171,9 +170,9 @@ impl Tree {
     }
 
     /// Reads every process and remembers the members. Reads only what cannot hang, except the
-    /// environment of orphans about which nothing else is known. Those with pids in `skipped` are not read.
-    pub(super) fn snapshot(&mut self, skipped: &BTreeSet<u32>) -> Result<Snapshot, ProcUnusable> {
-        let (processes, unreadable) = procfs::processes(skipped)?;
+    /// environment of orphans about which nothing else is known.
+    pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
+        let (processes, unreadable) = procfs::processes()?;
         let run = Run {
             own: own_pid(),
             leader: self.leader,

@@ -108,10 +108,8 @@ impl Engine {
         for reaped in self.reaper.reap() {
             if reaped.pid == self.tree.leader() && self.ended.is_none() {
                 self.ended = Some(reaped.status);
+                self.tree.leader_reaped();
             }
-        }
-        if self.ended.is_some() {
-            self.tree.leader_reaped();
         }
     }
 

@@ -21,17 +21,21 @@ fn wait_for(tree: &mut Tree, members: usize) {
 
 /// Waits until no process of the run lives, and leaves none of them as a zombie.
 fn assert_gone(tree: &mut Tree) {
-    let mut reaper = Reaper::new();
     eventually("the tree is empty", || {
         // Looked at first: what dies after the last reaping would stay a zombie.
         let is_empty = tree.scan().is_empty();
-        for reaped in reaper.reap() {
-            if reaped.pid == tree.leader() {
-                tree.leader_reaped();
-            }
-        }
+        reap_all(tree);
         is_empty.then_some(())
     });
+}
+
+/// Reaps what has ended.
+fn reap_all(tree: &mut Tree) {
+    for reaped in Reaper::new().reap() {
+        if reaped.pid == tree.leader() {
+            tree.leader_reaped();
+        }
+    }
 }
 
 /// Ends only the leader.
@@ -222,14 +226,9 @@ fn a_tree_that_keeps_forking_does_not_escape() {
                i=0; while [ $i -lt 5 ]; do setsid sh -c "$RELAY" & i=$((i+1)); done; sleep 1000"#,
         );
         eventually("relays run", || (tree.scan().members().count() > 3).then_some(()));
-        let mut reaper = Reaper::new();
         eventually("the tree is empty", || {
             tree.kill_all();
-            for reaped in reaper.reap() {
-                if reaped.pid == tree.leader() {
-                    tree.leader_reaped();
-                }
-            }
+            reap_all(&mut tree);
             tree.scan().is_empty().then_some(())
         });
         assert_eq!(tree.scan().strangers, []);
@@ -252,6 +251,33 @@ fn zombies_do_not_count_as_alive() {
         assert_eq!(tree.signal_leader(15), Delivery::Sent);
         assert_eq!(reap(&mut Reaper::new(), tree.leader()), ExitStatus::Code(0));
     });
+}
+
+#[test]
+fn beside_a_stranger_an_ended_child_is_reaped_before_it_is_certain_that_none_is_left() {
+    isolated(
+        test_name!(
+            beside_a_stranger_an_ended_child_is_reaped_before_it_is_certain_that_none_is_left
+        ),
+        &[],
+        || {
+            let mut tree = tree("exit 0");
+            let stranger = stranger();
+            let strangers = |tree: &mut Tree| -> Vec<u32> {
+                tree.scan().strangers.iter().map(|one| one.pid).collect()
+            };
+            eventually("the leader is a zombie", || tree.scan().leader.is_none().then_some(()));
+            eventually("the stranger is alone", || {
+                (strangers(&mut tree) == [stranger]).then_some(())
+            });
+            let scan = tree.scan();
+            assert_eq!((scan.members().count(), &scan.unseen), (0, &None));
+            assert!(scan.unreaped && !scan.is_empty(), "it may have forked while /proc was read");
+            reap_all(&mut tree);
+            assert!(tree.scan().is_empty());
+            assert_eq!(strangers(&mut tree), [stranger]);
+        },
+    );
 }
 
 #[test]
