@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 mod answer;
@@ -66,6 +66,8 @@ struct Shared {
     url: String,
     state: Mutex<State>,
     faults: Mutex<Faults>,
+    /// One permit for each held request that may go on.
+    released: Semaphore,
     counts: Mutex<Counts>,
     signals: watch::Sender<Signals>,
     signer: Mutex<Signer>,
@@ -125,6 +127,7 @@ impl ApiServer {
             url: format!("http://{}", listener.local_addr()?),
             state: Mutex::new(State::new()),
             faults: Mutex::default(),
+            released: Semaphore::new(0),
             counts: Mutex::default(),
             signals: watch::Sender::default(),
             signer: Mutex::new(Signer::new()),
@@ -211,6 +214,11 @@ impl ApiServer {
     /// Ends the faults that have not happened yet.
     pub fn clear_faults(&self) {
         self.shared.faults().clear();
+    }
+
+    /// Lets one request go on that is held by [`How::Hold`], now or later.
+    pub fn release(&self) {
+        self.shared.released.add_permits(1);
     }
 
     /// Whether every fault has been used up.

@@ -14,6 +14,8 @@ pub enum How {
     Rewrite(&'static str, &'static str),
     /// Carried out after this long.
     Delay(Duration),
+    /// Carried out when it is released: [`ApiServer::release`](super::ApiServer::release).
+    Hold,
     /// Carried out, but the connection is closed without an answer.
     LoseAnswer,
     /// Not carried out, and the connection is closed.

@@ -64,6 +64,11 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
             sleep(time).await;
             answer::answer(shared, &call)
         }
+        Some(How::Hold) => {
+            let released = shared.released.acquire().await.map_err(io::Error::other)?;
+            released.forget();
+            answer::answer(shared, &call)
+        }
         Some(How::LoseAnswer) => {
             answer::answer(shared, &call);
             count(0);

@@ -11,6 +11,7 @@ use kube::api::{
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{MemberStep, Outcome, Restart, annotation};
+use tokio::time::sleep;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
@@ -26,10 +27,8 @@ async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.server.client());
     fixture.until_seen().await;
-    // Longer than the reconciler waits before it writes the status, so that the status is due right
-    // after the patch.
-    let slow = Fault::new(How::Delay(Duration::from_secs(6)));
-    fixture.server.inject(slow.verb("patch").resource("searchclusters"));
+    let held = Fault::new(How::Hold).verb("patch").resource("searchclusters");
+    fixture.server.inject(held);
     let api = fixture.api::<SearchCluster>();
     let mut cluster = fixture.cluster().await;
     cluster.spec.paused = true;
@@ -44,6 +43,10 @@ async fn a_newer_ledger_is_never_overwritten_by_an_older_one() {
     let status: &mut SearchClusterStatus = cluster.status.as_mut().expect("a status");
     status.ledger.handled.push("foreign".into());
     api.replace_status("logs", &PostParams::default(), &cluster).await.expect("it is taken");
+    // Longer than the reconciler waits before it writes the status, so that the status is due right
+    // after the patch.
+    sleep(Duration::from_secs(6)).await;
+    fixture.server.release();
     let cluster = fixture
         .until("the request is taken up", |cluster| {
             let status = cluster.status.as_ref().expect("a status");

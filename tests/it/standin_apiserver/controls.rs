@@ -68,6 +68,22 @@ async fn a_lost_answer_was_carried_out_and_a_lost_request_was_not() {
 }
 
 #[tokio::test]
+async fn a_held_request_is_carried_out_when_it_is_released() {
+    let (server, api, _) = with_one().await;
+    server.inject(Fault::new(How::Hold).verb("patch"));
+    let release = async {
+        while !server.is_faultless() {
+            tokio::task::yield_now().await;
+        }
+        set(&api, "first").await.unwrap();
+        server.release();
+    };
+    let (held, ()) = tokio::join!(set(&api, "held"), release);
+    held.unwrap();
+    assert_eq!(api.get("a").await.unwrap().data.unwrap_or_default()["k"], "held");
+}
+
+#[tokio::test]
 async fn watches_are_held_cut_and_marked() {
     let (server, api, made) = with_one().await;
     let version = made.resource_version().unwrap();

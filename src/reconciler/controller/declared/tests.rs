@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
@@ -157,10 +156,9 @@ async fn what_another_replica_has_written_since_is_not_written_over() {
     assert!(matches!(make("a: 1", &held).await, Ok(true)));
 
     // Ours is under way while the other one is written.
-    fixture.server.inject(Fault::new(How::Delay(Duration::from_millis(200))).verb("patch"));
+    fixture.server.inject(Fault::new(How::Hold).verb("patch"));
     let other = async {
-        let written = || fixture.server.is_faultless();
-        while !written() {
+        while !fixture.server.is_faultless() {
             tokio::task::yield_now().await;
         }
         let mut secret = fixture.secrets().get("logs-all-config").await.expect("it is there");
@@ -168,6 +166,7 @@ async fn what_another_replica_has_written_since_is_not_written_over() {
         let name = "logs-all-config";
         let written = fixture.secrets().replace(name, &PostParams::default(), &secret).await;
         written.expect("it is taken");
+        fixture.server.release();
     };
     let (made, ()) = tokio::join!(make("a: 2", &held), other);
     let Err(Verdict::Failed(failure)) = made else { panic!("{made:?}") };
