@@ -18,6 +18,7 @@ use stayput_reconciler::engine_client::{
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 use crate::support::ports::free_loopback_port;
+use crate::support::wait::eventually;
 
 /// How long endpoints may take that should answer.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -124,7 +125,8 @@ fn no_node_is_waited_for_as_allocation_is_restored() {
 fn a_write_that_may_have_been_done_is_not_done_again() {
     let (mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (fake, port) = answering(200, json!({ "acknowledged": true }));
-    let client = client(&[silent, port], &Access::Plain, Duration::from_millis(200));
+    // Long enough to connect on a busy machine.
+    let client = client(&[silent, port], &Access::Plain, Duration::from_secs(2));
     match wait(client.tighten(&Allocation::default(), "primaries", "{}")) {
         Err(EngineError::Unanswered(why)) => {
             assert!(why.contains("PUT /_cluster/settings"), "{why}");
@@ -132,6 +134,7 @@ fn a_write_that_may_have_been_done_is_not_done_again() {
         }
         other => panic!("{other:?}"),
     }
+    eventually("the first one has got it", || (!mute.seen().is_empty()).then_some(()));
     assert_eq!((mute.seen().len(), fake.seen().len()), (1, 0));
 }
 
@@ -170,7 +173,8 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
         Reply::json(503, json!({ "error": { "type": "master_not_discovered_exception" } }))
     }
     fn waits_in_vain(_: &str) -> Reply {
-        std::thread::sleep(Duration::from_secs(1));
+        // More than a quarter of the client's timeout.
+        std::thread::sleep(Duration::from_secs(6));
         refused()
     }
     let master_timeout = |fake: &FakeManager| {
@@ -179,13 +183,13 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
             .map(|(_, rest)| rest.split(' ').next().unwrap().to_owned())
     };
     for (script, given) in
-        [(Script::ByPath(waits_in_vain), "500ms"), (Script::Always(refused()), "1500ms")]
+        [(Script::ByPath(waits_in_vain), "500ms"), (Script::Always(refused()), "15000ms")]
     {
         let (first, lost) = FakeManager::on_port(None, script);
         let (next, port) = answering(200, health());
-        let client = client(&[lost, port], &Access::Plain, Duration::from_secs(2));
+        let client = client(&[lost, port], &Access::Plain, Duration::from_secs(20));
         assert_eq!(wait(client.health()).expect("health").number_of_nodes, 3);
-        assert_eq!(master_timeout(&first).as_deref(), Some("1500ms"));
+        assert_eq!(master_timeout(&first).as_deref(), Some("15000ms"));
         assert_eq!(master_timeout(&next).as_deref(), Some(given));
     }
 }
@@ -227,8 +231,8 @@ fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
     let Ok(engine) = engine else { panic!("{engine:?}") };
     let client = client(&[silent], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     let began = Instant::now();
-    match wait(client.flush(&engine, Duration::from_millis(100))) {
-        Flush::NotKnown(why) => assert!(why.contains("no answer within 100ms"), "{why}"),
+    match wait(client.flush(&engine, Duration::from_secs(2))) {
+        Flush::NotKnown(why) => assert!(why.contains("no answer within 2s"), "{why}"),
         done @ Flush::Done { .. } => panic!("{done:?}"),
     }
     assert!(began.elapsed() < ENGINE_ANSWER_TIMEOUT);

@@ -79,7 +79,8 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
 
     cluster.stop(0);
     cluster.stop(1);
-    let short = EngineClient::new(&endpoints, &Access::Plain, Duration::from_secs(1));
+    // The engine waits for a master for three quarters of it, and then has the rest for its refusal.
+    let short = EngineClient::new(&endpoints, &Access::Plain, Duration::from_secs(8));
     let short = short.expect("a client");
     for refused in [wait(short.members()).err(), wait(short.health()).err()] {
         assert!(matches!(refused, Some(EngineError::Refused { status: 503, .. })), "{refused:?}");

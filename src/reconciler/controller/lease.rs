@@ -236,7 +236,7 @@ mod tests {
         assert!(!lease.is_held(), "another replica has it");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_waits_for_the_loss_goes_on_when_the_time_is_over_and_not_after_a_renewal() {
         let left = Duration::from_millis(50);
         let (renewed, lease) = renewed_before(RENEW_DEADLINE - left);

@@ -5,7 +5,7 @@ use stayput_restart::{Request, Strategy, annotation};
 use stayput_standin::apiserver::{Asked, Fault, How};
 
 use super::fixture::{Fixture, idle, under_way};
-use crate::support::lease::lead;
+use crate::support::lease::{lead, lead_throughout};
 
 async fn request(fixture: &Fixture) -> Option<Request> {
     let text = fixture.annotation(annotation::REQUEST).await?;
@@ -53,7 +53,7 @@ async fn a_request_has_our_finalizer_with_it_only_where_a_reconciler_works() {
     lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;
     assert_eq!(request().await, None, "nobody has renewed it for long");
     fixture.change(json!({"metadata": {"finalizers": ["example.org/other"]}})).await;
-    lead(fixture.client.clone(), &format!("{:.6}", k8s_openapi::jiff::Timestamp::now())).await;
+    lead_throughout(fixture.client.clone()).await;
     let both = ["example.org/other".to_owned(), annotation::FINALIZER.to_owned()];
     assert_eq!(request().await.unwrap(), both);
     assert_eq!(request().await.unwrap(), both, "it is there once");

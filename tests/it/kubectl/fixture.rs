@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
-use crate::support::lease::lead;
+use crate::support::lease::lead_throughout;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 use stayput_standin::apiserver::ApiServer;
 
@@ -45,7 +44,7 @@ impl Fixture {
     pub(super) async fn with(status: Value) -> Self {
         let fixture = Self::empty().await;
         fixture.namespace("stayput").await;
-        lead(fixture.client.clone(), &format!("{:.6}", Timestamp::now())).await;
+        lead_throughout(fixture.client.clone()).await;
         fixture.declare("logs").await;
         for number in 0..3 {
             fixture.pod("logs", number).await;

@@ -2,15 +2,13 @@
 
 mod refused;
 
-use std::time::Duration;
-
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
-use stayput_standin::apiserver::{ApiServer, Fault, How};
+use stayput_standin::apiserver::{ApiServer, Asked, Fault, How};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{NAMESPACE, eventually};
@@ -111,10 +109,19 @@ async fn objects_are_made_in_order_and_a_second_reconciler_changes_nothing() {
     reconciler.end().await;
 
     let before = server.counts();
-    // The answers come in another order than the questions.
-    let late = Duration::from_millis(500);
-    server.inject(Fault::new(How::Delay(late)).verb("get").resource("secrets"));
+    // The answers come in another order than the questions: one is held back until there are others.
+    server.inject(Fault::new(How::Hold).verb("get").resource("secrets"));
     let reconciler = Reconciler::start(server.client());
+    let are_read = |resource: &str, count: u64| {
+        let is_read = |one: &Asked| one.verb == "get" && one.resource == resource;
+        server.counts().since(&before).matching(is_read) >= count
+    };
+    eventually("the others are read", async || {
+        let others = [("secrets", 1), ("services", 1), ("statefulsets", 2)];
+        others.into_iter().all(|(resource, count)| are_read(resource, count)).then_some(())
+    })
+    .await;
+    server.release();
     let patches = |resource: &str, is_good: bool| {
         server.counts().since(&before).matching(|one| {
             one.verb == "patch" && one.resource == resource && (one.code == 200) == is_good

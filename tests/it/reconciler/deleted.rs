@@ -71,6 +71,14 @@ async fn a_pod_that_is_gone_for_good_ends_a_coordinated_restart_that_has_gone_fo
             ledger(cluster).restart.is_some_and(|one| one.direction == Direction::Forward)
         })
         .await;
+    // The shorter timeout counts from their stop, and for them as well: they must be back before.
+    for name in ["logs-0", "logs-1"] {
+        eventually("it is ready again", async || {
+            let status = fixture.status(name).await;
+            (status.starts == 2 && status.ready == Some(true)).then_some(())
+        })
+        .await;
+    }
     fixture.respec(json!({ "restart": { "phaseTimeout": "10s" } })).await;
     fixture.api::<Pod>().delete("logs-2", &DeleteParams::default()).await.expect("it is taken");
     fixture.with("logs-2", |manager| manager.crash());

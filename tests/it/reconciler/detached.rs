@@ -11,7 +11,7 @@ use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::NAMESPACE;
-use crate::support::lease::lead;
+use crate::support::lease::{lead, lead_throughout};
 use crate::support::program::{Ended, finish, kubectl_stayput};
 
 /// Runs `kubectl stayput` in the namespace of the fixture.
@@ -31,8 +31,7 @@ async fn namespace(fixture: &Fixture) {
 /// The Lease of a leader that works.
 pub(super) async fn working(fixture: &Fixture) {
     namespace(fixture).await;
-    let now = k8s_openapi::jiff::Timestamp::now();
-    lead(fixture.client.clone(), &format!("{now:.6}")).await;
+    lead_throughout(fixture.client.clone()).await;
 }
 
 /// All objects of the namespace that have one of our names in their metadata.

@@ -43,10 +43,7 @@ fn looks(fixture: &Fixture) -> u64 {
 
 /// The stops that the manager of a node has accepted until now: a second one ends the drain of the first.
 fn stops(fixture: &Fixture, name: &str) -> usize {
-    let log = fixture.with(name, |manager| manager.log());
-    log.lines()
-        .filter(|line| line.contains("accepted by=") && line.contains("request=stop "))
-        .count()
+    fixture.with(name, |manager| manager.stops())
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ async fn a_stop_is_not_sent_on_what_the_engine_said_a_while_ago() {
     fixture.with(other, |manager| manager.crash());
     fixture.engine_until("/_cluster/health?wait_for_nodes=2").await;
     // What was read of the engine is too old for a stop after two seconds.
-    sleep(Duration::from_secs(3)).await;
+    sleep(Duration::from_millis(2_100)).await;
     assert_eq!(reads(), before, "the pod is still being read");
     fixture.server.release();
     eventually("the pod was read", async || (reads() > before).then_some(())).await;
@@ -263,7 +263,8 @@ async fn told_to_end_it_ends_and_the_next_one_goes_on() {
             restart.is_some_and(|restart| restart.members.iter().any(|one| one.is_under_way()))
         })
         .await;
-    timeout(Duration::from_secs(20), reconciler.end()).await.expect("it ends soon");
+    // What has not ended after 45 seconds is cut off.
+    timeout(Duration::from_secs(40), reconciler.end()).await.expect("it ends by itself");
     let reconciler = Reconciler::start(fixture.server.client());
     let entry = fixture.until_over("r1").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");

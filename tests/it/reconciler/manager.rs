@@ -137,6 +137,13 @@ impl Manager {
         below.into_iter().for_each(|pid| send(pid, Signal::SIGKILL));
     }
 
+    /// How many stops it has accepted until now.
+    pub(super) fn stops(&self) -> usize {
+        let log = self.log();
+        let is_stop = |line: &&str| line.contains("accepted by=") && line.contains("request=stop ");
+        log.lines().filter(is_stop).count()
+    }
+
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{MemberStep, Outcome, Restart, annotation};
 use tokio::time::sleep;
 
-use super::fixture::{Fixture, NODES, Reconciler};
+use super::fixture::{Fixture, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
 use stayput_standin::apiserver::{Fault, How};
 
@@ -78,13 +78,7 @@ async fn spoiled() -> (Fixture, Reconciler) {
     let reconciler = Reconciler::start(fixture.server.client());
     fixture.until_seen().await;
     fixture.ask("r1", "rolling").await;
-    let is_stopping = |log: &str| {
-        log.lines().any(|line| line.contains("accepted") && line.contains("request=stop"))
-    };
-    eventually("an engine is requested to stop", async || {
-        NODES.iter().any(|name| is_stopping(&fixture.with(name, |one| one.log()))).then_some(())
-    })
-    .await;
+    fixture.until_stopping().await;
     fixture.respec(json!({"restart": {"drain": "2m"}})).await;
     (fixture, reconciler)
 }

@@ -10,13 +10,13 @@ fn a_stopped_engine_is_started_by_itself_when_its_time_is_over() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
     manager.until_state("running");
-    let stopped = manager.post("/es/stop?wait=20s", r#"{"sequence":5,"resumeAfter":"2s"}"#);
+    let stopped = manager.post("/es/stop?wait=20s", r#"{"sequence":5,"resumeAfter":"10s"}"#);
     assert_eq!((stopped.code, &stopped.body["state"]), (200, &"stopped".into()), "{stopped:?}");
     assert!(stopped.body["resume"]["at"].is_string(), "{stopped:?}");
     let resumed = manager.until_state("running");
     assert_eq!((&resumed["sequence"], &resumed["starts"]), (&5.into(), &2.into()));
     assert_eq!((&resumed["desired"], &resumed["resume"]), (&"running".into(), &Value::Null));
-    let late = manager.post("/es/stop", r#"{"sequence":5,"resumeAfter":"2s"}"#);
+    let late = manager.post("/es/stop", r#"{"sequence":5,"resumeAfter":"10s"}"#);
     assert_eq!((late.code, late.problem()), (409, "superseded"), "a retry stops nothing");
 }
 
@@ -68,7 +68,7 @@ fn without_a_checksum_it_is_started_on_what_is_mounted_then() {
     pod.write("config/elasticsearch.yml", "a: 1\n");
     let manager = pod.start(&["--config", config.to_str().unwrap()], &["sleep", "600"]);
     let before = manager.until_state("running")["config"]["checksum"].clone();
-    assert_eq!(manager.post("/es/stop?wait=20s", r#"{"resumeAfter":"3s"}"#).code, 200);
+    assert_eq!(manager.post("/es/stop?wait=20s", r#"{"resumeAfter":"10s"}"#).code, 200);
     pod.write("config/elasticsearch.yml", "a: 2\n");
     let resumed = manager.until_state("running");
     assert_eq!(resumed["run"]["checksum"], resumed["config"]["checksum"]);

@@ -6,7 +6,6 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -22,6 +21,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+
+use super::wait::DEADLINE;
 
 /// What to answer.
 #[derive(Debug, Clone)]
@@ -165,7 +166,7 @@ impl FakeManager {
     pub(crate) async fn ended(&self, count: usize) {
         let mut ended = self.stage.ended.subscribe();
         let enough = ended.wait_for(|ended| *ended >= count);
-        timeout(Duration::from_secs(10), enough).await.expect("in time").expect("a stage");
+        timeout(DEADLINE, enough).await.expect("in time").expect("a stage");
     }
 
     /// The script continues without a request.
