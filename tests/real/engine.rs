@@ -7,30 +7,21 @@ mod rollback;
 mod starting;
 mod warm;
 
-/// Runs the same test on both engines, each as a separate test.
-macro_rules! on_both_engines {
-    ($($story:ident),+ $(,)?) => {
-        mod opensearch {
+/// Runs these stories on an engine, each as a test of its own.
+macro_rules! on_engine {
+    ($engine:ident, $kind:ident, [$($story:ident),+ $(,)?]) => {
+        mod $engine {
             $(#[test] fn $story() {
                 crate::engine::on(
                     concat!(module_path!(), "::", stringify!($story)),
-                    crate::support::engine::Kind::OpenSearch,
-                    super::$story,
-                );
-            })+
-        }
-        mod elasticsearch {
-            $(#[test] fn $story() {
-                crate::engine::on(
-                    concat!(module_path!(), "::", stringify!($story)),
-                    crate::support::engine::Kind::Elasticsearch,
+                    crate::support::engine::Kind::$kind,
                     super::$story,
                 );
             })+
         }
     };
 }
-use on_both_engines;
+use on_engine;
 
 use crate::support::engine::{Kind, Node};
 use crate::support::skip::skip;

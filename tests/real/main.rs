@@ -6,7 +6,6 @@
 //! A reconciler killed twenty times: `STAYPUT_RECONCILER_KILLS=20 cargo test --test real -- under_load`.
 
 mod clients;
-mod cluster;
 mod conformance;
 mod deploy;
 mod docker;

@@ -14,13 +14,11 @@ mod unreplicated;
 mod zone;
 
 use crate::restart::fixture::Fixture;
-use crate::restart::turn;
 use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
 #[test]
 fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
-    let _turn = turn();
     let began = std::time::Instant::now();
     let cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
         Ok(fixture) => five_nodes::FiveNodes::new(fixture),
@@ -52,7 +50,6 @@ fn an_engine_is_killed_while_another_starts_again_and_again() {
 }
 
 fn again_and_again(test: &str, story: fn(&five_nodes::FiveNodes)) {
-    let _turn = turn();
     let mut cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {
         Ok(fixture) => five_nodes::FiveNodes::new(fixture),
         Err(why) => return skip(test, &why),

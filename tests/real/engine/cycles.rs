@@ -2,15 +2,18 @@
 
 use serde_json::json;
 
-use super::{on_both_engines, step};
-use crate::support::engine::Node;
+use super::{on_engine, step};
+use crate::support::engine::{Kind, Node};
 
-on_both_engines!(cycles_lose_no_document);
+on_engine!(opensearch, OpenSearch, [cycles_lose_no_document]);
+on_engine!(elasticsearch, Elasticsearch, [cycles_lose_no_document]);
 
 fn cycles_lose_no_document(mut node: Node) {
     let cycles = match std::env::var("STAYPUT_CYCLES") {
         Ok(number) => number.parse().expect("STAYPUT_CYCLES is a number"),
-        Err(_) => 5,
+        // Elasticsearch takes three times as long to start.
+        Err(_) if node.kind == Kind::Elasticsearch => 2,
+        Err(_) => 3,
     };
     let manager = node.launch().start();
     let first = manager.api.until_ready();

@@ -3,12 +3,14 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::{on_both_engines, step};
-use crate::support::engine::{Kind, Node};
+use super::{on_engine, step};
+use crate::support::engine::Node;
 
-on_both_engines!(launcher_killed_alone, server_killed_alone, killed_and_restarted_in_place);
+on_engine!(opensearch, OpenSearch, [killed_and_restarted_in_place]);
+// Only its launcher is not its server.
+on_engine!(elasticsearch, Elasticsearch, [launcher_or_server_killed_alone]);
 
-fn launcher_killed_alone(node: Node) {
+fn launcher_or_server_killed_alone(node: Node) {
     let manager = node.launch().start();
     manager.api.until_ready();
     node.launcher(&manager).signal(Signal::SIGKILL);
@@ -23,25 +25,14 @@ fn launcher_killed_alone(node: Node) {
     step("it can be started again at once");
     manager.api.start(&json!({}));
     assert_eq!(node.attribute(), "first");
-}
-
-fn server_killed_alone(node: Node) {
-    let manager = node.launch().start();
-    manager.api.until_ready();
     node.server(&manager).signal(Signal::SIGKILL);
 
-    step("the launcher follows, with a code of its own");
+    step("the launcher follows, with a code of its own: it passes on how its server ended");
     let status = manager.api.until_state("failed");
     let exit = &status["last_exit"];
-    let (code, signal) = match node.kind {
-        Kind::OpenSearch => (json!(null), json!(9)),
-        // The launcher passes on how its server ended.
-        Kind::Elasticsearch => (json!(137), json!(null)),
-    };
-    assert_eq!((&exit["code"], &exit["signal"]), (&code, &signal), "{exit:#}");
+    assert_eq!((&exit["code"], &exit["signal"]), (&json!(137), &json!(null)), "{exit:#}");
     assert_eq!(exit["reason"], "killed", "{exit:#}");
     node.assert_gone(&manager);
-    manager.api.start(&json!({}));
 }
 
 fn killed_and_restarted_in_place(node: Node) {
@@ -53,6 +44,8 @@ fn killed_and_restarted_in_place(node: Node) {
     step("it comes back by itself, on the same data");
     let waiting = manager.api.status_when("back-off", |status| status["state"] == "backoff");
     assert_eq!(waiting["ready"], false, "an engine that is gone is not ready");
+    let exit = &waiting["last_exit"];
+    assert_eq!((&exit["signal"], &exit["reason"]), (&json!(9), &json!("killed")), "{exit:#}");
     let status = manager.api.status_when("another run is ready", |status| {
         status["ready"] == true && status["run"]["id"] != first["run"]["id"]
     });

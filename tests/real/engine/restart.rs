@@ -4,12 +4,17 @@ use std::ffi::OsString;
 
 use serde_json::json;
 
-use super::{on_both_engines, step};
+use super::{on_engine, step};
 use crate::support::engine::{Kind, Node};
 use crate::support::manager::{AS_CONTAINED_ROOT, Launch};
 use crate::support::namespace_processes::namespace_processes;
 
-on_both_engines!(restarted_on_another_config, under_a_root_manager_with_a_dropping_entrypoint);
+on_engine!(
+    opensearch,
+    OpenSearch,
+    [restarted_on_another_config, under_a_root_manager_with_a_dropping_entrypoint]
+);
+on_engine!(elasticsearch, Elasticsearch, [restarted_on_another_config]);
 
 fn restarted_on_another_config(mut node: Node) {
     let manager = node.launch().start();

@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{on_both_engines, step};
+use super::{on_engine, step};
 use crate::support::engine::Node;
 
-on_both_engines!(rolled_back_to_the_last_good_config);
+on_engine!(opensearch, OpenSearch, [rolled_back_to_the_last_good_config]);
+on_engine!(elasticsearch, Elasticsearch, [a_config_that_it_refuses_is_held]);
 
 fn rolled_back_to_the_last_good_config(mut node: Node) {
     let manager = node.launch().start();
@@ -56,4 +57,18 @@ fn rolled_back_to_the_last_good_config(mut node: Node) {
     let status = manager.api.start(&json!({ "checksum": mended }));
     assert_eq!(status["run"]["config"], "mounted");
     assert_eq!(node.attribute(), "mended");
+}
+
+/// The code is that of the launcher, which its server's end gives to it.
+fn a_config_that_it_refuses_is_held(mut node: Node) {
+    node.swap("node.attr.stayput: bad\nno.such.setting: true");
+    let manager = node.launch().start();
+    let status = manager.api.until_state("failed");
+    let exit = &status["last_exit"];
+    assert!(exit["code"].as_i64().is_some_and(|code| code != 0), "{exit:#}");
+    assert_eq!(exit["reason"], "exited");
+    let code = exit["code"].to_string();
+    assert!(status["reason"]["message"].as_str().is_some_and(|text| text.contains(&code)));
+    assert_eq!(status["desired"], "running");
+    manager.assert_alone();
 }

@@ -3,20 +3,26 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 
-use super::{on_both_engines, step};
+use super::{on_engine, step};
 use crate::support::engine::Node;
+use crate::support::manager::Manager;
 use crate::support::wait::eventually;
 
-on_both_engines!(stopped_while_it_starts, swapped_while_it_starts, ended_while_it_starts);
+on_engine!(opensearch, OpenSearch, [ended_stopped_and_swapped_while_it_starts]);
+on_engine!(elasticsearch, Elasticsearch, [ended_stopped_and_swapped_while_it_starts]);
 
-fn stopped_while_it_starts(node: Node) {
+fn ended_stopped_and_swapped_while_it_starts(mut node: Node) {
+    let old = node.swap("node.attr.stayput: old");
+    let mut manager = node.launch().start();
+    until_jvm(&manager);
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 143, "the code of a JVM that TERM ended");
+
+    step("the next container starts it: no stop was requested. It is stopped while it starts");
     let mut launch = node.launch();
     launch = launch.options(["--grace", "60s"]);
-    let manager = launch.start();
-    // Not only the script: the JVM exists, and has installed no handler yet or has just done so.
-    eventually("a JVM", || {
-        manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
-    });
+    let mut manager = launch.start();
+    until_jvm(&manager);
     let status = manager.api.stop();
     assert_eq!(status["last_exit"]["reason"], "stopped", "{status:#}");
     manager.assert_alone();
@@ -32,15 +38,10 @@ fn stopped_while_it_starts(node: Node) {
     step("a start that comes too late is refused");
     manager.api.post("/es/start", &json!({ "sequence": 10 })).expect_problem(409, "stale_sequence");
     manager.assert_alone();
-    manager.api.start(&json!({ "sequence": 12 }));
-}
 
-fn swapped_while_it_starts(mut node: Node) {
-    let old = node.swap("node.attr.stayput: old");
-    let manager = node.launch().start();
-    eventually("a JVM", || {
-        manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
-    });
+    step("another config is mounted while it starts");
+    manager.api.post("/es/start", &json!({ "sequence": 12 })).expect(202);
+    until_jvm(&manager);
     let new = node.swap("node.attr.stayput: new");
     assert_eq!(manager.api.status()["ready"], false, "the swap came before it was ready");
     let status = manager.api.until_ready();
@@ -54,22 +55,16 @@ fn swapped_while_it_starts(mut node: Node) {
     );
     assert_eq!(node.attribute(), "old");
     manager.api.post("/es/start", &json!({ "checksum": new })).expect_problem(409, "wrong_config");
+
+    step("TERM to a stopped manager is no failure");
+    manager.api.stop();
+    manager.signal(Signal::SIGTERM);
+    assert_eq!(manager.wait(), 0);
 }
 
-fn ended_while_it_starts(node: Node) {
-    let mut manager = node.launch().start();
+/// Not only the script: the JVM exists, and has installed no handler yet or has just done so.
+fn until_jvm(manager: &Manager) {
     eventually("a JVM", || {
         manager.guests().iter().any(|guest| guest.command.contains("/bin/java ")).then_some(())
     });
-    manager.signal(Signal::SIGTERM);
-    assert_eq!(manager.wait(), 143, "the code of a JVM that TERM ended");
-
-    step("the next container starts it: no stop was requested");
-    let manager = node.launch().start();
-    manager.api.until_ready();
-    step("and TERM to a stopped manager is no failure");
-    manager.api.stop();
-    let mut manager = manager;
-    manager.signal(Signal::SIGTERM);
-    assert_eq!(manager.wait(), 0);
 }

@@ -69,6 +69,10 @@ fn a_pod_of_the_manager() {
         skip("kubernetes::helm::installed_and_removed", &why);
     }
     super::orphans::stay(admin);
+    match manager_image() {
+        Ok(image) => an_image_of_the_docker_engine(&cluster, image),
+        Err(why) => skip("kubernetes::cluster::an_image_of_the_docker_engine", &why),
+    }
 }
 
 /// kubectl in the pods' namespace.
@@ -165,13 +169,7 @@ fn a_secret_changes_at_once_with_a_patch_of_the_pod(kubectl: &Search<'_>) {
     assert!(waited < Duration::from_secs(40), "{waited:?}: the patch did not do it");
 }
 
-#[test]
-fn an_image_of_the_docker_engine() {
-    const TEST: &str = "kubernetes::cluster::an_image_of_the_docker_engine";
-    let (image, cluster) = match manager_image().and_then(|image| Ok((image, Cluster::start()?))) {
-        Ok(both) => both,
-        Err(why) => return skip(TEST, &why),
-    };
+fn an_image_of_the_docker_engine(cluster: &Cluster, image: &str) {
     cluster.images.load_from_docker(image);
     let kubectl = cluster.api.admin();
     let image = format!("--image={image}");

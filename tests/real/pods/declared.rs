@@ -58,15 +58,15 @@ fn a_declared_cluster_is_made_changed_and_grown() {
     let before = three_nodes(&fixture);
     println!("three nodes of a declared cluster: {} ms", began.elapsed().as_millis());
     eventually("the names of the first masters are emptied", || {
-        let names = fixture.json(&["get", "configmap", "logs-bootstrap"]);
+        let names = fixture.read("configmaps/logs-bootstrap");
         (names["data"]["INITIAL_MASTER_NODES"] == "").then_some(())
     });
     fixture.until_idle();
     let ours = |kind: &str| {
-        let list = fixture.json(&["get", kind, "--selector", "stayput.dev/cluster=logs"]);
+        let list = fixture.read(&format!("{kind}?labelSelector=stayput.dev/cluster%3Dlogs"));
         list["items"].as_array().expect("a list").clone()
     };
-    let set = fixture.json(&["get", "statefulset", "logs-all"]);
+    let set = fixture.read("statefulsets/logs-all");
     assert_eq!(set["metadata"]["generation"], 1, "it was made once, and not changed");
     assert_eq!(ours("secrets").len(), 1);
 
@@ -115,7 +115,7 @@ fn three_nodes(fixture: &Fixture) -> BTreeMap<String, Node> {
 /// Waits until the first restart is done.
 fn until_restarted(fixture: &Fixture) {
     eventually("a restart begins", || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        let logs = fixture.logs();
         logs["status"]["handled"].as_array().filter(|all| !all.is_empty()).map(drop)
     });
     let done = "--for=jsonpath={.status.history[0].outcome}=done";
@@ -140,7 +140,7 @@ fn until_replicas(fixture: &Fixture, count: u32) {
 
 /// Whether all sets together are to have as many pods, and have them.
 fn has_replicas(fixture: &Fixture, count: u32) -> bool {
-    let sets = fixture.json(&["get", "statefulsets", "--selector", "stayput.dev/cluster=logs"]);
+    let sets = fixture.read("statefulsets?labelSelector=stayput.dev/cluster%3Dlogs");
     let sets = sets["items"].as_array().expect("a list");
     let sum =
         |part: &str| sets.iter().filter_map(|set| set[part]["replicas"].as_u64()).sum::<u64>();

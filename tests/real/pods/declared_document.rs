@@ -70,7 +70,7 @@ fn from_an_empty_namespace_word_for_word() {
     let newer = seen(&fixture);
     assert_other_containers(&pods, &newer);
     assert_eq!(versions(&newer), vec![json!("2.19.4"); 3]);
-    let history = &fixture.json(&["get", "searchcluster", "logs"])["status"]["history"];
+    let history = &fixture.logs()["status"]["history"];
     let newest = history.as_array().and_then(|entries| entries.last()).expect("a restart");
     assert_eq!((&newest["strategy"], &newest["nodes"]), (&json!("rolling"), &json!(3)), "{newest}");
 

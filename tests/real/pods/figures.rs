@@ -47,7 +47,7 @@ impl OpenSearchSet {
         let fixture = &self.fixture;
         // The reconciler has also seen the pods that replaced the others.
         eventually("all are seen, and nothing goes on", || {
-            let status = fixture.json(&["get", "searchcluster", "logs"])["status"].clone();
+            let status = fixture.logs()["status"].clone();
             (status["phase"] == "Idle" && status["counts"]["ready"] == 3).then_some(())
         });
         let before = observe(fixture, MANAGER);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::audit::{Counts, Mark};
+use crate::support::kubernetes::client::Kube;
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::image::Image;
 use crate::support::kubernetes::kubectl::Kubectl;
@@ -32,6 +33,7 @@ const REST: Duration = Duration::from_secs(20);
 pub(super) struct Fixture {
     pub(super) cluster: Cluster,
     pub(super) people: Shell,
+    reader: Kube,
 }
 
 impl Fixture {
@@ -54,7 +56,8 @@ impl Fixture {
         load(ENGINE, &[(&engine, &entrypoint), (&manager, MANAGER)], &entrypoint);
         cluster.images.tag(ENGINE, OTHER);
         let people = Shell::new(cluster.api.admin(), &part("STAYPUT_KUBE")?);
-        let fixture = Self { cluster, people };
+        let reader = Kube::new(cluster.api.admin().kubeconfig());
+        let fixture = Self { cluster, people, reader };
         fixture.admin().apply(&json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -78,10 +81,31 @@ impl Fixture {
         self.admin().run(&[&["--namespace", "search"], args].concat())
     }
 
-    /// The same, parsed as JSON.
+    /// An object in the engines' namespace, or several: `pods/logs-0`, `pods?labelSelector=…`. Not by kubectl,
+    /// since tests look for changes all the time.
     #[track_caller]
-    pub(super) fn json(&self, args: &[&str]) -> Value {
-        self.admin().json(&[&["--namespace", "search"], args].concat())
+    pub(super) fn read(&self, objects: &str) -> Value {
+        let kind = objects.split(['/', '?']).next().unwrap_or_default();
+        let api = match kind {
+            "searchclusters" => "/apis/stayput.dev/v1alpha1",
+            "statefulsets" => "/apis/apps/v1",
+            _ => "/api/v1",
+        };
+        let read = self.reader.read(&format!("{api}/namespaces/search/{objects}"));
+        read.unwrap_or_else(|error| panic!("{objects}: {error}"))
+    }
+
+    /// The SearchCluster.
+    #[track_caller]
+    pub(super) fn logs(&self) -> Value {
+        self.read("searchclusters/logs")
+    }
+
+    /// The pods of the engines.
+    #[track_caller]
+    pub(super) fn pods(&self) -> Vec<Value> {
+        let mut list = self.read("pods?labelSelector=app%3Dlogs");
+        std::mem::take(list["items"].as_array_mut().expect("a list"))
     }
 
     /// Changes the SearchCluster's spec.
@@ -190,7 +214,7 @@ impl Fixture {
     /// Waits until the SearchCluster's phase is `Idle`.
     pub(super) fn until_idle(&self) {
         eventually("the SearchCluster is idle", || {
-            let logs = self.json(&["get", "searchcluster", "logs"]);
+            let logs = self.logs();
             (logs["status"]["phase"] == "Idle").then_some(())
         });
     }
@@ -198,7 +222,7 @@ impl Fixture {
     /// Waits until this many pods are not as their template.
     pub(super) fn until_pending(&self, count: u32) {
         eventually(&format!("{count} pods wait for their template"), || {
-            let logs = self.json(&["get", "searchcluster", "logs"]);
+            let logs = self.logs();
             (logs["status"]["counts"]["pendingUpdate"] == count).then_some(())
         });
     }
@@ -206,7 +230,7 @@ impl Fixture {
     /// Waits until the SearchCluster owes nothing: for nodes that leave, that is after they have gone.
     pub(super) fn until_nothing_is_owed(&self) {
         eventually("nothing is owed", || {
-            let logs = self.json(&["get", "searchcluster", "logs"]);
+            let logs = self.logs();
             logs["status"]["debts"].is_null().then_some(())
         });
     }

@@ -7,7 +7,7 @@ use crate::support::wait::eventually_or;
 
 /// One entry for each restart that is over.
 pub(super) fn history(fixture: &Fixture) -> Vec<Value> {
-    let logs = fixture.json(&["get", "searchcluster", "logs"]);
+    let logs = fixture.logs();
     logs["status"]["history"].as_array().cloned().unwrap_or_default()
 }
 
@@ -25,7 +25,7 @@ pub(super) fn until_ended(fixture: &Fixture, outcome: &str) -> Value {
 
 /// What each node waits for, and the conditions, for a wait that failed.
 pub(super) fn waits(fixture: &Fixture) -> String {
-    let status = &fixture.json(&["get", "searchcluster", "logs"])["status"];
+    let status = &fixture.logs()["status"];
     format!(": {:#}", json!({ "nodes": status["nodes"], "conditions": status["conditions"] }))
 }
 

@@ -66,8 +66,8 @@ pub(super) fn observe_all(fixture: &Fixture, stayput: &str) -> BTreeMap<String, 
 
 /// The same, of pods whose containers may have been made anew because a program in them was killed.
 pub(super) fn observe_killed(fixture: &Fixture, stayput: &str) -> BTreeMap<String, Node> {
-    let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
-    let pods = list["items"].as_array().expect("pods").iter().map(|pod| {
+    let pods = fixture.pods();
+    let pods = pods.iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
         let printed = fixture.run(&["exec", &name, "--", stayput, "status", "--json"]);
         let status: Value = serde_json::from_str(&printed).expect("JSON");

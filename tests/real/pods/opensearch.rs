@@ -1,21 +1,17 @@
-//! Three real OpenSearch nodes in pods: the engine and its JVM are mounted from the machine,
-//! because there is no registry with the official image.
+//! Pods with real engines: the engine and its JVM are mounted from the machine, because there is no registry
+//! with the official image.
 
 #![allow(clippy::disallowed_types, reason = "nothing else waits for children in a test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
-use super::nodes::{
-    NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
-};
+use super::nodes::NODES;
 use crate::support::archive;
 use crate::support::engine::{Kind, home, own_files};
 use crate::support::skip::skip;
@@ -38,45 +34,6 @@ static int ask(const char *name, int what, struct limit *limit) {
 int getrlimit(int what, struct limit *limit) { return ask(__func__, what, limit); }
 int getrlimit64(int what, struct limit *limit) { return ask(__func__, what, limit); }
 ";
-
-#[test]
-fn opensearch_restarted_in_place() {
-    const TEST: &str = "pods::opensearch::opensearch_restarted_in_place";
-    // PodSecurity `restricted` forbids directories of the machine in pods.
-    let Some((parts, fixture)) = Parts::lay(TEST, Kind::OpenSearch, "privileged") else { return };
-    keys(&fixture);
-    let seeds = fixture.seeds();
-    let files = |name: &str, round: &str| parts.files(name, &seeds, round, Jvm::Warm);
-    let write = |round: &str| {
-        for name in NODES {
-            let files = files(name, round);
-            let files = files.each_ref().map(|(file, text)| (*file, text.as_str()));
-            fixture.secret(&format!("{name}-config"), &files);
-        }
-    };
-    write("first");
-    for name in NODES {
-        fixture.admin().apply(&parts.real(pod(&fixture, name)));
-    }
-    until_ready(&fixture, &NODES);
-    let before = observe(&fixture, MANAGER);
-    until_formed(&before);
-    install(&fixture, "{pod}-config");
-
-    let mark = fixture.cluster.audit.now();
-    write("second");
-    let asked = Instant::now();
-    let printed = fixture.people.run("kubectl stayput -n search restart logs --watch");
-    println!("three OpenSearch nodes took {} ms\n{printed}", asked.elapsed().as_millis());
-    fixture.figures(mark, asked);
-    let after = observe(&fixture, MANAGER);
-    let expected = |name: &str| {
-        let files = files(name, "second");
-        fixture.checksum(&files.each_ref().map(|(file, text)| (*file, text.as_str())))
-    };
-    assert_restarted_in_place(&before, &after, expected);
-    assert_eq!(attribute(&after, "round"), vec![json!("second"); 3]);
-}
 
 /// What the engine's JVM starts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

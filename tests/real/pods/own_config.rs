@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::bare::{install, keys, pod};
 use super::fixture::{Fixture, MANAGER};
 use super::nodes::{
     NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
 };
+use super::phases::shown;
 use crate::support::skip::skip;
 use crate::support::wait::{eventually, eventually_briefly};
 
@@ -91,9 +92,8 @@ fn each_pod_with_its_own_config_while_reconcilers_go() {
 /// Waits until the first node is being restarted.
 fn until_under_way(fixture: &Fixture) {
     eventually_briefly("a node is stopped or started", || {
-        let path = "jsonpath={.items[*].metadata.annotations.elasticsearch\\.k8s\\.elastic\\.co/restart-phase}";
-        let phases = fixture.run(&["get", "pods", "--output", path]);
-        phases.split(' ').any(|phase| phase == "stop" || phase == "start").then_some(())
+        let is_under_way = |pod: &Value| pod["phase"] == "stop" || pod["phase"] == "start";
+        shown(fixture).iter().any(is_under_way).then_some(())
     });
 }
 

@@ -15,8 +15,8 @@ const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
 /// that holds a slot and is not started yet.
 pub(super) fn shown(fixture: &Fixture) -> Vec<Value> {
     let under_way = under_way(fixture);
-    let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
-    let pods = list["items"].as_array().expect("a list").iter().map(|pod| {
+    let pods = fixture.pods();
+    let pods = pods.iter().map(|pod| {
         let name = pod["metadata"]["name"].as_str().expect("a name");
         let shown = pod["metadata"]["annotations"][PHASE].as_str();
         let is_stopped = under_way.contains(name) && shown != Some("start");
@@ -33,7 +33,7 @@ pub(super) fn shown(fixture: &Fixture) -> Vec<Value> {
 
 /// Names of the nodes that hold a slot.
 fn under_way(fixture: &Fixture) -> BTreeSet<String> {
-    let status = fixture.json(&["get", "searchcluster", "logs"])["status"].take();
+    let status = fixture.logs()["status"].take();
     let status: SearchClusterStatus = serde_json::from_value(status).expect("a status");
     let members = status.ledger.restart.into_iter().flat_map(|restart| restart.members);
     members.filter(|one| one.step == MemberStep::Restarting).map(|one| one.node).collect()

@@ -55,14 +55,13 @@ pub(super) fn assert_other_containers_in_the_same_pods(before: &[Seen], after: &
 
 /// All pods that have an address and a container.
 pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
-    let list = fixture.json(&["get", "pods", "--selector", "app=logs"]);
-    let pods = list["items"].as_array().expect("a list").iter();
-    pods.filter_map(|pod| {
+    let pods = fixture.pods();
+    let seen = pods.iter().filter_map(|pod| {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let status = &pod["status"]["containerStatuses"][0];
         let volumes = pod["spec"]["volumes"].as_array()?;
         let claim = volumes.iter().find_map(|one| text(&one["persistentVolumeClaim"]["claimName"]));
-        let claim = fixture.json(&["get", "persistentvolumeclaim", &claim?]);
+        let claim = fixture.read(&format!("persistentvolumeclaims/{}", claim?));
         Some(Seen {
             name: text(&pod["metadata"]["name"])?,
             uid: text(&pod["metadata"]["uid"])?,
@@ -73,6 +72,6 @@ pub(super) fn seen(fixture: &Fixture) -> Vec<Seen> {
             memory: text(&status["resources"]["limits"]["memory"])?,
             ready: status["ready"] == true,
         })
-    })
-    .collect()
+    });
+    seen.collect()
 }

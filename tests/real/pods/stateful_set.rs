@@ -95,7 +95,7 @@ pub(super) fn edit(fixture: &Fixture, template: &Value) {
 /// The set's status, once its controller has seen the last edit.
 pub(super) fn status(fixture: &Fixture) -> Value {
     eventually("the controller has seen the set", || {
-        let set = fixture.json(&["get", "statefulset", "logs"]);
+        let set = fixture.read("statefulsets/logs");
         let seen = set["status"]["observedGeneration"] == set["metadata"]["generation"];
         seen.then(|| set["status"].clone())
     })

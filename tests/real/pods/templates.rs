@@ -1,9 +1,8 @@
 //! The edited template of an OnDelete StatefulSet, carried out by the reconciler on a real kubelet,
-//! with programs that are killed and templates that are set back. The engines are stand-ins; claims
-//! and volumes are real. What stays of each pod by row is in `ladder`, with real engines.
+//! with programs that are killed. The engines are stand-ins; claims and volumes are real. What stays of each pod by
+//! row, and templates that are set back, are in `ladder`, with real engines.
 
 mod crashes;
-mod reverted;
 mod room;
 mod set;
 mod sizes;

@@ -14,12 +14,12 @@ use stayput_api::checksum::Checksum;
 use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{HistoryEntry, LastRestart, annotation};
 
-use super::kube::{Kube, NAMESPACE};
 use super::kubelet::Kubelet;
 use super::reconciler::Reconciler;
 use crate::support::atomic_writer::Payload;
 use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest, Seat};
 use crate::support::kubernetes::apiserver::ApiServer;
+use crate::support::kubernetes::client::{Kube, NAMESPACE};
 
 /// Namespace and name of the reconciler's service account in `deploy/`.
 pub(crate) const ACCOUNT: (&str, &str) = ("stayput", "stayput-reconciler");

@@ -13,7 +13,7 @@ pub(super) const INDEX: &str = "load";
 /// More than can be written during any restart here.
 const MOST: usize = 50_000;
 /// The pause between two requests: the engines share two processors with everything else.
-const PACE: Duration = Duration::from_millis(15);
+const PACE: Duration = Duration::from_millis(60);
 
 /// Creates the index: two shards, each with a replica.
 pub(super) fn create(rest: Rest) {

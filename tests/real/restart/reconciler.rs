@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::fixture::ACCOUNT;
-use super::kube::NAMESPACE;
 use crate::support::curl::Curl;
+use crate::support::kubernetes::client::NAMESPACE;
 use crate::support::kubernetes::process::Process;
 use crate::support::ports::free_loopback_port;
 use crate::support::programs;

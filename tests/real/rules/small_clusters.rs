@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::restart::fixture::{Fixture, NodeSpec, until};
 use crate::restart::sampler::Sampler;
-use crate::restart::{step, turn};
+use crate::restart::step;
 use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
@@ -23,14 +23,13 @@ const TWO: [NodeSpec; 2] = [
 
 #[test]
 fn one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over() {
-    let _turn = turn();
     let began = Instant::now();
     for (places, story) in [(&ONE[..], one as fn(Fixture)), (&TWO, two)] {
         match Fixture::of(Flavor::OpenSearch, places) {
             Ok(fixture) => story(fixture),
             Err(why) => {
                 let name = "one_node_goes_where_an_outage_is_allowed_and_two_hand_the_vote_over";
-                return skip(&format!("rules::few::{name}"), &why);
+                return skip(&format!("rules::small_clusters::{name}"), &why);
             }
         }
         println!("{} s with {} nodes and before", began.elapsed().as_secs(), places.len());

@@ -160,10 +160,10 @@ pub(crate) struct Cluster {
     pub(crate) repository: PathBuf,
     /// Of every manager's certificate, which is for the name `stayput`.
     pub(crate) ca_pem: String,
-    /// HS256.
-    pub(crate) jwt_key: Vec<u8>,
 }
 
+/// Managers accept tokens of this key, too.
+const JWT_KEY: &[u8] = b"a shared key of thirty-two bytes, or more";
 /// The name that every manager's certificate is for.
 pub(crate) const SERVER_NAME: &str = "stayput";
 
@@ -188,9 +188,8 @@ impl Cluster {
         let directory = work_directory(&["repository"]);
         let port = || free_port(&ADDRESSES);
         let ports = Ports { http: port(), transport: port(), manager: port() };
-        let jwt_key = b"a shared key of thirty-two bytes, or more".to_vec();
         let ca_pem = certify(&directory);
-        fs::write(directory.path().join("shared.key"), &jwt_key).expect("a key");
+        fs::write(directory.path().join("shared.key"), JWT_KEY).expect("a key");
         if let Some(Issuer { jwks, .. }) = &issuer {
             fs::write(directory.path().join("jwks.json"), jwks).expect("a key set");
         }
@@ -211,7 +210,7 @@ impl Cluster {
         });
         let members = addresses.into_iter().zip(seats);
         let members = members.map(|(at, seat)| Member::new(shared.clone(), at, seat)).collect();
-        Ok(Self { flavor, members, ports, repository, ca_pem, jwt_key })
+        Ok(Self { flavor, members, ports, repository, ca_pem })
     }
 
     /// Which engine it is.

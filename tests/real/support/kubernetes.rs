@@ -3,6 +3,7 @@
 
 pub(crate) mod apiserver;
 pub(crate) mod audit;
+pub(crate) mod client;
 pub(crate) mod cluster;
 mod containerd;
 pub(crate) mod image;

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::api::ANSWER_TIMEOUT;
 
-const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+/// Between two looks for what may be over again soon.
+const BRIEF_PAUSE: Duration = Duration::from_millis(20);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Calls `poll` until it returns something; fails with `what` after [`ANSWER_TIMEOUT`].
@@ -21,7 +23,7 @@ pub(crate) fn eventually_or<T>(
     poll: impl FnMut() -> Option<T>,
     explain: impl FnOnce() -> String,
 ) -> T {
-    // Most polls start kubectl. Without a longer pause they take a whole core, which those that are waited
+    // Some polls start kubectl. Without a longer pause they take a whole core, which those that are waited
     // for need.
     let pause = |took: Duration| (took * 3).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
     until(what, poll, pause, explain)
@@ -30,7 +32,7 @@ pub(crate) fn eventually_or<T>(
 /// The same for what may be over again soon: it is looked for almost without a pause.
 #[track_caller]
 pub(crate) fn eventually_briefly<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
-    until(what, poll, |_| SHORTEST_PAUSE, String::new)
+    until(what, poll, |_| BRIEF_PAUSE, String::new)
 }
 
 /// `pause` is of how long the poll took.

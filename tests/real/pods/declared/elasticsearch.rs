@@ -45,8 +45,8 @@ fn changed_and_given_tls_in_the_same_pods() {
     fixture.until_idle();
     let pods = seen(&fixture);
     // By them a claim is known as one of this set.
-    let ours = "stayput.dev/cluster=logs,stayput.dev/node-set=all";
-    let claims = fixture.json(&["get", "persistentvolumeclaims", "--selector", ours]);
+    let ours = "labelSelector=stayput.dev/cluster%3Dlogs,stayput.dev/node-set%3Dall";
+    let claims = fixture.read(&format!("persistentvolumeclaims?{ours}"));
     assert_eq!(claims["items"].as_array().map(Vec::len), Some(NODES.len()), "{claims:#}");
     let grace = each(&before, "/_nodes/settings", |node| {
         node["settings"]["http"]["shutdown_grace_period"].clone()
@@ -74,7 +74,7 @@ fn changed_and_given_tls_in_the_same_pods() {
 
     fixture.admin().apply(&cluster(tls()));
     let says = eventually("it waits for a person", || {
-        let status = &fixture.json(&["get", "searchcluster", "logs"])["status"];
+        let status = &fixture.logs()["status"];
         (status["blocked"] == "needs_coordinated").then(|| status["message"].to_string())
     });
     assert!(says.contains("xpack.security"), "{says}");
@@ -86,13 +86,13 @@ fn changed_and_given_tls_in_the_same_pods() {
     let began = Instant::now();
     fixture.people.run("kubectl stayput -n search restart logs --coordinated --yes");
     let written = write_until(&fixture, BEFORE, || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        let logs = fixture.logs();
         logs["status"]["history"].as_array().is_some_and(|entries| entries.len() == 2)
     });
     let documents = written - BEFORE;
     println!("TLS, {documents} documents meanwhile: {} ms", began.elapsed().as_millis());
     assert!(documents > 0, "the client could write");
-    let history = &fixture.json(&["get", "searchcluster", "logs"])["status"]["history"];
+    let history = &fixture.logs()["status"]["history"];
     let newest =
         history.as_array().expect("a list").iter().find(|entry| entry["strategy"] == "coordinated");
     assert_eq!(newest.expect("a coordinated restart")["outcome"], "done", "{history:#}");

@@ -22,9 +22,9 @@ pub(super) fn write_until(fixture: &Fixture, first: usize, is_over: impl Fn() ->
     let (mut next, deadline) = (first, Instant::now() + MOST);
     while !is_over() {
         assert!(Instant::now() < deadline, "it does not end");
-        let path = "jsonpath={.items[*].status.podIP}";
-        let addresses = fixture.run(&["get", "pods", "--selector", "app=logs", "--output", path]);
-        if addresses.split_whitespace().any(|address| write(address, next)) {
+        let pods = fixture.pods();
+        let mut addresses = pods.iter().filter_map(|pod| pod["status"]["podIP"].as_str());
+        if addresses.any(|address| write(address, next)) {
             next += 1;
         }
         sleep(PAUSE);

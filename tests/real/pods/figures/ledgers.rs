@@ -60,7 +60,7 @@ impl Ledgers {
 
     /// How often the ledger changed, up to the current version.
     pub(super) fn end(self, fixture: &Fixture) -> usize {
-        let now = fixture.json(&["get", "searchcluster", "logs"]);
+        let now = fixture.logs();
         let now: SearchCluster = serde_json::from_value(now).expect("a SearchCluster");
         let now = now.status.unwrap_or_default().ledger;
         let seen = eventually("the watch has come to the present", || {

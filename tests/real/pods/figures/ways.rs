@@ -54,7 +54,7 @@ fn by_the_least_step_and_by_deletion() {
 /// Waits until the reconciler has seen the spec and all pods, and has nothing to do.
 fn until_known(fixture: &Fixture) {
     eventually("all are seen, and nothing goes on", || {
-        let logs = fixture.json(&["get", "searchcluster", "logs"]);
+        let logs = fixture.logs();
         let is_seen = logs["status"]["observedGeneration"] == logs["metadata"]["generation"];
         let status = &logs["status"];
         let is_idle = status["phase"] == "Idle" && status["counts"]["ready"] == NODES.len();

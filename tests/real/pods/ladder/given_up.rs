@@ -92,7 +92,7 @@ impl Ladder {
         });
         let shown = "no Kubernetes node takes the new pod";
         eventually(shown, || {
-            let logs = self.fixture().json(&["get", "searchcluster", "logs"]);
+            let logs = self.fixture().logs();
             logs["status"].to_string().contains(shown).then_some(())
         });
         name

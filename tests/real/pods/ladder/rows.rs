@@ -53,8 +53,7 @@ impl Ladder {
         let large = self.heaps();
         println!("heaps: {small:?}, then {large:?}");
         assert!(small.iter().max() < large.iter().min(), "{small:?}, then {large:?}");
-        let told = ["get", "events", "--field-selector", "reason=HeapUnchanged"];
-        let told = self.fixture().json(&told);
+        let told = self.fixture().read("events?fieldSelector=reason%3DHeapUnchanged");
         assert_eq!(told["items"], json!([]), "{told:#}");
     }
 

@@ -30,7 +30,7 @@ impl Stage {
 
     /// Waits until the SearchCluster says why the pods would not fit; they are as they were.
     pub(super) fn until_would_not_fit(&self, is_why: impl Fn(&str) -> bool) {
-        let status = || self.fixture.json(&["get", "searchcluster", "logs"])["status"].take();
+        let status = || self.fixture.logs()["status"].take();
         let is_said = || {
             let status = status();
             let says = status["message"].as_str().unwrap_or_default();

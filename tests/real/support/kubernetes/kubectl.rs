@@ -60,6 +60,8 @@ impl Kubectl {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", home)
+            // It ends before there is anything to collect.
+            .env("GOGC", "off")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -32,6 +32,8 @@ impl Process {
         command
             .args(["--pdeathsig=KILL", "--"])
             .args(line)
+            // Those in Go take a tenth less of the processor, and more memory.
+            .env("GOGC", "400")
             .stdin(Stdio::null())
             .stdout(out.try_clone().expect("a descriptor"))
             .stderr(out);

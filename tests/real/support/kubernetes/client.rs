@@ -1,6 +1,7 @@
-//! The apiserver as the test and its kubelet use it: through the library, because kubectl takes
-//! longer to start than most requests here.
+//! The apiserver as tests and the kubelet of one use it: through the library, because kubectl takes 0.15 s
+//! of a processor to start.
 
+use std::fmt;
 use std::path::Path;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -15,10 +16,16 @@ use tokio::runtime::{Builder, Runtime};
 /// The namespace of the cluster.
 pub(crate) const NAMESPACE: &str = "search";
 
-/// A client for one thread.
+/// A client with a connection that is kept.
 pub(crate) struct Kube {
     runtime: Runtime,
     client: Client,
+}
+
+impl fmt::Debug for Kube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kube").finish_non_exhaustive()
+    }
 }
 
 impl Kube {
@@ -32,6 +39,12 @@ impl Kube {
             Client::try_from(config.expect("a config")).expect("a client")
         });
         Self { runtime, client }
+    }
+
+    /// The JSON at this path of the API.
+    pub(crate) fn read(&self, path: &str) -> kube::Result<Value> {
+        let request = http::Request::get(path).body(Vec::new()).expect("a path");
+        self.runtime.block_on(self.client.request(request))
     }
 
     fn api<K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>>(&self) -> Api<K> {
