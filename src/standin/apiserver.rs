@@ -226,6 +226,13 @@ impl ApiServer {
         self.shared.faults().is_empty()
     }
 
+    /// Waits until every fault has been used up.
+    pub async fn until_faultless(&self) {
+        while !self.is_faultless() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// The requests so far.
     pub fn counts(&self) -> Counts {
         self.shared.counts().clone()

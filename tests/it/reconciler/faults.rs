@@ -263,8 +263,7 @@ async fn told_to_end_it_ends_and_the_next_one_goes_on() {
             restart.is_some_and(|restart| restart.members.iter().any(|one| one.is_under_way()))
         })
         .await;
-    // What has not ended after 45 seconds is cut off.
-    timeout(Duration::from_secs(40), reconciler.end()).await.expect("it ends by itself");
+    timeout(Duration::from_secs(20), reconciler.end()).await.expect("it ends soon");
     let reconciler = Reconciler::start(fixture.server.client());
     let entry = fixture.until_over("r1").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");

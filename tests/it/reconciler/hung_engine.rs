@@ -57,7 +57,7 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
         stopped_before.push(stopping);
         let processes = fixture.processes();
         let others = NODES.into_iter().filter(|name| *name != stopping);
-        let engines: Vec<u32> = others.filter_map(|name| processes[name].1).collect();
+        let engines: Vec<u32> = others.map(|name| processes[name].1.expect("an engine")).collect();
         engines.iter().for_each(|engine| send(*engine, Signal::SIGSTOP));
         let hang_since = SystemTime::now();
         let status = eventually("it is started again", async || {
@@ -74,7 +74,7 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
         }
     }
     fixture.until_over("r1").await;
-    // Another program may have held up some of them.
-    let shortest = waits.iter().min();
-    assert!(shortest.is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
+    // Another program may have held up one of them.
+    waits.sort();
+    assert!(waits.get(1).is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
 }

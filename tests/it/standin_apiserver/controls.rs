@@ -59,9 +59,7 @@ async fn a_lost_answer_was_carried_out_and_a_lost_request_was_not() {
     assert_eq!(api.get("a").await.unwrap().data.unwrap_or_default()["k"], "done");
     server.inject(Fault::new(How::Hang).verb("patch"));
     let met = async {
-        while !server.is_faultless() {
-            tokio::task::yield_now().await;
-        }
+        server.until_faultless().await;
         // To see that nothing happens, the test must wait for a while.
         sleep(Duration::from_millis(50)).await;
     };
@@ -81,9 +79,7 @@ async fn a_held_request_is_carried_out_when_it_is_released() {
     let (server, api, _) = with_one().await;
     server.inject(Fault::new(How::Hold).verb("patch"));
     let release = async {
-        while !server.is_faultless() {
-            tokio::task::yield_now().await;
-        }
+        server.until_faultless().await;
         set(&api, "first").await.unwrap();
         server.release();
     };

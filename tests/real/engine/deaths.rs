@@ -7,7 +7,7 @@ use super::{on_engine, step};
 use crate::support::engine::Node;
 
 on_engine!(opensearch, OpenSearch, [killed_and_restarted_in_place]);
-// Only its launcher is not its server.
+// With OpenSearch, launcher and server are one process.
 on_engine!(elasticsearch, Elasticsearch, [launcher_or_server_killed_alone]);
 
 fn launcher_or_server_killed_alone(node: Node) {

@@ -59,7 +59,7 @@ fn rolled_back_to_the_last_good_config(mut node: Node) {
     assert_eq!(node.attribute(), "mended");
 }
 
-/// The code is that of the launcher, which its server's end gives to it.
+/// Its launcher ends after its server, with a code of its own.
 fn a_config_that_it_refuses_is_held(mut node: Node) {
     node.swap("node.attr.stayput: bad\nno.such.setting: true");
     let manager = node.launch().start();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::kubernetes::audit::{Counts, Mark};
-use crate::support::kubernetes::client::Kube;
+use crate::support::kubernetes::client::{Kube, NAMESPACE};
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::image::Image;
 use crate::support::kubernetes::kubectl::Kubectl;
@@ -91,7 +91,7 @@ impl Fixture {
             "statefulsets" => "/apis/apps/v1",
             _ => "/api/v1",
         };
-        let read = self.reader.read(&format!("{api}/namespaces/search/{objects}"));
+        let read = self.reader.read(&format!("{api}/namespaces/{NAMESPACE}/{objects}"));
         read.unwrap_or_else(|error| panic!("{objects}: {error}"))
     }
 

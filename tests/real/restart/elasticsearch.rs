@@ -26,7 +26,7 @@ fn restarted_with_node_shutdown_records() {
     });
 }
 
-/// As with OpenSearch, whose form is part of every run.
+/// The same with OpenSearch is a part of every run.
 #[test]
 #[ignore = "the long form: about two minutes"]
 fn restarted_with_the_allocation_setting() {

@@ -158,9 +158,7 @@ async fn what_another_replica_has_written_since_is_not_written_over() {
     // Ours is under way while the other one is written.
     fixture.server.inject(Fault::new(How::Hold).verb("patch"));
     let other = async {
-        while !fixture.server.is_faultless() {
-            tokio::task::yield_now().await;
-        }
+        fixture.server.until_faultless().await;
         let mut secret = fixture.secrets().get("logs-all-config").await.expect("it is there");
         secret.metadata.labels = Some(BTreeMap::from([("newer".into(), "yes".into())]));
         let name = "logs-all-config";

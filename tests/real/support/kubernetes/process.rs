@@ -32,7 +32,7 @@ impl Process {
         command
             .args(["--pdeathsig=KILL", "--"])
             .args(line)
-            // Those in Go take a tenth less of the processor, and more memory.
+            // Those in Go collect garbage less often, and need more memory for that.
             .env("GOGC", "400")
             .stdin(Stdio::null())
             .stdout(out.try_clone().expect("a descriptor"))
