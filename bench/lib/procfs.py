@@ -9,8 +9,24 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def cpu_seconds(pid):
     """User and system time of all its threads, those that ended included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return sum(times(Path(f"/proc/{pid}/stat"))[:2]) / TICKS
+
+
+def cpu_seconds_with_children(pid):
+    """The same with that of its children that it has reaped."""
+    return sum(times(Path(f"/proc/{pid}/stat"))) / TICKS
+
+
+def cpu_seconds_of_threads(pid, name):
+    """That of its living threads whose names contain this."""
+    threads = [thread for thread in Path(f"/proc/{pid}/task").iterdir()
+               if name in (thread / "comm").read_text()]
+    return sum(sum(times(thread / "stat")[:2]) for thread in threads) / TICKS
+
+
+def times(stat):
+    """Ticks: user, system, and both of children that were reaped (for a thread, those of its process)."""
+    return list(map(int, stat.read_text().rpartition(")")[2].split()[11:15]))
 
 
 def context_switches(pid):

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::down;
 use super::facts::Facts;
+use crate::lookup::Hashed;
 use crate::{Action, Condition, Ledger, Plan, Report, Snapshot, Voting, report};
 
 /// What is wrong with a text, and whether it is.
@@ -24,7 +25,7 @@ const RULES: [Rule; 6] = [
 
 thread_local! {
     /// Texts that break no rule. Most are shown at many steps, and the rules take most of a step's time.
-    static GOOD: RefCell<HashSet<String>> = RefCell::default();
+    static GOOD: RefCell<HashSet<String, Hashed>> = RefCell::default();
 }
 
 /// Which rules a text breaks.
