@@ -88,6 +88,37 @@ fn a_staging_target_that_hangs_costs_no_more_than_the_starts() {
     assert_eq!(manager.wait(), 143);
 }
 
+/// A start that wants what is kept waits for two volumes, and names the one that hangs.
+#[test]
+fn a_staging_target_that_hangs_is_named_where_a_config_is_kept() {
+    let name = "hung_config::a_staging_target_that_hangs_is_named_where_a_config_is_kept";
+    let (work, disk) = match prepare("staged") {
+        Err(why) => return skip(name, &why),
+        Ok(prepared) => prepared,
+    };
+    let stage = format!("{}={}", path(work.path(), "config"), path(work.path(), "staged"));
+    let kept = ["--keep-last-good", "--pin-config", "--ready", "http://127.0.0.1:1/"];
+    let launch = launch(work.path(), &["--stage", &stage]).options(kept).on_exit("restart");
+    let running = launch.start();
+    // The disk is freed before the manager is waited for, also when this fails.
+    let (manager, disk) = (&running, disk);
+    manager.api.until_state("starting");
+
+    disk.signal(Signal::SIGSTOP);
+    // The engine's own start wants the pinned config, and its work hangs.
+    manager.find("sleep").signal(Signal::SIGKILL);
+    let failed = manager.api.status_when("its start fails", |status| {
+        status["reason"]["message"].as_str().is_some_and(|text| text.contains("has not answered"))
+    });
+    let staged = path(work.path(), "staged");
+    assert!(failed["reason"]["message"].as_str().is_some_and(|text| text.contains(&staged)));
+    for _ in 0..2 {
+        refused(&manager.api, &json!({ "config": "last_good" }), (503, "stage_failed"), &staged);
+    }
+    manager.api.stop();
+    disk.signal(Signal::SIGCONT);
+}
+
 #[test]
 fn a_temporary_directory_that_hangs_costs_no_more_than_the_starts() {
     let name = "hung_config::a_temporary_directory_that_hangs_costs_no_more_than_the_starts";

@@ -117,6 +117,43 @@ fn hung() {
     }
 }
 
+/// The engine comes back on the mounted config, although that cannot be kept beside the journal.
+#[test]
+fn hung_where_the_config_is_pinned() {
+    let work = work_directory(&["backing", "config", "staged"]);
+    match freezable(&work) {
+        Err(why) => skip("state_dir::hung_where_the_config_is_pinned", &why),
+        Ok(disk) => {
+            let path = |name: &str| work.path().join(name).display().to_string();
+            fs::write(path("config/x.yml"), "a: 1\n").expect("a file");
+            let stage = format!("{}={}", path("config"), path("staged"));
+            let options = ["--config", &path("config"), "--stage", &stage];
+            let kept = ["--keep-last-good", "--pin-config", "--ready", "http://127.0.0.1:1/"];
+            let launch = Launch::new(work.path(), ENGINE).options(options).options(kept);
+            let manager = launch.on_exit("restart").start();
+            // Freed before the manager is waited for, also when this fails.
+            let disk = disk;
+            let mut status = manager.api.status_when("started and written down", |status| {
+                status["state"] == "starting" && status["manager"]["durable"] == true
+            });
+            disk.signal(Signal::SIGSTOP);
+            // The first one is to be pinned when it has started, which hangs.
+            for _ in 0..2 {
+                let before = status["run"]["id"].clone();
+                manager.find(ENGINE[0]).signal(Signal::SIGKILL);
+                status = manager.api.status_when("another run", |now| {
+                    now["state"] == "starting" && now["run"]["id"] != before
+                });
+                assert!(status["run"]["checksum"].is_string(), "{status:#}");
+            }
+            disk.signal(Signal::SIGCONT);
+            manager.api.status_when("all written down", |now| now["manager"]["durable"] == true);
+            manager.api.stop();
+            manager.assert_alone();
+        }
+    }
+}
+
 /// After the start of a node all of its disks are slow.
 #[test]
 fn hung_at_the_start() {

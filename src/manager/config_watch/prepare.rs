@@ -70,22 +70,27 @@ impl Wanted {
 pub(super) struct Volumes<'a> {
     pub(super) work: &'a mut Work,
     /// None where nothing is kept, or nothing kept is wanted.
-    pub(super) store: Option<&'a Store>,
+    pub(super) store: Option<Result<&'a Store, &'a Hanging>>,
     pub(super) progress: &'a Progress,
 }
 
 impl Shared {
     /// Prepares, or refuses as soon as a volume hangs.
     pub(super) async fn prepare(self: &Arc<Self>, wanted: Wanted) -> Result<Prepared, Refusal> {
+        // First, because its work may hold the other one: then what hangs is known here alone.
+        let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
         let from_store = wanted.choice == ConfigChoice::LastGood || wanted.pinned.is_some();
         let store = match self.store.as_ref().filter(|_| from_store) {
-            Some(store) => Some(store.turn().await.map_err(|hanging| wanted.refused(&hanging))?),
+            Some(store) => Some(store.turn().await),
             None => None,
         };
-        let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
+        if let (Some(Err(hanging)), ConfigChoice::LastGood) = (&store, wanted.choice) {
+            return Err(wanted.refused(hanging));
+        }
         let (shared, asked) = (Arc::clone(self), wanted.clone());
         let mut working = turn.begin(move |work, progress| {
-            let mut volumes = Volumes { work, store: store.as_deref(), progress };
+            let store = store.as_ref().map(|store| store.as_deref());
+            let mut volumes = Volumes { work, store, progress };
             match &asked.pinned {
                 Some(pinned) => shared.prepare_pinned(&mut volumes, pinned, &asked),
                 None => {

@@ -18,13 +18,16 @@ impl Shared {
         volumes: &mut Volumes<'_>,
         expected: Option<&Checksum>,
     ) -> Result<Prepared, Refusal> {
-        let store = volumes.store.ok_or_else(|| {
-            unusable(
-                "no config is kept as last good: that needs --keep-last-good and --stage for every \
-                 --config directory"
-                    .to_owned(),
-            )
-        })?;
+        let store = match volumes.store {
+            Some(store) => store.map_err(|hanging| unusable(hanging.to_string()))?,
+            None => {
+                return Err(unusable(
+                    "no config is kept as last good: that needs --keep-last-good and --stage for \
+                     every --config directory"
+                        .to_owned(),
+                ));
+            }
+        };
         let kept =
             store.last_good(volumes.progress).map_err(|error| unusable(error.to_string()))?;
         let kept = kept.ok_or_else(|| {
@@ -84,7 +87,8 @@ impl Shared {
                 prepared => return prepared,
             }
         }
-        let kept = volumes.store.map(|store| store.find(pinned, volumes.progress)).transpose();
+        let store = volumes.store.transpose().map_err(|hanging| unusable(hanging.to_string()))?;
+        let kept = store.map(|store| store.find(pinned, volumes.progress)).transpose();
         match kept.map_err(|error| unusable(error.to_string()))?.flatten() {
             Some(kept) => self.stage_kept(volumes, &kept, choice),
             None => Err(unusable("it is not kept".to_owned())),

@@ -2,10 +2,10 @@
 
 use super::upgrade::Upgrading;
 use super::{
-    Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Prepared, Request,
-    Resume, Timer,
+    Asked, Effect, Fencing, Intent, Judged, Lifecycle, Limits, Millis, Origin, Phase, Prepared,
+    Request, Resume, Timer,
 };
-use stayput_api::{Code, Desired, MAX_SEQUENCE, Refusal, Span};
+use stayput_api::{Code, Desired, Refusal, Span};
 
 /// The step of a decision whose result is awaited.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,10 +93,12 @@ impl Pending {
         (self, intent)
     }
 
-    /// Gives it the sequence that comes next; its sender has left that open.
-    pub(super) fn comes_after(&mut self, fencing: &Fencing) {
-        self.sequence = fencing.sequence.saturating_add(1).min(MAX_SEQUENCE);
-        self.request = self.request.clone().with_sequence(self.sequence);
+    /// Gives it the sequence that comes next, unless its own is above those that were used.
+    pub(super) fn comes_after(&mut self, used: &Fencing) {
+        if self.sequence <= used.sequence {
+            self.sequence = used.next();
+            self.request = self.request.clone().with_sequence(self.sequence);
+        }
     }
 
     fn resume(&self) -> Option<Resume> {
@@ -256,6 +258,10 @@ impl Lifecycle {
                 self.exit_after_stop = exit;
                 self.resume_refused = None;
                 self.stop_engine(now, grace, drain, out);
+                if self.phase == Phase::Stopped && !self.journal.is_answered() {
+                    // The engine ended while the stop was written; its end is written after that.
+                    self.journal.unrecorded_end = Some(self.journal.given);
+                }
                 out.push(Effect::Reply(self.outcome(&pending)));
             }
             Act::Spawn(prepared) => {

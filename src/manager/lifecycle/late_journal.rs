@@ -1,9 +1,9 @@
 //! A journal whose disk did not answer in time. Until it is read, only a start without a sequence is
-//! decided. Once that start is made, the journal is not followed any more. If it is refused, nothing has
-//! changed: the journal is followed as soon as it is read.
+//! decided. Once that start is made, the journal is not followed any more, only its sequences count. If it
+//! is refused, nothing has changed: the journal is followed as soon as it is read.
 
 use super::commit::Deciding;
-use super::{Effect, Intent, Lifecycle, Millis, Phase, Recovered};
+use super::{Effect, Fencing, Intent, Lifecycle, Millis, Origin, Phase, Recovered};
 
 /// How far reading it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,19 +30,46 @@ impl Lifecycle {
         recovered: Recovered,
         out: &mut Vec<Effect>,
     ) {
-        if self.late_journal.is_none() {
-            return;
-        }
-        if self.deciding.is_none() {
+        if self.late_journal.is_some() && self.deciding.is_none() {
             self.follow_late_journal(now, recovered, out);
             return;
         }
-        if let (Some(Deciding::Verifying(pending)), Recovered::Journal { intent, .. }) =
-            (&mut self.deciding, &recovered)
-        {
-            pending.comes_after(&intent.fencing);
+        if let Recovered::Journal { intent, .. } = &recovered {
+            self.comes_after(&intent.fencing, out);
         }
-        self.late_journal = Some(LateJournal::Read(Box::new(recovered)));
+        if self.late_journal.is_some() {
+            self.late_journal = Some(LateJournal::Read(Box::new(recovered)));
+        }
+    }
+
+    /// What was decided without the journal takes sequences above those in it: none of its requests may
+    /// act again.
+    fn comes_after(&mut self, read: &Fencing, out: &mut Vec<Effect>) {
+        match &mut self.deciding {
+            Some(Deciding::Verifying(pending)) => {
+                pending.comes_after(read);
+                if self.late_journal.is_some() {
+                    // If it is refused, the journal is followed, and must still be there.
+                    return;
+                }
+            }
+            Some(Deciding::Committing { proposed, pending, .. }) => {
+                pending.comes_after(read);
+                proposed.fencing.comes_after(read);
+            }
+            Some(Deciding::Spawning { origin, pending, .. }) => {
+                if let Some(pending) = pending {
+                    pending.comes_after(read);
+                }
+                if let Origin::Resume(before) = origin {
+                    before.fencing.comes_after(read);
+                }
+            }
+            Some(Deciding::Preparing(_) | Deciding::Resuming { .. } | Deciding::Upgrading(_))
+            | None => {}
+        }
+        self.intent.fencing.comes_after(read);
+        self.persist(out);
     }
 
     /// The start that was being decided is not made.

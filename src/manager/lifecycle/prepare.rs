@@ -1,6 +1,6 @@
 //! Requests that a config is verified and staged before a start.
 
-use super::commit::{Act, Deciding, Pending};
+use super::commit::{Act, Deciding};
 use super::upgrade::Upgrading;
 use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Prepared, Request, Timer};
 use stayput_api::{Code, ConfigChoice, Desired, Refusal, StartRequest};
@@ -79,12 +79,26 @@ impl Lifecycle {
             self.end_without_engine();
             return;
         }
-        match &self.deciding {
-            Some(Deciding::Verifying(Pending { request: Request::Start(request), .. })) => {
-                let request = request.clone();
-                self.prepare_requested(now, &request, out);
+        match self.deciding.take() {
+            Some(Deciding::Verifying(pending)) if pending.at + Limits::PREPARE_TIMEOUT <= now => {
+                let message = format!(
+                    "the config has changed for {} s each time that it was verified; end what writes \
+                     it again and again, or copy it for the engine (--stage)",
+                    Limits::PREPARE_TIMEOUT / 1000
+                );
+                self.refuse(now, pending, Refusal::new(Code::StageFailed, message), out);
             }
-            Some(_) | None => self.prepare_own(now, out),
+            Some(Deciding::Verifying(pending)) => {
+                let request = pending.request.clone();
+                self.deciding = Some(Deciding::Verifying(pending));
+                if let Request::Start(request) = request {
+                    self.prepare_requested(now, &request, out);
+                }
+            }
+            own => {
+                self.deciding = own;
+                self.prepare_own(now, out);
+            }
         }
     }
 

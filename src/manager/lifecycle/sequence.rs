@@ -13,6 +13,21 @@ pub(super) enum Verdict {
 }
 
 impl Fencing {
+    /// The sequence after the highest one.
+    pub(super) fn next(&self) -> u64 {
+        self.sequence.saturating_add(1).min(MAX_SEQUENCE)
+    }
+
+    /// Takes the sequence that comes next, unless its own is above those that were used.
+    pub(super) fn comes_after(&mut self, used: &Self) {
+        if self.sequence <= used.sequence {
+            self.sequence = used.next();
+            if let Some(last) = &mut self.last {
+                last.request = last.request.clone().with_sequence(self.sequence);
+            }
+        }
+    }
+
     /// Judges the sequence of a request.
     pub(super) fn judge(&self, request: &Request) -> Result<Verdict, Refusal> {
         let highest = self.sequence;

@@ -254,8 +254,15 @@ fn release(
             }
             ConfigChoice::Mounted => "",
         };
-        let message = format!("{} is started{on}", pod.node);
-        changes.event(Some(&pod.uid), Reason::NodeStarted, message);
+        let (reason, message) = match (manager.desired, &manager.last_request) {
+            (Desired::Running, _) => (Reason::NodeStarted, format!("{} is started{on}", pod.node)),
+            (Desired::Stopped, last) => {
+                let by = last.as_ref().map_or("another client", |last| last.by.as_str());
+                let message = format!("{} is not started: {by} has stopped it since", pod.node);
+                (Reason::NodeStopped, message)
+            }
+        };
+        changes.event(Some(&pod.uid), reason, message);
         return Ok(changes);
     }
     if kept.releasing && is_ending(manager.state) {

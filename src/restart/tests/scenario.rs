@@ -103,6 +103,7 @@ macro_rules! scenarios {
 
 scenarios! {
     aborted_while_stopping
+    allocation_of_an_earlier_restart
     allow_outage
     allow_outage_foreign_exclusion
     allow_outage_kept_stopped
@@ -241,6 +242,8 @@ scenarios! {
     sources_not_found
     state_not_recovered
     stop_never_ends
+    stopped_again_before_it_was_started
+    stopped_again_while_brought_back
     superseded_forward
     superseded_forward_crash
     superseded_forward_silent

@@ -155,6 +155,13 @@ fn a_start_without_a_sequence_does_not_wait_for_the_journal() {
     world.works();
     assert_eq!((world.phase(), world.lifecycle.desired()), (Phase::Starting, Desired::Running));
     assert_eq!(world.disk.as_ref().unwrap().intent.desired, Desired::Running);
+    // Its sequences count: a stop that was carried out before does not act again.
+    assert_eq!(world.disk.as_ref().unwrap().intent.fencing.sequence, 6);
+    for request in [stop(1), stop(5), stop(6)] {
+        assert!(world.answer_to(request).is_err());
+    }
+    assert_eq!(world.phase(), Phase::Starting);
+    assert_eq!(world.answer_to(stop(7)), under_way(7));
 }
 
 /// How a start is refused while its config is verified.

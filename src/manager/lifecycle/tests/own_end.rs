@@ -195,7 +195,12 @@ fn a_stop_wins_over_an_end_of_the_engines_own_beside_it() {
         world.leader_ends(ExitStatus::Code(1), false, false, false);
         world.scanned();
         world.works();
-        assert_eq!(world.answer().unwrap(), done(1).unwrap());
+        assert_eq!(
+            world.answer().unwrap(),
+            under_way(1).unwrap(),
+            "its end is not on the disk yet"
+        );
+        assert_eq!(world.answer_to(stop(1)), done(1));
         assert_eq!((world.phase(), world.exit), (Phase::Stopped, None), "{policy:?}");
         assert_eq!(world.lifecycle.timers().count(), 0);
         world.comes_back();

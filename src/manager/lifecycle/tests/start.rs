@@ -49,6 +49,26 @@ fn a_start_with_another_checksum_starts_nothing_and_stays_stopped() {
 }
 
 #[test]
+fn a_config_that_moves_again_and_again_holds_requests_for_a_limited_time() {
+    let mut world = World::stopped(Policy::default());
+    world.asks(start(2));
+    for _ in 0..6 {
+        assert_eq!(world.replies.len(), 0);
+        world.prepared(world.verify());
+        world.write_ends(true);
+        world.now += Limits::PREPARE_TIMEOUT / 6;
+        world.config_outdated();
+    }
+    world.works();
+    let refusal = world.answer().unwrap_err();
+    assert_eq!(refusal.code, Code::StageFailed);
+    assert!(refusal.message.contains("has changed for 60 s"), "{}", refusal.message);
+    assert_eq!((world.phase(), world.lifecycle.starts()), (Phase::Stopped, 1), "no other one");
+    assert_eq!(world.lifecycle.desired(), Desired::Stopped);
+    assert_eq!(world.answer_to(stop(3)), done(3));
+}
+
+#[test]
 fn a_config_that_moved_after_its_verification_is_verified_again() {
     let mut world = World::stopped(Policy::default());
     world.asks(start_with(2, MOUNTED));

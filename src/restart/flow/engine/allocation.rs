@@ -123,9 +123,11 @@ pub(in crate::flow) fn tighten(
             Code::ForeignController,
             format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster),
         ),
-        Some(marker) if marker.restart != ours.restart => wait(
-            Code::ForeignController,
-            format!("allocation has the marker of another restart ({})", marker.restart),
+        // A request of an earlier restart that has arrived late.
+        Some(marker) if marker.restart != ours.restart => Turn::act_and_wait(
+            Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) },
+            Code::RestoringAllocation,
+            format!("allocation has the marker of an earlier restart ({})", marker.restart),
         ),
         Some(_) if is_tight(allocation) => return Ok(()),
         Some(_) => {

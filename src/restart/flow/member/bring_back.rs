@@ -8,7 +8,8 @@ use super::update::{back as way_back, stay};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
-    describe_state, interfered, is_ending, is_opposite, is_refused, start_above, was_refused,
+    describe_state, interfered, is_ending, is_opposite, is_overtaken, is_refused, start_above,
+    was_refused,
 };
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{has_joined, is_over_time, lists_old_process};
@@ -52,7 +53,12 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         let next = better(context, ledger, member, manager);
         return change_compensation(context, member, ending, next, manager.sequence);
     }
-    if manager.sequence > back.start_sequence
+    // Its stop of before our start has a sequence below those of the compensation.
+    let is_stopped_by_another = manager.desired == Desired::Stopped
+        && manager.sequence <= member.start_sequence
+        && is_overtaken(manager, member);
+    if is_stopped_by_another
+        || manager.sequence > back.start_sequence
         || is_opposite(manager, back.start_sequence, RequestKind::Start)
         || back.stop_sequence.is_some_and(|stop| is_opposite(manager, stop, RequestKind::Stop))
     {

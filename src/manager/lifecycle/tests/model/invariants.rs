@@ -52,6 +52,10 @@ impl Memory {
                 require(still, "a hold did not outlive a crash")?;
             }
         }
+        if let (Move::JournalRead, Some(saved)) = (step, &before.disk) {
+            self.highest = self.highest.max(saved.intent.fencing.sequence);
+            require(sequence(after) >= self.highest, "a sequence of the journal is forgotten")?;
+        }
         let resumes = |world: &World| match &world.lifecycle.deciding {
             Some(Deciding::Resuming { .. }) => true,
             Some(Deciding::Spawning { origin, .. }) => matches!(origin, Origin::Resume(_)),
@@ -142,6 +146,16 @@ impl Memory {
 
 fn require(holds: bool, name: &'static str) -> Result<(), &'static str> {
     if holds { Ok(()) } else { Err(name) }
+}
+
+/// The sequence of the request that is being decided, otherwise of the last one.
+fn sequence(world: &World) -> u64 {
+    match &world.lifecycle.deciding {
+        Some(Deciding::Verifying(pending) | Deciding::Committing { pending, .. }) => {
+            pending.sequence
+        }
+        _ => world.lifecycle.intent().fencing.sequence,
+    }
 }
 
 /// Every journal in the model can be read, so this hold is not to be written.
