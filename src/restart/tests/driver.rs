@@ -52,7 +52,7 @@ pub(crate) struct Driver {
     /// The least time between two plans while nothing is done, in milliseconds.
     pub(crate) idle: u64,
     pub(crate) flushed: BTreeSet<String>,
-    /// The last actions, and how many late requests had arrived by then: those may undo the
+    /// The last actions, and how many changes of others had come by then: those may undo the
     /// actions.
     last: Option<(usize, Vec<Action>)>,
     /// Events created by this controller: each is created once.
@@ -183,7 +183,7 @@ impl Driver {
             self.last = None;
             return made.requeue_after.max(RETRY_AFTER);
         }
-        let done = Some((self.world.arrived, new_actions));
+        let done = Some((self.world.changes_of_others, new_actions));
         // The short rest of a drain is asked for until it is over.
         let is_new = |action: &Action| !matches!(action, Action::EndDrain { .. });
         let is_new = done.as_ref().is_some_and(|(_, actions)| actions.iter().any(is_new));

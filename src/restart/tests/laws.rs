@@ -295,6 +295,10 @@ impl Laws {
     /// Nothing waits for this pod any more. Every look for a long time must have missed it.
     fn given_up(&mut self, world: &World, policy: &Policy, uid: &str) {
         self.given_up.insert(uid.to_owned());
+        if world.object.cluster.deleting && world.pods.iter().all(|pod| pod.gone) {
+            // They are deleted with it, so nothing of them comes back.
+            return;
+        }
         let its = world.pods.iter().find(|pod| pod.uid == uid);
         // Another one may have taken its place, and be gone as well.
         let name = uid.rsplit_once("-uid").map(|(name, _)| name);

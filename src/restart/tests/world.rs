@@ -57,8 +57,8 @@ pub(crate) struct World {
     late: BTreeMap<(u64, u64), (Option<u64>, crate::Action)>,
     /// Every template that an owner had.
     pub(crate) templates: Vec<template::Template>,
-    /// Number of late requests that have arrived.
-    pub(crate) arrived: usize,
+    /// How often something has come that may undo an action: a late request, or an annotation of a person.
+    pub(crate) changes_of_others: usize,
     count: u64,
     /// Every request to a manager, in order.
     pub(crate) judged: Vec<Judgement>,
@@ -89,7 +89,7 @@ impl World {
             looked_at: None,
             late: BTreeMap::new(),
             templates: vec![template::first()],
-            arrived: 0,
+            changes_of_others: 0,
             count: 0,
             judged: Vec::new(),
             events: Vec::new(),
@@ -188,7 +188,7 @@ impl World {
         }
         while let Some((&key, _)) = self.late.first_key_value().filter(|((at, _), _)| *at <= now) {
             if let Some((version, action)) = self.late.remove(&key) {
-                self.arrived += 1;
+                self.changes_of_others += 1;
                 self.happened(
                     "late",
                     format!("a request arrives: {}", perform::describe_action(&action)),

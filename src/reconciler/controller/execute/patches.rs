@@ -20,20 +20,23 @@ use stayput_restart::annotation::{FINALIZER, PHASE, REQUEST};
 
 /// Changes annotations of a pod.
 pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Patch {
-    revision(pod, &BTreeMap::new(), changes)
+    let (tests, changes) = map("annotations", pod.is_annotated, changes);
+    Patch([has_uid(Some(&pod.uid))].into_iter().chain(tests).chain(changes).collect())
 }
 
-/// Changes labels and annotations of a pod.
+/// Changes labels and annotations of a pod, on the version that was read: a label that arrives late would say of
+/// a pod that was brought back meanwhile that it is as the new template has it.
 pub(super) fn revision(
     pod: &Facts,
     labels: &BTreeMap<String, Change>,
     annotations: &BTreeMap<String, Change>,
 ) -> Patch {
+    let first = [has_uid(Some(&pod.uid)), is_at_version(Some(&pod.version.to_string()))];
     let (mut tests, mut changes) = map("labels", !pod.labels.is_empty(), labels);
     let of_annotations = map("annotations", pod.is_annotated, annotations);
     tests.extend(of_annotations.0);
     changes.extend(of_annotations.1);
-    Patch([has_uid(Some(&pod.uid))].into_iter().chain(tests).chain(changes).collect())
+    Patch(first.into_iter().chain(tests).chain(changes).collect())
 }
 
 /// Tests and changes of one map of texts in the metadata.

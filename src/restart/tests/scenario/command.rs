@@ -261,6 +261,7 @@ pub(super) fn span_of(text: &str) -> u64 {
 }
 
 fn annotate_cluster(driver: &mut Driver, key: &str, value: Option<&str>) {
+    driver.world.changes_of_others += 1;
     let annotations = &mut driver.world.object.touch().annotations;
     match value {
         Some(value) => annotations.insert(key.to_owned(), value.to_owned()),

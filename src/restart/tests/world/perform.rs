@@ -79,6 +79,7 @@ impl World {
         match action {
             Action::ClaimTrigger { .. } => Some(self.object.version),
             Action::PatchImages { uid, .. }
+            | Action::PatchMetadata { uid, .. }
             | Action::Resize { uid, .. }
             | Action::DeletePod { uid } => of_pod(uid),
             _ => None,

@@ -46,6 +46,7 @@ fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
         json!(revision(&pod, &labels, &annotations)),
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "u"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
             {"op": "test", "path": "/metadata/labels/example.org~1tier", "value": null},
             {"op": "test", "path": "/metadata/labels/old", "value": "yes"},
             {"op": "test", "path": "/metadata/annotations", "value": null},
