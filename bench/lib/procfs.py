@@ -19,9 +19,15 @@ def cpu_seconds_with_children(pid):
 
 def cpu_seconds_of_threads(pid, name):
     """That of its living threads whose names contain this."""
-    threads = [thread for thread in Path(f"/proc/{pid}/task").iterdir()
-               if name in (thread / "comm").read_text()]
-    return sum(sum(times(thread / "stat")[:2]) for thread in threads) / TICKS
+    ticks = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            if name in (thread / "comm").read_text():
+                ticks += sum(times(thread / "stat")[:2])
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended meanwhile.
+            continue
+    return ticks / TICKS
 
 
 def times(stat):

@@ -261,8 +261,7 @@ impl<'c, 'a> Draft<'c, 'a> {
 fn at_rest(pod: &Pod) -> (Code, Cow<'static, str>) {
     match &pod.manager {
         Ok(manager) if manager.desired == Desired::Stopped => {
-            let by =
-                manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
+            let by = manager.last_client();
             let message = format!("{by} stopped it, and it was not started since");
             (Code::KeptStopped, message.into())
         }

@@ -77,7 +77,7 @@ pub(super) struct Volumes<'a> {
 impl Shared {
     /// Prepares, or refuses as soon as a volume hangs.
     pub(super) async fn prepare(self: &Arc<Self>, wanted: Wanted) -> Result<Prepared, Refusal> {
-        // First, because its work may hold the other one: then what hangs is known here alone.
+        // The mounts first: work on them that hangs may hold the store as well, and only they know the path.
         let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
         let from_store = wanted.choice == ConfigChoice::LastGood || wanted.pinned.is_some();
         let store = match self.store.as_ref().filter(|_| from_store) {

@@ -1,6 +1,6 @@
 //! Requests that a config is verified and staged before a start.
 
-use super::commit::{Act, Deciding};
+use super::commit::{Act, Deciding, Pending};
 use super::upgrade::Upgrading;
 use super::{Effect, Intent, Lifecycle, Limits, Millis, Origin, Prepared, Request, Timer};
 use stayput_api::{Code, ConfigChoice, Desired, Refusal, StartRequest};
@@ -79,26 +79,24 @@ impl Lifecycle {
             self.end_without_engine();
             return;
         }
-        match self.deciding.take() {
-            Some(Deciding::Verifying(pending)) if pending.at + Limits::PREPARE_TIMEOUT <= now => {
-                let message = format!(
-                    "the config has changed for {} s each time that it was verified; end what writes \
-                     it again and again, or copy it for the engine (--stage)",
-                    Limits::PREPARE_TIMEOUT / 1000
-                );
-                self.refuse(now, pending, Refusal::new(Code::StageFailed, message), out);
+        let is_late = |pending: &Pending| pending.at + Limits::PREPARE_TIMEOUT <= now;
+        let is_over =
+            |one: &mut Deciding| matches!(one, Deciding::Verifying(pending) if is_late(pending));
+        if let Some(Deciding::Verifying(pending)) = self.deciding.take_if(is_over) {
+            let message = format!(
+                "the config has changed for {} s each time that it was verified; end what writes it \
+                 again and again, or copy it for the engine (--stage)",
+                Limits::PREPARE_TIMEOUT / 1000
+            );
+            self.refuse(now, pending, Refusal::new(Code::StageFailed, message), out);
+            return;
+        }
+        match &self.deciding {
+            Some(Deciding::Verifying(Pending { request: Request::Start(request), .. })) => {
+                let request = request.clone();
+                self.prepare_requested(now, &request, out);
             }
-            Some(Deciding::Verifying(pending)) => {
-                let request = pending.request.clone();
-                self.deciding = Some(Deciding::Verifying(pending));
-                if let Request::Start(request) = request {
-                    self.prepare_requested(now, &request, out);
-                }
-            }
-            own => {
-                self.deciding = own;
-                self.prepare_own(now, out);
-            }
+            Some(_) | None => self.prepare_own(now, out),
         }
     }
 

@@ -86,7 +86,7 @@ pub(super) fn is_on_expected(manager: &Manager, member: &Member) -> bool {
 /// stop.
 pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
     if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
-        let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
+        let by = manager.last_client();
         return Turn::Abort(format!("{by} gave its manager a request in the middle"));
     }
     interfered(manager, member)
@@ -94,7 +94,7 @@ pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
 
 /// Another client sent the manager a request. That request stays in force, and our part ends.
 pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
-    let by = manager.last_request.as_ref().map_or("another client", |last| last.by.as_str());
+    let by = manager.last_client();
     Turn::finish(Ending {
         outcome: Outcome::Interfered,
         reason: format!(

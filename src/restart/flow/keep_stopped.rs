@@ -254,10 +254,10 @@ fn release(
             }
             ConfigChoice::Mounted => "",
         };
-        let (reason, message) = match (manager.desired, &manager.last_request) {
-            (Desired::Running, _) => (Reason::NodeStarted, format!("{} is started{on}", pod.node)),
-            (Desired::Stopped, last) => {
-                let by = last.as_ref().map_or("another client", |last| last.by.as_str());
+        let (reason, message) = match manager.desired {
+            Desired::Running => (Reason::NodeStarted, format!("{} is started{on}", pod.node)),
+            Desired::Stopped => {
+                let by = manager.last_client();
                 let message = format!("{} is not started: {by} has stopped it since", pod.node);
                 (Reason::NodeStopped, message)
             }

@@ -114,6 +114,11 @@ impl Manager {
         self.state == State::Running && self.ready != Some(false)
     }
 
+    /// Who sent the last request that it has decided on, for messages.
+    pub(crate) fn last_client(&self) -> &str {
+        self.last_request.as_ref().map_or("another client", |last| last.by.as_str())
+    }
+
     /// Since when it has been ready, by this look and the one before.
     #[must_use]
     pub fn seen_after(self, before: Option<&Self>, now: Time) -> Self {

@@ -263,7 +263,7 @@ impl Search {
 /// All searches at once.
 #[allow(clippy::disallowed_macros, reason = "prints the number of states in the long form")]
 fn check(searches: impl IntoIterator<Item = (Policy, Bounds)>) {
-    let search = |policy: Policy, bounds: Bounds| {
+    let run = |policy: Policy, bounds: Bounds| {
         let on_exit = policy.on_exit;
         let mut world = World::new(policy);
         world.boot();
@@ -276,7 +276,7 @@ fn check(searches: impl IntoIterator<Item = (Policy, Bounds)>) {
     };
     thread::scope(|scope| {
         for (policy, bounds) in searches {
-            scope.spawn(move || search(policy, bounds));
+            scope.spawn(move || run(policy, bounds));
         }
     });
 }

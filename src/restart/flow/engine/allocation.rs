@@ -125,7 +125,7 @@ pub(in crate::flow) fn tighten(
         ),
         // A request of an earlier restart that has arrived late.
         Some(marker) if marker.restart != ours.restart => Turn::act_and_wait(
-            Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) },
+            undo(allocation, marker),
             Code::RestoringAllocation,
             format!("allocation has the marker of an earlier restart ({})", marker.restart),
         ),
@@ -199,7 +199,12 @@ pub(in crate::flow) fn loosen(
 /// The action that restores allocation, if its marker is ours.
 pub(in crate::flow) fn restore(context: &Context<'_>, allocation: &Allocation) -> Option<Action> {
     let marker = allocation.marker.as_ref().filter(|marker| is_ours(context, marker))?;
-    Some(Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) })
+    Some(undo(allocation, marker))
+}
+
+/// The action that takes a marker away, with what was set beside it.
+fn undo(allocation: &Allocation, marker: &Marker) -> Action {
+    Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) }
 }
 
 /// A member is finished and no longer holds allocation. If no member holds it, and it was restored

@@ -53,7 +53,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         let next = better(context, ledger, member, manager);
         return change_compensation(context, member, ending, next, manager.sequence);
     }
-    // Its stop of before our start has a sequence below those of the compensation.
+    // A stop that another client sent before our start has a sequence below that of the compensation.
     let is_stopped_by_another = manager.desired == Desired::Stopped
         && manager.sequence <= member.start_sequence
         && is_overtaken(manager, member);
