@@ -117,8 +117,11 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     }
     // Otherwise the arguments of the pod are added to the command.
     all.push(Change::remove(&at, Step::key("args")));
-    // None is needed: the manager answers at once.
-    all.push(Change::remove(&at, Step::key("startupProbe")));
+    all.push(match command.has_script_before() {
+        true => Change::put(&at, Step::key("startupProbe"), startup(&container["startupProbe"])),
+        // None is needed: the manager answers at once.
+        false => Change::remove(&at, Step::key("startupProbe")),
+    });
     (all, found)
 }
 
@@ -130,6 +133,23 @@ pub(crate) fn ports() -> Vec<Value> {
 /// A stop waits until this has failed and no Service sends requests here any more.
 pub(crate) fn readiness() -> Value {
     probe("/readyz", 1, 1)
+}
+
+/// Until the script before the manager has ended, nobody answers, and the kubelet would kill the container for that.
+fn startup(own: &Value) -> Value {
+    let mut probe = probe("/livez", 10, 30);
+    for field in [
+        "initialDelaySeconds",
+        "periodSeconds",
+        "timeoutSeconds",
+        "failureThreshold",
+        "terminationGracePeriodSeconds",
+    ] {
+        if !own[field].is_null() {
+            probe[field] = own[field].clone();
+        }
+    }
+    probe
 }
 
 /// Probes ask the manager, never the engine: when the engine is stopped on purpose, the container

@@ -26,6 +26,11 @@ impl Command {
         Self { words: manager.into_iter().chain(engine.iter().cloned()).collect(), engine }
     }
 
+    /// Whether a script runs to its end before the manager starts.
+    pub(super) fn has_script_before(&self) -> bool {
+        self.words.first().is_some_and(|first| first != PROGRAM)
+    }
+
     /// Whether a shell reads a script: before the manager, or as what the manager starts.
     pub(super) fn has_script(&self) -> bool {
         is_shell(&self.words) || is_shell(&self.engine)

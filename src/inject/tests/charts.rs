@@ -127,6 +127,32 @@ fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
     }
 }
 
+/// While a script installs plugins, nobody answers the liveness probe. The kubelet asks it only when the startup
+/// probe has succeeded.
+#[test]
+fn behind_a_script_the_manager_has_the_time_that_the_script_takes() {
+    let probe = |text: &str| spec(&done(text).text).1["startupProbe"].clone();
+    let found = probe(&manifest(CHART));
+    assert_eq!(
+        found["httpGet"],
+        json!({"path": "/livez", "port": "stayput", "scheme": "HTTPS"}),
+        "{found}"
+    );
+    assert_eq!((&found["periodSeconds"], &found["failureThreshold"]), (&json!(10), &json!(30)));
+    let own = "        startupProbe: {initialDelaySeconds: 20, periodSeconds: 30, failureThreshold: 40, tcpSocket: {port: 9200}}\n";
+    let own = edited(&[("        readinessProbe:\n", &format!("{own}        readinessProbe:\n"))]);
+    let found = probe(&own);
+    for (field, value) in
+        [("initialDelaySeconds", 20), ("periodSeconds", 30), ("failureThreshold", 40)]
+    {
+        assert_eq!(found[field], value, "the time that it had: {field}");
+    }
+    assert_eq!(found["httpGet"]["path"], "/livez");
+    assert_eq!(found["tcpSocket"], Value::Null);
+    let guarded = "          [ -d plugins/icu ] && ./bin/opensearch-plugin install -b icu\n";
+    assert_eq!(probe(&own.replace(INSTALL, guarded)), Value::Null, "the manager answers at once");
+}
+
 /// A pod is `Guaranteed` only if each of its containers has limits, and a quota asks for them.
 #[test]
 fn the_init_container_has_the_resources_of_the_engine() {
