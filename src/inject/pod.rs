@@ -11,6 +11,7 @@ mod inspect;
 mod reached;
 mod ready;
 mod script;
+mod shell;
 mod warm;
 
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::script;
+use super::shell::script_at;
 use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
@@ -33,7 +34,7 @@ impl Command {
 
     /// Whether a shell reads a script: before the manager, or as what the manager starts.
     pub(super) fn has_script(&self) -> bool {
-        is_shell(&self.words) || is_shell(&self.engine)
+        script_at(&self.words).is_some()
     }
 }
 
@@ -58,45 +59,42 @@ pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result
         ));
     };
     let arguments = arguments.unwrap_or_else(|| vec![engine.arguments.to_owned()]);
-    Ok(Command::of([engine.entrypoint.to_owned()].into_iter().chain(arguments).collect()))
+    // The images' entrypoints start a shell, too, if that is their argument.
+    behind_plugins(at, [engine.entrypoint.to_owned()].into_iter().chain(arguments).collect())
 }
 
 /// The manager in front of the container's own command. If that is a script that installs plugins, the
 /// manager comes behind them: each start runs what is behind the manager once more.
 fn behind_plugins(at: &Path, own: Vec<String>) -> Result<Command, Found> {
-    if !is_shell(&own) || !script::installs_plugins(&own[2]) {
+    let Some(place) = own.iter().position(|word| script::changes_plugins(word)) else {
         return Ok(Command::of(own));
-    }
-    let Some((script, engine)) = script::split(&own[2]) else {
+    };
+    // It can be changed only where it is known to be the script of a shell.
+    let is_script = script_at(&own) == Some(place);
+    let Some((script, engine)) = script::split(&own[place]).filter(|_| is_script) else {
         return Err(Found::error(
             format!("{at}.command"),
-            "its script installs plugins. A restart in place would run it once more, and a plugin that is \
-             there is refused",
+            "its script installs plugins, or removes some. A restart in place would run it once more, and a plugin \
+             that is there, or is not there any more, is refused",
             "Let the script end with the one command that starts the engine, or take the plugins into the image",
         ));
     };
     let mut words = own;
-    words[2] = script;
+    words[place] = script;
     Ok(Command { words, engine })
 }
 
 /// A note about a shell that stays in front of the engine.
 pub(super) fn shell(at: &Path, engine: &[String]) -> Option<Found> {
-    (is_shell(engine) && !passes_signals_on(&engine[2])).then(|| {
+    let script = &engine[script_at(engine)?];
+    (!passes_signals_on(script)).then(|| {
         Found::note(
             format!("{at}.command"),
-            "the shell stays the engine's first process and passes no signal on, so each stop takes \
-             as long as it may",
+            "the shell stays in front of the engine and passes no signal on, so each stop takes as long as \
+             it may",
             "Write `exec` before the last command of the script",
         )
     })
-}
-
-/// Whether a command is the script of a shell.
-pub(super) fn is_shell(command: &[String]) -> bool {
-    let [shell, option, _, ..] = command else { return false };
-    let is_script = option.starts_with('-') && option.ends_with('c');
-    is_script && matches!(shell.rsplit('/').next(), Some("sh" | "bash"))
 }
 
 /// Whether the manager is in the container already, also in a script.

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use super::command::{is_shell, words};
+use super::command::words;
 use super::config::{Mount, mounts, volume};
+use super::shell::script_at;
 
 /// Where the files of a volume come from.
 #[derive(Debug)]
@@ -48,10 +49,10 @@ fn keeps_names(sources: &[Mount]) -> bool {
 /// Whether all that the container does is to copy from there to there.
 fn only_copies(init: &Value, targets: &[Mount], sources: &[Mount]) -> bool {
     let command = [words(&init["command"]), words(&init["args"])].concat();
-    if !is_shell(&command) {
+    let Some(script) = script_at(&command) else {
         return copies(&command.join(" "), targets, sources);
-    }
-    let lines = command[2].lines().map(str::trim);
+    };
+    let lines = command[script].lines().map(str::trim);
     let mut lines = lines
         .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("set "));
     lines.all(|line| copies(line, targets, sources))

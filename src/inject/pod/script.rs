@@ -11,29 +11,57 @@ const STARTS: [&str; 6] = [
     "opensearch",
     "elasticsearch",
 ];
-/// Programs that refuse to install a plugin that is there.
+/// Programs that refuse to install a plugin that is there, and to remove one that is not.
 const PLUGINS: [&str; 2] = ["opensearch-plugin", "elasticsearch-plugin"];
 
-/// Whether a script installs a plugin without asking whether it is there. Once more in the same container
-/// it would fail.
-pub(super) fn installs_plugins(script: &str) -> bool {
+/// Whether a script installs or removes a plugin without asking whether it is there. Once more in the same
+/// container it would fail.
+pub(super) fn changes_plugins(script: &str) -> bool {
+    let script = script.replace("\\\n", " ").replace(['\'', '"'], "");
+    let lines = script.lines().filter(|line| !line.trim_start().starts_with('#'));
     let mut inside_if = 0;
-    for list in script.split(['\n', ';']).filter(|list| !list.trim_start().starts_with('#')) {
+    for list in lines.flat_map(|line| line.split(';')) {
         let mut is_asked = list.contains("||");
-        for command in list.split("&&") {
-            let words: Vec<&str> = command.split_whitespace().collect();
-            let count = |wanted| words.iter().filter(|word| **word == wanted).count();
-            inside_if += count("if");
-            let program = words.iter().position(|word| PLUGINS.contains(&base(word)));
-            let installs = program.is_some_and(|at| words[at..].contains(&"install"));
-            if installs && inside_if == 0 && !is_asked {
+        for part in list.split("&&") {
+            let pipe: Vec<Vec<&str>> =
+                part.split('|').map(|command| words(command, &mut inside_if)).collect();
+            if inside_if == 0 && !is_asked && pipe.iter().any(|command| is_change(command)) {
                 return true;
             }
-            inside_if = inside_if.saturating_sub(count("fi"));
-            is_asked |= matches!(words.first(), Some(&("[" | "[[" | "test" | "!")));
+            let asks = |command: Option<&Vec<&str>>, programs: &[&str]| {
+                command
+                    .and_then(|words| words.first())
+                    .is_some_and(|first| programs.contains(first))
+            };
+            is_asked |= asks(pipe.first(), &["[", "[[", "test", "!"]);
+            is_asked |= asks(pipe.last(), &["grep"]);
         }
     }
     false
+}
+
+/// The words of a command without brackets, and without the words of the shell before it. Counts how deep it is
+/// in what an `if` has asked for.
+fn words<'a>(command: &'a str, inside_if: &mut usize) -> Vec<&'a str> {
+    let is_between = |one: char| one.is_whitespace() || "(){}`".contains(one);
+    let words = command.split(is_between).filter(|word| !word.is_empty());
+    let is_of_shell = |word: &&str| {
+        match *word {
+            "then" => *inside_if += 1,
+            "elif" | "fi" => *inside_if = inside_if.saturating_sub(1),
+            "if" | "else" | "while" | "until" | "do" => {}
+            _ => return false,
+        }
+        true
+    };
+    words.skip_while(is_of_shell).collect()
+}
+
+fn is_change(command: &[&str]) -> bool {
+    let program = command.iter().position(|word| PLUGINS.contains(&base(word)));
+    let rest = program.map_or(&[][..], |at| &command[at..]);
+    let is_said = matches!(command.first(), Some(&("echo" | "printf")));
+    !is_said && (rest.contains(&"install") || rest.contains(&"remove"))
 }
 
 /// The script with the manager before its last command, and that command. Nothing if it is not sure

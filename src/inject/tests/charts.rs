@@ -24,6 +24,20 @@ fn done(text: &str) -> Outcome {
     outcome
 }
 
+/// The engine's script behind another shell, written as a list.
+fn with_shell(shell: &str) -> String {
+    const SHELL: &str = "        command:\n        - sh\n        - -c\n        - |\n          #!/usr/bin/env bash\n          set";
+    let text = manifest(CHART);
+    let (before, rest) = text.rsplit_once(SHELL).unwrap();
+    let (script, behind) = rest.split_once("        image:").unwrap();
+    let script = format!("#!/usr/bin/env bash\nset{}", script.replace("\n          ", "\n"));
+    let words = shell.strip_suffix(']').unwrap();
+    format!(
+        "{before}        command: {words}, {}]\n        image:{behind}",
+        json!(script.trim_end())
+    )
+}
+
 /// The pod's spec, and the engine's container in it.
 fn spec(text: &str) -> (Value, Value) {
     let documents = crate::yaml::documents(text).unwrap().into_iter();
@@ -88,8 +102,8 @@ fn a_copy_that_the_manager_cannot_replace_stays_as_it_is() {
 fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
     let script = |text: &str| {
         let words = spec(text).1["command"].clone();
-        let is_script = words[0] == "sh" || words[0] == "bash";
-        is_script.then(|| words[2].as_str().unwrap().to_owned())
+        let is_script = words[0] != "/stayput/stayput";
+        is_script.then(|| words.as_array().unwrap().last().unwrap().as_str().unwrap().to_owned())
     };
     let text = done(&manifest(CHART)).text;
     let behind = "\n\nexec /stayput/stayput run -- bash opensearch-docker-entrypoint.sh\n";
@@ -103,11 +117,48 @@ fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
         assert!(script.contains("exec /stayput/stayput run -- ./opensearch-docker"), "{script}");
         assert!(!script.contains("exec exec"), "{script}");
     }
+    for shell in [
+        "[bash, -e, -c]",
+        "[bash, -o, pipefail, -c]",
+        "[bash, -euo, pipefail, -c]",
+        "[bash, -c, -e]",
+        "[/bin/bash, --noprofile, -lc, --]",
+        "[/usr/bin/env, bash, -c]",
+        "[/tini, --, bash, -c]",
+    ] {
+        let text = with_shell(shell);
+        let script = script(&done(&text).text).unwrap_or_else(|| panic!("{shell}"));
+        assert!(script.ends_with(behind), "{shell}: {script}");
+        let warm = Options { warm: true, ..Options::default() };
+        let found = inject(&text, &warm).unwrap_err();
+        assert!(found.iter().any(|one| one.message.contains("what a shell starts")), "{shell}");
+    }
+    // The image's entrypoint starts what it is given.
+    let arguments =
+        with_shell("[bash, -c]").replace("        command: [bash", "        args: [bash");
+    assert!(script(&done(&arguments).text).unwrap().ends_with(behind), "{arguments}");
+    for repeated in [
+        "          \"$OPENSEARCH_HOME/bin/opensearch-plugin\" install -b icu\n",
+        "          \"${OPENSEARCH_HOME}\"/bin/opensearch-plugin 'install' icu\n",
+        "          ./bin/opensearch-plugin \\\n            install icu\n",
+        "          ./bin/opensearch-plugin remove opensearch-knn\n",
+        "          echo y | ./bin/opensearch-plugin install icu\n",
+        "          echo if it is not there; ./bin/opensearch-plugin install icu\n",
+        "          if ! ./bin/opensearch-plugin install icu; then\n            exit 1\n          fi\n",
+        "          if true; then true; elif true; then true; fi; ./bin/opensearch-plugin install icu\n",
+    ] {
+        let script = script(&done(&edited(&[(INSTALL, repeated)])).text);
+        assert!(script.unwrap_or_else(|| panic!("{repeated}")).ends_with(behind), "{repeated}");
+    }
     for asked in [
         "          ./bin/opensearch-plugin list | grep -q icu || ./bin/opensearch-plugin install -b icu\n",
         "          [ -d plugins/icu ] && ./bin/opensearch-plugin install -b icu\n",
         "          if ! [ -d plugins/icu ]; then\n            ./bin/opensearch-plugin install icu\n          fi\n",
         "          # ./bin/opensearch-plugin install icu\n",
+        "          ./bin/opensearch-plugin list | grep -q knn && \"./bin/opensearch-plugin\" remove knn\n",
+        "          for one in icu; do [ -d plugins/$one ] && ./bin/opensearch-plugin install $one; done\n",
+        "          if [ -d plugins/icu ]; then true; else ./bin/opensearch-plugin install icu; fi\n",
+        "          echo \"opensearch-plugin install is not needed\"\n",
     ] {
         assert_eq!(script(&done(&edited(&[(INSTALL, asked)])).text), None, "{asked}");
     }
@@ -125,6 +176,9 @@ fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
         assert!(error.message.contains("installs plugins"), "{last}: {error}");
         assert!(error.field.as_deref().unwrap().ends_with(".command"), "{error}");
     }
+    // Of what gives a script to a shell in another way it is not known how it can be changed.
+    let found = inject(&with_shell("[su, opensearch, -c]"), &Options::default()).unwrap_err();
+    assert!(found.iter().any(|one| one.message.contains("installs plugins")), "{found:#?}");
 }
 
 /// While a script installs plugins, nobody answers the liveness probe. The kubelet asks it only when the startup
