@@ -6,6 +6,7 @@ mod config;
 mod container;
 mod copied;
 mod environment;
+mod hook;
 mod init;
 mod inspect;
 mod reached;
@@ -22,6 +23,7 @@ pub(crate) use command::{PROGRAM, by_hand, has_manager};
 pub(crate) use config::Config;
 pub(crate) use container::find as find_container;
 pub(crate) use environment::{Environment, environment};
+pub(crate) use hook::post_start;
 pub(crate) use init::{EngineFacts, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
@@ -61,6 +63,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         Command::default()
     });
     found.extend(command::shell(&at, &command.engine));
+    found.extend(post_start(&at, container));
     let config = config::find(pod, &at, container, engine, &mut found);
     let field = format!("{at}.readinessProbe");
     let asked = Asked {

@@ -129,6 +129,7 @@ fn node_set(
     let init = pod::init_container(options, facts);
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
+    plan.found.extend(pod::post_start(&place, container));
     let changes = &mut plan.changes;
     changes.extend(init);
     if found.is_none() {

@@ -102,6 +102,40 @@ fn a_finding_names_the_place_and_the_remedy() {
     }
 }
 
+/// The kubelet shows a new container as started only when its hook has ended, and until then the reconciler does
+/// not start the engine.
+#[test]
+fn a_hook_that_may_wait_for_the_engine_is_named() {
+    const ARGS: &str = "          args: [opensearch]   # as always\n";
+    let hook = |command: &str| {
+        let line =
+            format!("          lifecycle: {{postStart: {{exec: {{command: {command}}}}}}}\n");
+        found(ARGS, &line)
+    };
+    let waits = "until curl -f localhost:9200; do sleep 1; done";
+    // What runs in the background with the hook's own output keeps it from ending, too.
+    for script in [waits.to_owned(), format!("({waits}) &"), format!("({waits}) >/x && true")] {
+        let (done, found) = hook(&format!("[sh, -c, '{script}']"));
+        let [note] = &found[..] else { panic!("{found:#?}") };
+        assert!(done && note.severity == Severity::Note, "{note}");
+        let field = note.field.as_deref().unwrap();
+        assert!(field.ends_with("containers[name=opensearch].lifecycle.postStart"), "{note}");
+        assert!(note.message.contains("until the hook has ended"), "{note}");
+        assert!(note.remedy.contains(">/dev/null 2>&1 &"), "{note}");
+    }
+    assert_eq!(hook(&format!("[sh, -c, '({waits}) >/dev/null 2>&1 &']")).1, []);
+    let text = manifest("eck.yaml");
+    let container = "- name: elasticsearch\n";
+    assert!(text.contains(container), "{text}");
+    let own =
+        format!("{container}          lifecycle: {{postStart: {{exec: {{command: [/wait]}}}}}}\n");
+    let notes = inject(&text.replacen(container, &own, 1), &Options::default()).unwrap().notes;
+    assert!(
+        notes.iter().any(|note| note.message.contains("until the hook has ended")),
+        "{notes:#?}"
+    );
+}
+
 #[test]
 fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     let text = manifest("hand-written.yaml");
