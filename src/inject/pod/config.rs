@@ -127,10 +127,6 @@ fn not_watched(
 }
 
 /// Whether the directory is on a volume that can be written to.
-pub(super) fn is_on_volume(spec: &Value, container: &Value, directory: &str) -> bool {
-    is_writable(spec, &mounts(container), directory)
-}
-
 fn is_writable(spec: &Value, mounts: &[Mount], directory: &str) -> bool {
     mounts.iter().any(|mount| {
         let is_above = directory

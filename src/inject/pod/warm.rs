@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::command::Command;
-use super::config::is_on_volume;
 use super::{Pod, ours};
 use crate::edit::{Change, Path};
 use crate::engine::Engine;
@@ -13,8 +12,6 @@ use crate::finding::Found;
 const NAME: &str = "stayput-warm";
 /// How long the pod waits for the archive. An engine that starts slower has no need of one.
 const LIMIT: &str = "5m";
-/// Where the engine of the archive has its data.
-const TEMPORARY: &str = "/tmp";
 
 /// The JVM, and its heap, which has to fit into the container.
 const VARIABLES: [&str; 3] = ["OPENSEARCH_JAVA_OPTS", "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
@@ -55,19 +52,8 @@ pub(super) fn changes(
             "Mount its files one by one (subPath), or leave out --warm",
         ));
     }
-    let is_read_only = container["securityContext"]["readOnlyRootFilesystem"] == true;
-    if is_read_only && !is_on_volume(pod.spec, container, TEMPORARY) {
-        found.push(Found::note(
-            format!("{at}.securityContext.readOnlyRootFilesystem"),
-            format!("the archive cannot be made without a {TEMPORARY} that can be written to"),
-            format!("Mount an emptyDir at {TEMPORARY}, or leave out --warm"),
-        ));
-    }
     let mount = json!({ "name": NAME, "mountPath": directory });
-    let is_temporary = |mount: &&Value| mount["mountPath"].as_str() == Some(TEMPORARY);
-    let temporary = mounts.as_array().into_iter().flatten().filter(is_temporary).cloned();
-    let own = std::iter::once(mount.clone()).chain(temporary).collect();
-    let init = init_container(container, &command.engine, &directory, own);
+    let init = init_container(container, &command.engine, &directory, &mount);
     let mut all = ours(pod.at, "initContainers", pod.spec, vec![init], found);
     all.extend(ours(at, "volumeMounts", container, vec![mount], found));
     let volume = vec![json!({ "name": NAME, "emptyDir": {} })];
@@ -77,7 +63,7 @@ pub(super) fn changes(
 
 /// Runs the engine of the container, with the image's own config: with that of the cluster it would
 /// look for the other nodes.
-fn init_container(engine: &Value, command: &[String], directory: &str, own: Vec<Value>) -> Value {
+fn init_container(engine: &Value, command: &[String], directory: &str, mount: &Value) -> Value {
     let archive = format!("{directory}/warm.jsa");
     let options = format!("{directory}/warm.options");
     let warm = [
@@ -100,18 +86,21 @@ fn init_container(engine: &Value, command: &[String], directory: &str, own: Vec<
     let counts = |one: &&Value| one["name"].as_str().is_some_and(|name| VARIABLES.contains(&name));
     env.extend(variables.filter(counts).cloned());
     let program = json!({ "name": "stayput", "mountPath": "/stayput", "readOnly": true });
-    let mounts: Vec<Value> = std::iter::once(program).chain(own).collect();
     let mut init = json!({
         "name": NAME,
         "image": engine["image"],
         "command": command,
         "env": env,
-        "volumeMounts": mounts,
+        "volumeMounts": [program, mount],
     });
     for field in ["imagePullPolicy", "resources", "securityContext", "workingDir"] {
         if !engine[field].is_null() {
             init[field] = engine[field].clone();
         }
+    }
+    // Its engine writes a keystore and logs to the directories of the image, where it has no volumes.
+    if engine["securityContext"]["readOnlyRootFilesystem"] == true {
+        init["securityContext"]["readOnlyRootFilesystem"] = json!(false);
     }
     init
 }

@@ -102,24 +102,11 @@ fn a_root_file_system_that_cannot_be_written_to_needs_volumes() {
     let text = edited(&[(ARGS, READ_ONLY)]);
     let message = "copied to /usr/share/opensearch/config, which cannot be written to";
     said(&text, &none, Severity::Error, FIELD, message);
-    let mounted = |more: &str| {
-        let mounts = "            - {name: own, mountPath: /usr/share/opensearch/config}\n";
-        let text =
-            text.replace("            # data\n", &format!("{mounts}{more}            # data\n"));
-        text.replace(VOLUMES, &format!("{VOLUMES}        - {{name: own, emptyDir: {{}}}}\n"))
-    };
-    assert_eq!(inject(&mounted(""), &none).unwrap().notes, []);
-    let warm = Options { warm: true, ..Options::default() };
-    said(&mounted(""), &warm, Severity::Note, FIELD, "without a /tmp that can be written to");
-    let text = mounted("            - {name: own, mountPath: /tmp, subPath: tmp}\n");
-    let outcome = inject(&text, &warm).unwrap();
-    assert_eq!(outcome.notes, []);
-    assert_eq!(
-        outcome.text.matches("/tmp").count(),
-        2,
-        "of the init container, too: {}",
-        outcome.text
-    );
+    let mounts = "            - {name: own, mountPath: /usr/share/opensearch/config}\n";
+    let text = text.replace("            # data\n", &format!("{mounts}            # data\n"));
+    let text =
+        text.replace(VOLUMES, &format!("{VOLUMES}        - {{name: own, emptyDir: {{}}}}\n"));
+    assert_eq!(inject(&text, &none).unwrap().notes, []);
 }
 
 #[test]

@@ -66,6 +66,32 @@ fn the_engines_own_image_makes_it_before_the_first_start() {
     assert!(named(&spec["volumes"], "name", "stayput-warm")["emptyDir"].is_object());
 }
 
+/// The engine writes its keystore and logs to where its image has them.
+#[test]
+fn the_container_that_makes_it_may_write_to_its_own_root() {
+    let text = manifest("opensearch-chart.yaml");
+    let text = text.replace(
+        "          runAsNonRoot: true\n",
+        "          runAsNonRoot: true\n          readOnlyRootFilesystem: true\n",
+    );
+    let mounts = "        volumeMounts:\n        - {name: own, mountPath: /usr/share/opensearch/config}\n        - {name: own, mountPath: /tmp, subPath: tmp}\n        - name: \"search-master\"\n          mountPath: /usr/share/opensearch/data\n        - name: config\n";
+    let before = "        volumeMounts:\n        - name: \"search-master\"\n          mountPath: /usr/share/opensearch/data\n        - name: config\n";
+    assert!(text.contains(before), "{text}");
+    let text = text.replace(before, mounts);
+    let text =
+        text.replace("      volumes:\n", "      volumes:\n      - {name: own, emptyDir: {}}\n");
+    let spec = spec(&inject(&text, &warm()).unwrap().text);
+    let engine = named(&spec["containers"], "name", "opensearch");
+    assert_eq!(engine["securityContext"]["readOnlyRootFilesystem"], true);
+    let init = named(&spec["initContainers"], "name", "stayput-warm");
+    let mut expected = engine["securityContext"].clone();
+    expected["readOnlyRootFilesystem"] = false.into();
+    assert_eq!(init["securityContext"], expected, "the rest stays");
+    let paths: Vec<_> =
+        init["volumeMounts"].as_array().unwrap().iter().map(|one| &one["mountPath"]).collect();
+    assert_eq!(paths, ["/stayput", DIRECTORY], "nothing of the engine's volumes");
+}
+
 #[test]
 fn it_comes_and_goes_with_the_option() {
     for name in ["hand-written.yaml", "opensearch-chart.yaml", "list.json"] {
