@@ -18,6 +18,7 @@ mod finding;
 mod kinds;
 mod manifest;
 mod options;
+mod paths;
 mod pod;
 mod probe;
 mod record;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::paths::plain;
 use crate::probe::{Authority, Login};
 
 /// What may be chosen; everything has a default, or is found in the manifest.
@@ -54,15 +55,15 @@ impl ConfigSource {
     /// What to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (source, directory) = match text.split_once('=') {
-            Some((source, directory)) => (source, Some(directory.trim_end_matches('/'))),
+            Some((source, directory)) => (source, Some(directory)),
             None => (text, None),
         };
-        if directory.is_some_and(|path| path.len() < 2 || !path.starts_with('/')) {
+        if directory.is_some_and(|path| plain(path).is_empty() || !path.starts_with('/')) {
             return Err(
                 "write the directory from the root on: configmap/NAME=/DIRECTORY".to_owned()
             );
         }
-        Ok(Self { source: Source::parse(source)?, directory: directory.map(str::to_owned) })
+        Ok(Self { source: Source::parse(source)?, directory: directory.map(plain) })
     }
 }
 

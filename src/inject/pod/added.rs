@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
+use crate::paths::plain;
 
 /// The manager's port.
 pub(super) const PORT: u16 = 9199;
@@ -57,15 +58,23 @@ pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<Found> {
 }
 
 fn find<'a>(list: &'a Value, field: &str, name: &Value) -> Option<&'a Value> {
-    list.as_array()?.iter().find(|item| item[field] == *name)
+    list.as_array()?.iter().find(|item| field_says(field, &item[field], name))
+}
+
+/// Whether a field says that. A path can be written in several ways.
+fn field_says(field: &str, there: &Value, wanted: &Value) -> bool {
+    match (field, there.as_str(), wanted.as_str()) {
+        ("mountPath", Some(there), Some(wanted)) => plain(there) == plain(wanted),
+        _ => says(there, wanted),
+    }
 }
 
 /// Whether it says all of that; what Kubernetes has added by itself does no harm.
 fn says(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
-        (Value::Object(there), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, value)| there.get(key).is_some_and(|there| says(there, value)))
-        }
+        (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
+            there.get(key).is_some_and(|there| field_says(key, there, wanted))
+        }),
         (Value::Array(there), Value::Array(wanted)) => {
             there.len() == wanted.len()
                 && there.iter().zip(wanted).all(|(there, wanted)| says(there, wanted))

@@ -7,6 +7,7 @@ use super::copied::{self, Copied};
 use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
+use crate::paths::{is_in, plain};
 
 /// The config that the manager is to copy to where the engine reads it.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,10 +130,9 @@ fn not_watched(
 /// Whether the directory is on a volume that can be written to.
 fn is_writable(spec: &Value, mounts: &[Mount], directory: &str) -> bool {
     mounts.iter().any(|mount| {
-        let is_above = directory
-            .strip_prefix(mount.path.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        is_above && !mount.is_read_only && volume(spec, &mount.volume).is_none()
+        is_in(directory, &mount.path)
+            && !mount.is_read_only
+            && volume(spec, &mount.volume).is_none()
     })
 }
 
@@ -170,9 +170,10 @@ fn others(
     found: &mut Vec<Found>,
 ) {
     for path in below(spec, mounts, directory).filter(|path| !replaced.contains(path)) {
-        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or_default();
+        let place = plain(&path);
+        let (above, name) = place.rsplit_once('/').unwrap_or_default();
         // Keys have no directories.
-        let remedy = if above.trim_end_matches('/') == directory {
+        let remedy = if above == directory {
             "Move the file to the Secret or ConfigMap of the engine's yml".to_owned()
         } else {
             format!("Mount what has {name} as a whole at {above}, without subPath")
@@ -231,7 +232,7 @@ fn is_projected_config(volume: &Value) -> bool {
 
 pub(super) struct Mount {
     pub(super) volume: String,
-    /// Without a slash at its end or two in a row.
+    /// As `plain` makes it.
     pub(super) path: String,
     /// As it is in the manifest.
     written: String,
@@ -244,10 +245,9 @@ impl Mount {
     pub(super) fn of(mount: &Value) -> Self {
         let text = |field: &str| mount[field].as_str().map(str::to_owned);
         let written = text("mountPath").unwrap_or_default();
-        let parts = written.split('/').filter(|part| !part.is_empty());
         Self {
             volume: text("name").unwrap_or_default(),
-            path: parts.map(|part| format!("/{part}")).collect(),
+            path: plain(&written),
             written,
             file: text("subPath"),
             is_read_only: mount["readOnly"] == true,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::command::words;
 use super::config::{Mount, mounts, volume};
 use super::shell::script_at;
+use crate::paths::{is_in, plain};
 
 /// Where the files of a volume come from.
 #[derive(Debug)]
@@ -68,13 +69,18 @@ fn copies(line: &str, targets: &[Mount], sources: &[Mount]) -> bool {
         return false;
     }
     let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    // Where it runs is not known.
+    if !words.iter().all(|word| word.starts_with('/')) {
+        return false;
+    }
     let [from @ .., to] = &words[..] else { return false };
-    let is_target = |mount: &Mount| mount.file.is_none() && mount.path == to.trim_end_matches('/');
+    let is_target = |mount: &Mount| mount.file.is_none() && mount.path == plain(to);
     let is_source = |word: &&str| match word.strip_suffix("/*").or(word.strip_suffix("/.")) {
         // The directory of the mounts.
-        Some(directory) => sources.iter().all(|mount| mount.path.starts_with(directory)),
+        Some(directory) => sources.iter().all(|mount| is_in(&mount.path, &plain(directory))),
         None => sources.iter().any(|mount| {
-            mount.path == **word || (mount.file.is_none() && word.starts_with(&mount.path))
+            let path = plain(word);
+            mount.path == path || (mount.file.is_none() && is_in(&path, &mount.path))
         }),
     };
     !from.is_empty() && targets.iter().any(is_target) && from.iter().all(is_source)

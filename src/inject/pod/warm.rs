@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::command::Command;
+use super::config::mounts;
 use super::{Pod, ours};
 use crate::edit::{Change, Path};
 use crate::engine::Engine;
@@ -43,9 +44,7 @@ pub(super) fn changes(
     }
     // The server JVM reads its options from here, and only it.
     let directory = format!("{}/jvm.options.d", engine.config);
-    let mounts = &container["volumeMounts"];
-    let is_there = |mount: &Value| mount["mountPath"].as_str() == Some(&directory);
-    if mounts.as_array().into_iter().flatten().any(is_there) {
+    if mounts(container).iter().any(|mount| mount.path == directory) {
         return Err(Found::error(
             format!("{at}.volumeMounts[mountPath={directory}]"),
             "the volume of the archive is to be mounted there",

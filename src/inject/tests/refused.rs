@@ -67,6 +67,31 @@ fn a_path_may_be_written_in_other_ways() {
     let injected = inject(&text, &none).unwrap().text;
     assert!(!injected.contains("            - name: config\n"), "{injected}");
     assert_eq!(uninject(&injected).unwrap().text, text);
+    let data = "mountPath: /usr/share/opensearch/data";
+    let taken = |path: &str| edited(&[(data, &format!("mountPath: {path}"))]);
+    let warm = Options { warm: true, ..Options::default() };
+    for path in [
+        "/usr/share/opensearch/config/jvm.options.d/",
+        "/usr/share/opensearch//config/./jvm.options.d",
+    ] {
+        let message = "the volume of the archive is to be mounted there";
+        said(&taken(path), &warm, Severity::Error, "/config/jvm.options.d]", message);
+    }
+    let place = "volumeMounts[mountPath=/stayput]";
+    said(&taken("/stayput/"), &none, Severity::Error, place, "it is there already");
+    // The manager's own volume at the same place is what it needs.
+    let mount = "            - {name: stayput, mountPath: //stayput/, readOnly: true}\n";
+    let text = edited(&[("            # data\n", &format!("{mount}            # data\n"))]);
+    let injected = inject(&text, &none).unwrap().text;
+    assert!(!injected.contains("mountPath: /stayput\n"), "{injected}");
+    assert_eq!(uninject(&injected).unwrap().text, text);
+    let config = with_config("configmap/mine=/usr//share/opensearch/config/");
+    let injected = inject(&edited(&[(IMAGE, "example/search:1")]), &config).unwrap().text;
+    assert!(injected.contains("/stayput-config=/usr/share/opensearch/config\n"), "{injected}");
+    assert!(
+        !injected.contains("            - name: config\n"),
+        "it stands for the mount: {injected}"
+    );
 }
 
 #[test]
