@@ -13,6 +13,7 @@ mod reached;
 mod ready;
 mod script;
 mod shell;
+mod variables;
 mod warm;
 
 use serde_json::{Value, json};

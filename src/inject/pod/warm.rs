@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::command::Command;
 use super::config::mounts;
+use super::reached::variable;
+use super::variables::{refer_elsewhere, references, with_references};
 use super::{Pod, ours};
 use crate::edit::{Change, Path};
 use crate::engine::Engine;
@@ -15,7 +17,8 @@ const NAME: &str = "stayput-warm";
 const LIMIT: &str = "5m";
 
 /// The JVM, and its heap, which has to fit into the container.
-const VARIABLES: [&str; 3] = ["OPENSEARCH_JAVA_OPTS", "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
+const VARIABLES: [&str; 3] = [OPTIONS, "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
+const OPTIONS: &str = "OPENSEARCH_JAVA_OPTS";
 
 /// The changes for `--warm`.
 pub(super) fn changes(
@@ -52,7 +55,11 @@ pub(super) fn changes(
         ));
     }
     let mount = json!({ "name": NAME, "mountPath": directory });
-    let init = init_container(container, &command.engine, &directory, &mount);
+    let wanted = command.engine.iter().flat_map(|word| references(word));
+    let wanted = wanted.chain(VARIABLES.map(str::to_owned)).collect();
+    let variables = with_references(container, wanted);
+    found.extend(by_env_from(at, container, &variables, &command.engine));
+    let init = init_container(container, &command.engine, variables, &directory, &mount);
     let mut all = ours(pod.at, "initContainers", pod.spec, vec![init], found);
     all.extend(ours(at, "volumeMounts", container, vec![mount], found));
     let volume = vec![json!({ "name": NAME, "emptyDir": {} })];
@@ -60,9 +67,35 @@ pub(super) fn changes(
     Ok(all)
 }
 
+/// A note about variables that the init container does not get: Secrets and settings of the cluster can be among
+/// them.
+fn by_env_from(
+    at: &Path,
+    container: &Value,
+    variables: &[Value],
+    command: &[String],
+) -> Option<Found> {
+    let has_some = container["envFrom"].as_array().is_some_and(|all| !all.is_empty());
+    let may_miss =
+        variable(container, OPTIONS).is_none() || refer_elsewhere(container, variables, command);
+    (has_some && may_miss).then(|| {
+        Found::note(
+            format!("{at}.envFrom"),
+            "the init container that makes the archive gets no variables by envFrom",
+            format!("If one of them is {OPTIONS}, or is referred to by it or the command, write it into env"),
+        )
+    })
+}
+
 /// Runs the engine of the container, with the image's own config: with that of the cluster it would
 /// look for the other nodes.
-fn init_container(engine: &Value, command: &[String], directory: &str, mount: &Value) -> Value {
+fn init_container(
+    engine: &Value,
+    command: &[String],
+    variables: Vec<Value>,
+    directory: &str,
+    mount: &Value,
+) -> Value {
     let archive = format!("{directory}/warm.jsa");
     let options = format!("{directory}/warm.options");
     let warm = [
@@ -81,9 +114,7 @@ fn init_container(engine: &Value, command: &[String], directory: &str, mount: &V
         json!({ "name": "DISABLE_INSTALL_DEMO_CONFIG", "value": "true" }),
         json!({ "name": "DISABLE_SECURITY_PLUGIN", "value": "true" }),
     ];
-    let variables = engine["env"].as_array().into_iter().flatten();
-    let counts = |one: &&Value| one["name"].as_str().is_some_and(|name| VARIABLES.contains(&name));
-    env.extend(variables.filter(counts).cloned());
+    env.extend(variables);
     let program = json!({ "name": "stayput", "mountPath": "/stayput", "readOnly": true });
     let mut init = json!({
         "name": NAME,

@@ -66,6 +66,47 @@ fn the_engines_own_image_makes_it_before_the_first_start() {
     assert!(named(&spec["volumes"], "name", "stayput-warm")["emptyDir"].is_object());
 }
 
+/// Kubernetes puts only variables into a value that are written before it.
+#[test]
+fn what_the_options_refer_to_comes_along() {
+    let with = |env: &str, more: &str| {
+        let text = manifest("hand-written.yaml");
+        let text = text.replace("            - {name: A, value: b}\n", env);
+        text.replace("args: [opensearch]   # as always", &format!("args: [opensearch{more}]"))
+    };
+    let variables = |text: &str| {
+        let outcome = inject(text, &warm()).unwrap();
+        let spec = spec(&outcome.text);
+        let init = named(&spec["initContainers"], "name", "stayput-warm").clone();
+        let all = init["env"].as_array().unwrap()[2..].iter();
+        let names: Vec<String> = all.map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+        (names, outcome.notes)
+    };
+    let heap = "            - {name: UNIT, value: m}\n            - {name: OTHER, value: x}\n            - {name: HEAP, value: 512$(UNIT)}\n";
+    let options = "            - {name: OPENSEARCH_JAVA_OPTS, value: -Xms$(HEAP) -Xmx$(HEAP) -Da=$$(OTHER) -Db=$(LATER)}\n            - {name: LATER, value: x}\n";
+    let text = with(&format!("{heap}{options}"), "");
+    assert_eq!(
+        variables(&text),
+        (["UNIT", "HEAP", "OPENSEARCH_JAVA_OPTS"].map(str::to_owned).into(), vec![])
+    );
+    // Kubernetes resolves words of a command, too.
+    let text = with(heap, ", '-Enode.attr.heap=$(HEAP)'");
+    assert_eq!(variables(&text).0, ["UNIT", "HEAP"]);
+    // All of envFrom would be too much: Secrets, and settings of the cluster.
+    let from = "          envFrom: [{configMapRef: {name: jvm}}]\n          env:\n";
+    let brought = |env: &str| {
+        let text = with(env, "").replace("          env:\n", from);
+        let notes = variables(&text).1.into_iter();
+        let notes = notes.filter(|note| note.field.as_deref().unwrap().ends_with(".envFrom"));
+        notes.map(|note| note.remedy).collect::<Vec<_>>()
+    };
+    assert_eq!(brought(&format!("{heap}{options}")), Vec::<String>::new());
+    for env in [heap, &options.replace("HEAP", "BROUGHT")] {
+        let [remedy] = &brought(env)[..] else { panic!("{env}") };
+        assert!(remedy.contains("OPENSEARCH_JAVA_OPTS"), "{remedy}");
+    }
+}
+
 /// The engine writes its keystore and logs to where its image has them.
 #[test]
 fn the_container_that_makes_it_may_write_to_its_own_root() {
