@@ -108,6 +108,7 @@ pub(super) fn pod(number: usize) -> Pod {
             mounted: Some(checksum(1)),
             lagging: None,
             live_mismatch: None,
+            ignored_archive: None,
             clock_ahead: 0,
             ready_since: None,
             last_good: Some(checksum(1)),

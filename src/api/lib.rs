@@ -18,8 +18,8 @@ pub use request::{
     SEQUENCE_HEADER, Span, StartRequest, StopRequest, TIMES_AHEAD_HEADER, UpgradeRequest,
 };
 pub use status::{
-    Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager, ManagerError, Pod,
-    Process, Reason, Resume, Run, State, Status,
+    Archive, Config, ConfigFile, Cursor, Desired, Exit, ExitReason, LastRequest, Manager,
+    ManagerError, Pod, Process, Reason, Resume, Run, State, Status,
 };
 
 #[cfg(test)]

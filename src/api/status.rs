@@ -101,6 +101,10 @@ pub struct Status {
     pub sequence: u64,
     /// The present life of the engine, while any of its processes exists.
     pub run: Option<Run>,
+    /// The archive of classes that the options of the present run's server JVM name. It is looked for
+    /// when the engine is ready; none if no option names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<Archive>,
     /// How often the engine was started since the manager started.
     pub starts: u64,
     /// How the last run ended.
@@ -190,6 +194,15 @@ pub struct Run {
     /// The mounted config changed while the engine read it.
     #[serde(default)]
     pub config_uncertain: bool,
+}
+
+/// An archive of classes, which a JVM maps instead of loading them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Archive {
+    /// The file.
+    pub path: String,
+    /// Whether the JVM has mapped it. One that it does not fit ignores it, and starts slower.
+    pub used: bool,
 }
 
 /// How a run ended. Exactly one of `code` and `signal` is set, or none if no manager saw the end:

@@ -203,6 +203,7 @@ fn sample() -> serde_json::Value {
             "id": "r", "pid": 23, "started_at": "2026-11-21T09:00:00Z", "checksum": null,
             "config": "mounted", "config_uncertain": true,
         },
+        "archive": {"path": "/warm.jsa", "used": false},
         "starts": 4,
         "last_exit": {
             "run": "q", "code": null, "signal": 9, "reason": "killed", "took_ms": 812,

@@ -154,6 +154,14 @@ impl Metrics {
                 ready,
             );
         }
+        if let Some(archive) = &status.archive {
+            gauge(
+                registry,
+                "engine_archive_used",
+                "1 if the server JVM uses the archive of classes that its options name",
+                archive.used,
+            );
+        }
         let starts = Counter::<u64>::default();
         starts.inc_by(status.starts);
         registry.register(

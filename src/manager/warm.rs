@@ -4,10 +4,12 @@
 //! * [`plan`]: pure: paths, texts and arguments.
 //! * [`java`]: pure: the program in the place of `java`.
 //! * [`engine`]: runs the engine once.
+//! * [`fits`]: what an archive is for.
 //! * [`once`]: in a pod.
 //! * [`until`]: what ends all waiting.
 
 mod engine;
+mod fits;
 mod java;
 mod once;
 mod plan;
@@ -101,8 +103,7 @@ fn all_or_nothing<T>(
     work: impl FnOnce(&Path) -> Result<T, WarmError>,
 ) -> Result<T, WarmError> {
     plan::check(warm)?;
-    let java_home = plan::java_home(warm.java_home.clone(), |name| std::env::var_os(name));
-    let java_home = java_home.ok_or(WarmError::NoJava)?;
+    let java_home = java_home(warm)?;
     if !process::is_pid_1() {
         process::become_subreaper()?;
     }
@@ -114,6 +115,11 @@ fn all_or_nothing<T>(
         let _ = remove(warm);
     }
     made
+}
+
+fn java_home(warm: &Warm) -> Result<PathBuf, WarmError> {
+    let home = plan::java_home(warm.java_home.clone(), |name| std::env::var_os(name));
+    home.ok_or(WarmError::NoJava)
 }
 
 /// Returns the archive's size.

@@ -87,6 +87,34 @@ fn it_is_tried_once_for_each_volume() {
     assert_eq!(fs::read_to_string(directory.path().join("runs")).unwrap(), "run\n");
 }
 
+/// The volume outlives the containers of its pod: after a restart of the machine they may have another image.
+#[test]
+fn another_jvm_in_the_same_volume_is_another_attempt() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("config/jvm.options.d");
+    fs::create_dir_all(&directory).unwrap();
+    fs::create_dir(home.path().join("lib")).unwrap();
+    let jar = home.path().join("lib/engine.jar");
+    fs::write(&jar, "of one version").unwrap();
+    let engine = format!("echo run >>{}/runs; exit 3", home.path().display());
+    let runs = || fs::read_to_string(home.path().join("runs")).unwrap();
+    let attempt = || warm(&directory, &["--best-effort", "5m"], &engine);
+    attempt();
+    // What does not fit is not left beside an attempt that fails.
+    let of_another = ["warm.jsa", "warm.options"].map(|name| directory.join(name));
+    of_another.iter().for_each(|path| fs::write(path, "old").unwrap());
+    assert!(attempt().stdout.contains("is not tried again"));
+    assert_eq!(
+        (runs().as_str(), of_another.each_ref().map(|path| path.exists())),
+        ("run\n", [true; 2])
+    );
+    fs::write(&jar, "of another version").unwrap();
+    let tried = attempt();
+    assert!(tried.stdout.contains("ended with code 3"), "{}", tried.stdout);
+    assert_eq!((runs().as_str(), of_another.map(|path| path.exists())), ("run\nrun\n", [false; 2]));
+    assert!(attempt().stdout.contains("is not tried again"));
+}
+
 #[test]
 fn a_volume_that_cannot_be_written_is_no_failure_either() {
     let tried = warm(Path::new("/nonexistent"), &["--best-effort", "5m"], "exit 3");

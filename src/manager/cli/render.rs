@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use stayput_api::{Config, ConfigChoice, Desired, Exit, Reason, Run, State, Status};
+use stayput_api::{Archive, Config, ConfigChoice, Desired, Exit, Reason, Run, State, Status};
 use stayput_net::terminal::plain;
 
 /// The whole status, each line with its end.
@@ -42,6 +42,10 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
         if status.config.is_some() {
             page.fact("runs with", format!("{checksum} ({})", run.config.as_str()));
         }
+    }
+    if let Some(Archive { path, used }) = &status.archive {
+        let used = if *used { "used" } else { "not used: the engine starts slower" };
+        page.fact("archive", format!("{path}, {used}"));
     }
     if let Some(config) = &status.config {
         page.config(config, status.run.as_ref());

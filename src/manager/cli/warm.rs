@@ -48,7 +48,10 @@ fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> Result<
         Ok(Some(size)) => {
             writeln!(out, "{archive}: {} MB; {} names it", size / 1_000_000, warm.options.display())
         }
-        Ok(None) => writeln!(out, "{archive}: it was tried before, and is not tried again"),
+        Ok(None) => writeln!(
+            out,
+            "{archive}: it was tried before with this JVM and these jars of the engine, and is not tried again"
+        ),
         Err(error @ WarmError::Signal(_)) => return Err(failure(error)),
         Err(error) => writeln!(out, "no archive, so the engine starts without: {error}"),
     };

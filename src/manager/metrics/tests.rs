@@ -22,6 +22,7 @@ fn a_scrape_shows_the_status_and_what_was_counted() {
     has(&text, "stayput_engine_state{state=\"failed\"} 0");
     has(&text, "stayput_engine_desired_running 1");
     has(&text, "stayput_engine_ready 1");
+    has(&text, "stayput_engine_archive_used 1");
     has(&text, &format!("stayput_engine_starts_total {}", status.starts));
     has(&text, "stayput_engine_exits_total{reason=\"oom\"} 1");
     has(&text, "stayput_config_drift 0");

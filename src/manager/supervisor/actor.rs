@@ -106,6 +106,8 @@ pub struct Supervisor {
     pub(super) keeping: Option<JoinHandle<()>>,
     /// The same as the status shows it; also of a run that was taken over.
     pub(super) started_on: Option<StartedOn>,
+    /// That of the present run's server JVM, once the engine is ready.
+    pub(super) archive: Option<api::Archive>,
     /// Where the request that is being decided gets its answer.
     pub(super) reply: Option<Reply>,
     pub(super) opening: Option<Opening>,
@@ -176,6 +178,7 @@ impl Supervisor {
             prepared: None,
             keeping: None,
             started_on: None,
+            archive: None,
             reply: None,
             opening: None,
             asked: None,

@@ -100,6 +100,7 @@ impl Supervisor {
         {
             return Event::ConfigOutdated;
         }
+        self.archive = None;
         let id = random_id();
         let mut set_env = vec![(OsString::from(RUN_VARIABLE), OsString::from(&id))];
         if let Some((temp_dir, _)) = &self.parts.temp_dir {
@@ -155,14 +156,16 @@ impl Supervisor {
         }))
     }
 
-    /// Logs if the engine does without an archive of classes that it was told to use: nobody else
-    /// says why it starts slower. Bare, nothing is read from processes.
+    /// Looks whether the engine uses the archive of classes that it was told to use: nobody else says
+    /// why it starts slower. Bare, nothing is read from processes.
     pub(super) fn check_archive(&mut self) {
         if !self.parts.policy.api {
             return;
         }
-        let archive = self.tree.as_mut().and_then(Tree::archive);
-        if let Some(Archive { path, is_used: false, .. }) = archive {
+        let found = self.tree.as_mut().and_then(Tree::archive);
+        self.archive =
+            found.map(|Archive { path, is_used, .. }| api::Archive { path, used: is_used });
+        if let Some(api::Archive { path, used: false }) = &self.archive {
             tracing::warn!(
                 archive = path,
                 "the server JVM does not use the archive of classes that its options name, and starts \

@@ -12,7 +12,7 @@ use super::readiness::Readiness;
 use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
-use stayput_api::{self as api, Config, ConfigFile, Cursor, Manager, State, Status};
+use stayput_api::{self as api, Archive, Config, ConfigFile, Cursor, Manager, State, Status};
 
 /// The config that the last start was prepared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,17 @@ impl From<&Prepared> for StartedOn {
         let checksum = prepared.checksum.as_ref().map(ToString::to_string);
         Self { checksum, files: prepared.files.clone() }
     }
+}
+
+/// What the status is built from.
+pub(super) struct Known<'a> {
+    lifecycle: &'a Lifecycle,
+    observed: Option<&'a Observed>,
+    started_on: Option<&'a StartedOn>,
+    archive: Option<&'a Archive>,
+    readiness: &'a Readiness,
+    errors: &'a Errors,
+    lines_lost: u64,
 }
 
 /// Publishes the status.
@@ -72,24 +83,19 @@ impl Publisher {
     }
 
     /// Publishes the status if it differs from the last one.
-    pub(super) fn publish(
-        &mut self,
-        lifecycle: &Lifecycle,
-        observed: Option<&Observed>,
-        started_on: Option<&StartedOn>,
-        readiness: &Readiness,
-        errors: &Errors,
-        lines_lost: u64,
-    ) {
+    pub(super) fn publish(&mut self, known: &Known<'_>) {
         if !std::mem::take(&mut self.touched) {
             return;
         }
-        self.count_lost_lines(lines_lost);
+        let Known { lifecycle, .. } = known;
+        self.count_lost_lines(known.lines_lost);
         let last = self.sender.borrow().clone();
-        self.manager.errors = errors.list();
-        let config =
-            observed.map(|observed| config(observed, lifecycle.run().as_ref(), started_on));
-        let mut status = build(&self.manager, self.count, lifecycle, config, readiness);
+        self.manager.errors = known.errors.list();
+        let config = known
+            .observed
+            .map(|observed| config(observed, lifecycle.run().as_ref(), known.started_on));
+        let mut status = build(&self.manager, self.count, lifecycle, config, known.readiness);
+        status.archive = known.archive.filter(|_| status.run.is_some()).cloned();
         if status == *last {
             return;
         }
@@ -121,14 +127,15 @@ impl Supervisor {
         let observed = self.config.as_ref().map(|config| config.borrow().clone());
         // Not borrowed while something is logged, which may change it.
         let lines_lost = *self.parts.lines_lost.borrow();
-        self.publisher.publish(
-            &self.lifecycle,
-            observed.as_deref(),
-            self.started_on.as_ref(),
-            &self.readiness,
-            &self.parts.errors,
+        self.publisher.publish(&Known {
+            lifecycle: &self.lifecycle,
+            observed: observed.as_deref(),
+            started_on: self.started_on.as_ref(),
+            archive: self.archive.as_ref(),
+            readiness: &self.readiness,
+            errors: &self.parts.errors,
             lines_lost,
-        );
+        });
     }
 }
 
@@ -156,6 +163,7 @@ fn build(
         since: timestamp(lifecycle.since()),
         sequence: lifecycle.intent().fencing.sequence,
         run: lifecycle.run(),
+        archive: None,
         starts: lifecycle.starts(),
         last_exit: lifecycle.last_exit().cloned(),
         last_request: lifecycle.last_request(),

@@ -39,6 +39,7 @@ fn pod(name: &str) -> Pod {
         mounted: Some(NEW.into()),
         lagging: None,
         live_mismatch: None,
+        ignored_archive: None,
         clock_ahead: 0,
         ready_since: None,
         last_good: None,

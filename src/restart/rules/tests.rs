@@ -185,6 +185,7 @@ fn fit(name: &str) -> Pod {
         mounted: Some("new".to_owned()),
         lagging: None,
         live_mismatch: None,
+        ignored_archive: None,
         clock_ahead: 0,
         ready_since: None,
         last_good: Some("old".to_owned()),

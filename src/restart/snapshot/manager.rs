@@ -49,6 +49,9 @@ pub struct Manager {
     pub lagging: Option<String>,
     /// How its live globs differ from those of the spec, for people (`live_mismatch`).
     pub live_mismatch: Option<String>,
+    /// The archive of classes that its engine was told to use and does not use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored_archive: Option<String>,
     /// By how many seconds its clock is ahead of the reconciler's; negative if it is behind.
     #[serde(default)]
     pub clock_ahead: i64,
@@ -164,6 +167,10 @@ impl From<&api::Status> for Manager {
             mounted: config.and_then(|config| config.checksum.clone()),
             lagging: None,
             live_mismatch: None,
+            ignored_archive: status
+                .archive
+                .as_ref()
+                .and_then(|archive| (!archive.used).then(|| archive.path.clone())),
             clock_ahead: 0,
             last_good: config.and_then(|config| config.last_good.clone()),
             reason: status.reason.as_ref().map(|why| why.message.clone()),

@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::client::Answer;
 use super::manager::Manager;
@@ -356,4 +356,24 @@ fn as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned() {
     assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");
     eventually("nothing is left", || children(init).is_empty().then_some(()));
     assert_eq!(manager.post("/es/start?wait=30s", "{}").code, 200);
+}
+
+#[test]
+fn the_archive_is_shown_once_the_engine_is_ready_and_by_the_next_version_too() {
+    let pod = Pod::new();
+    pod.gate.set(false);
+    // The server JVM, as it is recognized: by its command line.
+    let script = "exec -a java bash -c 'touch jvm; while :; do sleep 600 & wait; done' \
+                  -XX:SharedArchiveFile=/nonexistent/warm.jsa org.opensearch.bootstrap.OpenSearch";
+    let manager = start(&pod, &[], &["bash", "-c", script]);
+    eventually("the JVM", || pod.path("jvm").exists().then_some(()));
+    assert_eq!(manager.status()["archive"], Value::Null);
+    pod.gate.set(true);
+    let archive = json!({ "path": "/nonexistent/warm.jsa", "used": false });
+    assert_eq!(manager.until_state("running")["archive"], archive);
+    install_version(&pod, "0.1.1");
+    assert_eq!(upgrade(&manager)["archive"], archive);
+    assert_eq!(manager.post("/es/stop?wait=30s", r#"{"sequence":1}"#).code, 200);
+    let warnings = manager.log().matches("does not use the archive of classes").count();
+    assert_eq!(warnings, 2, "one by each version");
 }

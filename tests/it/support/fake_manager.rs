@@ -310,6 +310,7 @@ pub(crate) fn running(cursor: u32) -> Status {
             config: ConfigChoice::Mounted,
             config_uncertain: false,
         }),
+        archive: None,
         starts: 1,
         last_exit: None,
         last_request: None,

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use serde_json::json;
+
 use super::step;
 use crate::support::archive::{self, files, text};
 use crate::support::engine::{Kind, Node};
@@ -39,6 +41,9 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             // Measured: 11,015 of 12,735.
             assert!(count(&log) > 5_000, "{} classes", count(&log));
             assert!(!manager.log().contains(WARNING));
+            let shown = || manager.api.status()["archive"].clone();
+            let archive = |used: bool| json!({ "path": path, "used": used });
+            assert_eq!(shown(), archive(true));
             manager.api.stop();
 
             step("with one for another class path it starts, too, and the manager says so");
@@ -47,15 +52,17 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             fs::remove_file(&path).expect("an archive");
             java(&node, &["-cp", &jar, &dump(&path), classes]);
             fs::remove_file(&log).expect("a log");
-            manager.api.start(&serde_json::json!({}));
+            manager.api.start(&json!({}));
             assert_eq!(count(&log), 0);
             until_warned(&manager, 1);
+            assert_eq!(shown(), archive(false));
             manager.api.stop();
 
             step("and without its file");
             fs::remove_file(&path).expect("an archive");
-            manager.api.start(&serde_json::json!({}));
+            manager.api.start(&json!({}));
             until_warned(&manager, 2);
+            assert_eq!(shown(), archive(false));
             manager.api.stop();
 
             step("an init container makes it anew, once");
@@ -63,9 +70,10 @@ fn opensearch_uses_the_archive_or_ignores_it() {
             let made = make(&node, &["--best-effort", "5m"]);
             assert!(made.status.success(), "{}", text(&made));
             fs::remove_file(&log).expect("a log");
-            manager.api.start(&serde_json::json!({}));
+            manager.api.start(&json!({}));
             assert!(count(&log) > 5_000, "{} classes", count(&log));
             assert_eq!(manager.log().matches(WARNING).count(), 2);
+            assert_eq!(shown(), archive(true));
             let again = text(&make(&node, &["--best-effort", "5m"]));
             assert!(again.contains("is not tried again"), "{again}");
         },

@@ -18,6 +18,7 @@ fn full() -> Status {
             "id": "6f2c", "pid": 23, "started_at": "2026-11-21T08:29:00Z",
             "checksum": "sha256:aa", "config": "mounted"
         },
+        "archive": {"path": "/usr/share/opensearch/warm.jsa", "used": false},
         "starts": 4,
         "last_exit": {
             "run": "51ab", "code": null, "signal": 9, "reason": "killed", "took_ms": 120_812,
@@ -56,6 +57,7 @@ pod           search/logs-2, uid not known
 run           6f2c, pid 23
 started       2026-11-21T08:29:00Z (31m ago)
 runs with     sha256:aa (mounted)
+archive       /usr/share/opensearch/warm.jsa, not used: the engine starts slower
 mounted       sha256:bb (1 file, 1 live)
 drift         YES: the engine runs with another config; restart it to use the mounted one
 last good     sha256:aa
@@ -81,7 +83,7 @@ fn a_bare_status_has_no_empty_facts() {
     bare.manager.pod.name = None;
     bare.manager.durable = true;
     (bare.run, bare.last_exit, bare.last_request) = (None, None, None);
-    (bare.config, bare.reason) = (None, None);
+    (bare.config, bare.archive, bare.reason) = (None, None, None);
     bare.since = "not a time".into();
     let now = humantime::parse_rfc3339("2026-11-14T08:59:00Z").expect("a time");
     assert_eq!(

@@ -458,6 +458,7 @@ impl Machine {
             mounted: self.mounted.clone(),
             lagging: None,
             live_mismatch: None,
+            ignored_archive: None,
             clock_ahead: 0,
             ready_since: None,
             last_good: self.last_good.clone(),

@@ -82,5 +82,15 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
     if let Some(mismatch) = &manager.live_mismatch {
         found.push(Finding::error("live_mismatch", &object, mismatch, &log));
     }
+    let ignored = manager.ignored_archive.as_ref();
+    if let Some(archive) = ignored {
+        let message = format!(
+            "its engine does not use the archive of classes {archive} and starts slower: the file is \
+             missing, or was made with another JVM or other jars"
+        );
+        let remedy = "make it again with the image that the pod has now: stayput warm, in the build of \
+                      that image; one that `inject --warm` made comes anew with the next pod";
+        found.push(Finding::error("archive_not_used", &object, message, remedy).into_note());
+    }
     found
 }

@@ -61,6 +61,19 @@ fn managers_and_engine() {
             ["users*", "logs logs-0"],
         ),
         (
+            "an archive that is ignored",
+            |facts| {
+                facts.see(|it| {
+                    it["snapshot"]["pods"][0]["manager"]["known"]["ignoredArchive"] =
+                        json!("/warm.jsa");
+                });
+            },
+            Note,
+            "archive_not_used",
+            POD,
+            ["/warm.jsa and starts slower", "stayput warm"],
+        ),
+        (
             "two SearchClusters",
             |facts| facts.see(|it| it["snapshot"]["cluster"]["overlaps"] = json!(["metrics"])),
             Error,
