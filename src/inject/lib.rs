@@ -50,4 +50,4 @@ pub fn engine(spec: &Value) -> Option<EngineFound> {
     let has_manager = pod::has_manager(container);
     Some(EngineFound { reached: pod::reached(container), has_manager })
 }
-pub use pod::{Entrypoint, entrypoint, files_by_sub_path};
+pub use pod::{Entrypoint, Warming, entrypoint, files_by_sub_path, warming};

@@ -32,6 +32,7 @@ pub(crate) use reached::reached;
 pub(crate) use ready::{
     Asked, Ready, chosen_url, has_secrets, health, ready, sets_authority, sets_login,
 };
+pub use warm::{Warming, warming};
 
 use crate::edit::{Change, Path, Step};
 use crate::engine::Engine;

@@ -9,11 +9,12 @@ use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
 use crate::path::Segment;
 use crate::resize;
+use crate::run_once;
+use crate::shown::{shown_amounts, shown_labels};
 use crate::step::{UpdateStep, without_another_container};
-use crate::template::{containers, is_made_anew, is_sidecar};
+use crate::template::{is_made_anew, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, Use, uses};
-use crate::volumes;
 
 /// What a pod is, or was, made from.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +55,15 @@ pub struct Update {
 }
 
 /// The annotation with which `kubectl rollout restart` asks for a restart.
-const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+pub(crate) const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// The most characters of a value that are shown.
 const SHOWN: usize = 80;
+
+/// Fields of a container that may hold what not everybody may read: variables and arguments, also those of probes
+/// and hooks, and the headers of these.
+const MAY_BE_SECRET: [&str; 7] =
+    ["env", "args", "command", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
 /// The least step that brings a pod made from `actual` to `wanted`.
 pub fn compare(
@@ -96,6 +102,9 @@ fn step(
     engine_container: &str,
     abilities: Abilities,
 ) -> UpdateStep {
+    if let Some(step) = run_once::step(leaf, wanted.template, actual.template) {
+        return step;
+    }
     // What is not known may need anything.
     let Some(rule) = rule(&leaf.path) else { return UpdateStep::Replace };
     match rule {
@@ -128,100 +137,6 @@ fn image(leaf: &Leaf, wanted: &Value, engine_container: &str) -> UpdateStep {
     } else {
         UpdateStep::Restart
     }
-}
-
-/// Variables and mounted files that show a label or an annotation: of the engine's container, and of init
-/// containers. A living pod gets its labels only once its engine has been proven, so that what selects pods by
-/// them does not go before it. Another container would read the old ones, and another pod has the new ones.
-fn shown_labels(
-    leaf: &Leaf,
-    step: UpdateStep,
-    wanted: &Value,
-    engine_container: &str,
-) -> Vec<Difference> {
-    let [_, Segment::Field(map), Segment::Field(key)] = leaf.path.segments() else {
-        return vec![];
-    };
-    if !matches!(step, UpdateStep::Relabel | UpdateStep::Restart) {
-        return vec![];
-    }
-    let field = format!("metadata.{map}['{key}']");
-    let shows = |variable: &Value| variable["valueFrom"]["fieldRef"]["fieldPath"] == *field;
-    let engine =
-        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
-    let once = containers(wanted, "initContainers")
-        .filter(|container| !is_sidecar(container["name"].as_str(), wanted));
-    // A file may have all of them. Each restart that a person asks for has another annotation.
-    let is_asked = key == RESTARTED_AT;
-    let has_it = |item: &Value| {
-        let path = item["fieldRef"]["fieldPath"].as_str().unwrap_or_default();
-        path == field || path == format!("metadata.{map}") && !is_asked
-    };
-    let read: Vec<&Value> = engine.chain(once).collect();
-    let files = volumes::of_the_pod(wanted, has_it)
-        .filter(|volume| read.iter().any(|container| mounts(container, &volume["name"])))
-        .map(|volume| Difference {
-            field: format!("spec.volumes[{}]", volume["name"].as_str().unwrap_or_default()),
-            from: None,
-            to: None,
-            step: UpdateStep::Replace,
-        });
-    let files: Vec<Difference> = files.collect();
-    let variables = read.into_iter().flat_map(|one| {
-        let list = if one["name"] == engine_container { "containers" } else { "initContainers" };
-        variables(list, one, shows, UpdateStep::Replace)
-    });
-    variables.chain(files).collect()
-}
-
-fn mounts(container: &Value, volume: &Value) -> bool {
-    let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
-    mounts.any(|mount| mount["name"] == *volume)
-}
-
-/// Variables of the engine's container that show an amount of CPU or memory get another value only in a
-/// new container.
-fn shown_amounts(
-    leaf: &Leaf,
-    step: UpdateStep,
-    wanted: &Value,
-    engine_container: &str,
-) -> Vec<Difference> {
-    let (UpdateStep::Resize, [.., Segment::Field(kind), Segment::Field(name)]) =
-        (step, leaf.path.segments())
-    else {
-        return vec![];
-    };
-    let shows = |variable: &Value| {
-        let reference = &variable["valueFrom"]["resourceFieldRef"];
-        let of = reference["containerName"].as_str().unwrap_or(engine_container);
-        let shown = reference["resource"].as_str().unwrap_or_default();
-        // A request that is not given is the limit.
-        let is_shown = shown == format!("{kind}.{name}") || shown == format!("requests.{name}");
-        is_shown && leaf.path.container() == Some(of)
-    };
-    let engine =
-        containers(wanted, "containers").filter(|container| container["name"] == engine_container);
-    engine.flat_map(|one| variables("containers", one, shows, UpdateStep::Container)).collect()
-}
-
-/// The variables of a container that show something that changes.
-fn variables(
-    list: &str,
-    container: &Value,
-    shows: impl Fn(&Value) -> bool,
-    step: UpdateStep,
-) -> Vec<Difference> {
-    let name = |named: &Value| named["name"].as_str().unwrap_or_default().to_owned();
-    let all = container["env"].as_array().into_iter().flatten();
-    all.filter(|variable| shows(variable))
-        .map(|variable| Difference {
-            field: format!("spec.{list}[{}].env[{}]", name(container), name(variable)),
-            from: None,
-            to: None,
-            step,
-        })
-        .collect()
 }
 
 fn of_content(
@@ -258,8 +173,7 @@ pub(crate) fn content_differences(
 }
 
 fn difference(leaf: &Leaf, step: UpdateStep) -> Difference {
-    // Variables and arguments may hold what not everybody may read.
-    let secret = ["env", "args", "command"].iter().any(|field| {
+    let secret = MAY_BE_SECRET.iter().any(|field| {
         let list = |list: &str| leaf.path.is_in(&format!("spec.{list}[].{field}"));
         list("containers") || list("initContainers")
     });

@@ -23,7 +23,9 @@ mod path;
 mod quantity;
 mod resize;
 mod resources;
+mod run_once;
 mod settings;
+mod shown;
 mod source;
 mod step;
 mod template;
@@ -41,6 +43,7 @@ pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_con
 pub use note::{Age, Compared, InitNote, Note, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
+pub use run_once::{WARM_CONTAINER, runs_once};
 pub use settings::{EngineVersion, Settings, settings};
 pub use source::{Source, SourceKind};
 pub use step::{UpdateStep, without_another_container};

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::difference::Leaf;
 use crate::path::Segment;
 use crate::quantity::thousandths;
+use crate::run_once;
 use crate::step::UpdateStep;
 use crate::template::{containers, is_sidecar};
 
@@ -19,9 +20,7 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool
     let of_cpu_or_memory = matches!(field(4), "requests" | "limits")
         && matches!(field(5), "cpu" | "memory")
         && leaf.path.segments().len() == 6;
-    if amount(leaf.from.as_ref()).is_some()
-        && amount(leaf.from.as_ref()) == amount(leaf.to.as_ref())
-    {
+    if same_amount(leaf) {
         return UpdateStep::None;
     }
     // The apiserver lets nobody remove an amount.
@@ -30,11 +29,18 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool
         && leaf.to.is_some()
         && (field(1) == "containers" || is_sidecar(leaf.path.container(), wanted))
         && quality(wanted) == quality(actual)
+        && quality(&run_once::with_sizes_of(wanted, actual)) == quality(actual)
         && ![wanted, actual].into_iter().any(cannot_be_resized);
     if possible { UpdateStep::Resize } else { UpdateStep::Replace }
 }
 
-fn amount(value: Option<&Value>) -> Option<i128> {
+/// Whether both are the same amount, in whatever words.
+pub(crate) fn same_amount(leaf: &Leaf) -> bool {
+    let from = amount(leaf.from.as_ref());
+    from.is_some() && from == amount(leaf.to.as_ref())
+}
+
+pub(crate) fn amount(value: Option<&Value>) -> Option<i128> {
     match value? {
         Value::String(text) => thousandths(text),
         Value::Number(number) => thousandths(&number.to_string()),
@@ -52,13 +58,13 @@ fn cannot_be_resized(template: &Value) -> bool {
 
 /// The pod's quality of service, which a resize may not change.
 #[derive(Debug, PartialEq, Eq)]
-enum Quality {
+pub(crate) enum Quality {
     Guaranteed,
     Burstable,
     BestEffort,
 }
 
-fn quality(template: &Value) -> Quality {
+pub(crate) fn quality(template: &Value) -> Quality {
     let all = || containers(template, "containers").chain(containers(template, "initContainers"));
     let given = |container: &Value, kind: &str, name: &str| {
         amount(container["resources"][kind].get(name)).filter(|amount| *amount != 0)

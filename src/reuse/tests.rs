@@ -10,6 +10,7 @@ mod mounted_config;
 mod note;
 mod quantity;
 mod resources;
+mod run_once;
 mod unwatched;
 mod uses;
 

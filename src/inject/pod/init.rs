@@ -5,6 +5,10 @@ use serde_json::{Value, json};
 use crate::finding::Found;
 use crate::options::Options;
 
+/// What it takes to copy a file of 5 MB.
+const CPU: &str = "100m";
+const MEMORY: &str = "64Mi";
+
 /// The user of the official images.
 pub(crate) const USER: u32 = 1000;
 
@@ -71,12 +75,23 @@ pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Valu
         "securityContext": security,
         "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
     });
-    // A quota refuses a pod with a container that has none, and without limits the pod would no longer be
-    // `Guaranteed`. It runs before the engine, so the pod needs no more.
     for field in ["limits", "requests"] {
         if !engine.resources[field].is_null() {
-            init["resources"][field] = engine.resources[field].clone();
+            init["resources"][field] = sizes(&engine.resources[field]);
         }
     }
     init
+}
+
+/// A quota refuses a pod with a container that has none, and without limits the pod would no longer be
+/// `Guaranteed`. CPU and memory do not follow the engine's: the pod would take the room of its first size for as
+/// long as it lives.
+fn sizes(engines: &Value) -> Value {
+    let mut sizes = engines.clone();
+    for (resource, amount) in [("cpu", CPU), ("memory", MEMORY)] {
+        if !sizes[resource].is_null() {
+            sizes[resource] = json!(amount);
+        }
+    }
+    sizes
 }

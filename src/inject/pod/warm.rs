@@ -54,17 +54,20 @@ pub(super) fn changes(
             "Mount its files one by one (subPath), or leave out --warm",
         ));
     }
-    let mount = json!({ "name": NAME, "mountPath": directory });
-    let wanted = command.engine.iter().flat_map(|word| references(word));
-    let wanted = wanted.chain(VARIABLES.map(str::to_owned)).collect();
-    let variables = with_references(container, wanted);
+    let variables = variables(container, &command.engine);
     found.extend(by_env_from(at, container, &variables, &command.engine));
-    let init = init_container(container, &command.engine, variables, &directory, &mount);
-    let mut all = ours(pod.at, "initContainers", pod.spec, vec![init], found);
+    let Warming { init_container, mount, volume } =
+        warming(container, &command.engine, engine.config);
+    let mut all = ours(pod.at, "initContainers", pod.spec, vec![init_container], found);
     all.extend(ours(at, "volumeMounts", container, vec![mount], found));
-    let volume = vec![json!({ "name": NAME, "emptyDir": {} })];
-    all.extend(ours(pod.at, "volumes", pod.spec, volume, found));
+    all.extend(ours(pod.at, "volumes", pod.spec, vec![volume], found));
     Ok(all)
+}
+
+/// The variables of the engine's container that the engine of the archive gets.
+fn variables(container: &Value, command: &[String]) -> Vec<Value> {
+    let wanted = command.iter().flat_map(|word| references(word));
+    with_references(container, wanted.chain(VARIABLES.map(str::to_owned)).collect())
 }
 
 /// A note about variables that the init container does not get: Secrets and settings of the cluster can be among
@@ -87,15 +90,24 @@ fn by_env_from(
     })
 }
 
-/// Runs the engine of the container, with the image's own config: with that of the cluster it would
-/// look for the other nodes.
-fn init_container(
-    engine: &Value,
-    command: &[String],
-    variables: Vec<Value>,
-    directory: &str,
-    mount: &Value,
-) -> Value {
+/// What makes and keeps the archive of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warming {
+    /// Goes behind the one that brings the manager's program.
+    pub init_container: Value,
+    /// Of the engine's container.
+    pub mount: Value,
+    /// Of the pod.
+    pub volume: Value,
+}
+
+/// What is added to a pod with this engine's container, `command` behind the manager, and its config in the
+/// directory `config`. It runs the engine of the container with the image's own config: with that of the cluster
+/// it would look for the other nodes.
+pub fn warming(engine: &Value, command: &[String], config: &str) -> Warming {
+    let directory = format!("{config}/jvm.options.d");
+    let mount = json!({ "name": NAME, "mountPath": directory });
+    let variables = variables(engine, command);
     let archive = format!("{directory}/warm.jsa");
     let options = format!("{directory}/warm.options");
     let warm = [
@@ -132,5 +144,5 @@ fn init_container(
     if engine["securityContext"]["readOnlyRootFilesystem"] == true {
         init["securityContext"]["readOnlyRootFilesystem"] = json!(false);
     }
-    init
+    Warming { init_container: init, mount, volume: json!({ "name": NAME, "emptyDir": {} }) }
 }

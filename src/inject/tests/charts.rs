@@ -209,8 +209,8 @@ fn behind_a_script_the_manager_has_the_time_that_the_script_takes() {
 
 /// A pod is `Guaranteed` only if each of its containers has limits, and a quota asks for them.
 #[test]
-fn the_init_container_has_the_resources_of_the_engine() {
-    let both = json!({"cpu": "1000m", "memory": "2Gi"});
+fn the_init_container_has_what_a_copy_needs_of_each_resource_of_the_engine() {
+    let both = json!({"cpu": "100m", "memory": "64Mi"});
     let init = |text: &str| named(&spec(text).0["initContainers"], "name", "stayput").clone();
     let found = init(&done(&manifest(CHART)).text);
     assert_eq!(found["resources"], json!({"limits": both, "requests": both}));
@@ -224,7 +224,7 @@ fn the_init_container_has_the_resources_of_the_engine() {
     let text = done(&cluster.replacen("      replicas: 3\n", pool, 1)).text;
     let cluster = crate::yaml::one(&text).unwrap().value();
     let init = named(&cluster["spec"]["nodePools"][0]["initContainers"], "name", "stayput");
-    assert_eq!(init["resources"], json!({"limits": {"memory": "4Gi"}}));
+    assert_eq!(init["resources"], json!({"limits": {"memory": "64Mi"}}));
 }
 
 #[test]

@@ -9,8 +9,10 @@ use super::nodes::until_ready;
 use super::official;
 use super::opensearch::Parts;
 use crate::support::engine::Kind;
+use crate::support::wait::eventually;
 
 const POD: &str = "logs-0";
+const ANOTHER_IMAGE: &str = "stayput.test/opensearchproject/opensearch:2.19.4";
 
 #[test]
 fn a_pod_makes_the_archive_and_its_engines_use_it() {
@@ -31,6 +33,33 @@ fn a_pod_makes_the_archive_and_its_engines_use_it() {
     assert!(is_used(&fixture), "by the next one in the same pod");
     let log = fixture.run(&["logs", POD, "--container", "opensearch"]);
     assert!(!log.contains("does not use the archive of classes"), "{log}");
+
+    // As a reconciler changes it in place: the kubelet makes the engine's container anew, and no other one.
+    official::load(&fixture, &parts, ANOTHER_IMAGE);
+    let before = pod(&fixture);
+    let images =
+        ["opensearch", "stayput-warm"].map(|name| json!({ "name": name, "image": ANOTHER_IMAGE }));
+    let patch = json!({ "spec": { "containers": [images[0]], "initContainers": [images[1]] } });
+    fixture.run(&["patch", "pod", POD, "--patch", &patch.to_string()]);
+    let id = |pod: &Value, list: &str, at: usize| pod["status"][list][at]["containerID"].clone();
+    let is_anew = |pod: &Value| {
+        let status = &pod["status"]["containerStatuses"][0];
+        status["ready"] == true && status["containerID"] != id(&before, "containerStatuses", 0)
+    };
+    let after =
+        eventually("the engine's container is made anew", || Some(pod(&fixture)).filter(is_anew));
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    for at in 0..2 {
+        assert_eq!(
+            id(&after, "initContainerStatuses", at),
+            id(&before, "initContainerStatuses", at)
+        );
+    }
+    assert!(is_used(&fixture), "it has the same JVM and jars");
+}
+
+fn pod(fixture: &Fixture) -> Value {
+    serde_json::from_str(&fixture.run(&["get", "pod", POD, "--output", "json"])).expect("JSON")
 }
 
 fn one_node(parts: &Parts) -> Value {
@@ -58,7 +87,9 @@ fn injected(fixture: &Fixture, set: &Value) -> Value {
         own.as_array_mut().expect("a list").extend(of_image.cloned());
     };
     add(&mut init["volumeMounts"], &engine["volumeMounts"], &|mount| {
+        // The official image has this directory.
         mount["name"].as_str().expect("a name").starts_with("machine-")
+            || mount["mountPath"] == "/tmp"
     });
     add(&mut init["env"], &engine["env"], &|variable| variable["name"] == "PATH");
     set

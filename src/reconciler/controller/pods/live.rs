@@ -43,6 +43,8 @@ pub(in super::super) struct LiveContainer {
     /// Where the data is, if an engine runs in it.
     data: DataPlace,
     ready: bool,
+    /// An init container that ends before the others start. The kubelet does not make it anew.
+    runs_once: bool,
 }
 
 impl LiveFacts {
@@ -107,7 +109,7 @@ impl LiveFacts {
             others: self
                 .containers
                 .iter()
-                .filter(|container| container.name != manager)
+                .filter(|container| container.name != manager && !container.runs_once)
                 .map(|container| (container.name.clone(), container.beside()))
                 .collect(),
             claims: self.claims.clone(),
@@ -146,6 +148,7 @@ impl LiveContainer {
         let last = status.and_then(|status| status.last_state.as_ref());
         let ended = [state, last].into_iter().flatten().find_map(|state| state.terminated.as_ref());
         let runs = state.is_some_and(|state| state.running.is_some());
+        let is_init = place.tokens().nth(1).is_some_and(|list| list.encoded() == "initContainers");
         Self {
             name: container.name.clone(),
             place,
@@ -162,6 +165,7 @@ impl LiveContainer {
                 message: waiting.message.clone().unwrap_or_default(),
             }),
             data: data::place(container, volumes),
+            runs_once: is_init && container.restart_policy.as_deref() != Some("Always"),
             ready: runs && status.is_some_and(|status| status.ready),
         }
     }

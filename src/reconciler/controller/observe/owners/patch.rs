@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use stayput_restart::{Change, PodPatch};
-use stayput_reuse::resized;
+use stayput_reuse::{resized, runs_once};
 
 use crate::controller::pods::{Facts, LiveFacts};
 
@@ -30,6 +30,10 @@ pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> P
                 && before["image"] != wanted["image"]
             {
                 patch.images.insert(name.to_owned(), change(&live.image, image));
+            }
+            // No request changes the size of what has run and ended.
+            if list == "initContainers" && runs_once(to, name) {
+                continue;
             }
             let seen: Value = serde_json::from_str(&live.resources).unwrap_or_default();
             let resources = resized(&seen, &before["resources"], &wanted["resources"]);

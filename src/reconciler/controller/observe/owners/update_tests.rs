@@ -58,10 +58,15 @@ fn pod(name: &str, revision: &str) -> Facts {
             }],
         },
         // As the apiserver has made it of the template.
-        "spec": {"containers": [{
-            "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
-            "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}},
-        }]},
+        "spec": {
+            "containers": [{
+                "name": "search", "image": "search:1", "ports": [{"containerPort": 9199}],
+                "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}},
+            }],
+            "initContainers": [{
+                "name": "once", "resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}},
+            }],
+        },
     }))
     .expect("a pod");
     Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
@@ -88,6 +93,22 @@ fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> 
 fn known(new: Value) -> PodUpdate {
     let update = update(set(json!({})), Some(template(json!({}))), template(new));
     update.expect("it is known").expect("it is needed")
+}
+
+/// As `inject` makes it: with the size of the engine.
+#[test]
+fn what_has_run_and_ended_keeps_its_size() {
+    let of = |memory: &str| {
+        let resources = json!({"limits": {"memory": memory}});
+        template(json!({"spec": {
+            "containers": [{"name": "search", "image": "search:1", "resources": resources}],
+            "initContainers": [{"name": "once", "resources": resources}],
+        }}))
+    };
+    let update = update(set(json!({})), Some(of("1Gi")), of("2Gi"));
+    let update = update.expect("it is known").expect("it is needed");
+    assert_eq!(update.step, UpdateStep::Resize);
+    assert_eq!(update.patch.resources.keys().collect::<Vec<_>>(), ["search"]);
 }
 
 #[test]

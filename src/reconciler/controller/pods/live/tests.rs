@@ -138,3 +138,14 @@ fn a_container_beside_the_managers_says_whether_it_runs_and_is_ready() {
     let waiting = side.waiting.as_ref().map(|waiting| waiting.reason.as_str());
     assert_eq!(waiting, Some("ImagePullBackOff"));
 }
+
+/// The kubelet does not make it anew for another image.
+#[test]
+fn what_has_run_and_ended_is_not_waited_for() {
+    let once = json!({"name": "stayput-warm", "image": "e:1"});
+    let proxy = json!({"name": "proxy", "image": "p:1", "restartPolicy": "Always"});
+    let pod =
+        live(json!({"containers": [container("1Gi")], "initContainers": [once, proxy]}), json!({}));
+    assert_eq!(pod.others.keys().collect::<Vec<_>>(), ["proxy"]);
+    assert!(pod.images.contains_key("stayput-warm"), "its image can be changed");
+}
