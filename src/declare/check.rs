@@ -8,7 +8,7 @@ use crate::config::OURS;
 use crate::labels::{CLUSTER, NODE_SET};
 use crate::pod::DATA;
 use crate::roles::{Roles, roles, settings};
-use crate::{Cluster, NodeSet, Refusal, names};
+use crate::{Cluster, Distribution, NodeSet, Refusal, names};
 
 /// Everything that is wrong; in order of the fields.
 pub fn check(cluster: &Cluster) -> Vec<Refusal> {
@@ -21,6 +21,13 @@ pub fn check(cluster: &Cluster) -> Vec<Refusal> {
                  digits and -, and begins with a letter",
                 cluster.name
             ),
+        ));
+    }
+    if cluster.engine.warm && cluster.engine.distribution == Distribution::Elasticsearch {
+        refusals.push(Refusal::new(
+            "spec.engine.warm",
+            "is for OpenSearch: JVMs use no archive of classes where Elasticsearch 8 and later patch a module; \
+             take it out",
         ));
     }
     let mut names = BTreeSet::new();
@@ -75,6 +82,10 @@ fn check_set(cluster: &Cluster, set: &NodeSet) -> Vec<Refusal> {
     }
     for setting in settings(set).keys().filter(|setting| OURS.contains(&setting.as_str())) {
         refuse("config", format!("{setting} is written by stayput: take it out"));
+    }
+    if settings(set).get("discovery.type").is_some_and(|kind| kind == "single-node") {
+        let problem = "discovery.type is single-node, and nodes that are declared find each other: take it out";
+        refuse("config", problem.to_owned());
     }
     for key in set.config.keys() {
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -85,6 +85,8 @@ pub struct Engine {
     pub port: u16,
     /// Whether the REST API has TLS.
     pub tls: bool,
+    /// Whether each pod first makes an archive of its classes.
+    pub warm: bool,
 }
 
 impl Engine {

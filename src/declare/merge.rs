@@ -19,6 +19,16 @@ pub(crate) fn merge(base: Value, over: &Value) -> Value {
     if over.is_null() { base } else { merge_at("", base, over) }
 }
 
+/// Adds an element to a list of `of`; what a person has written of it wins.
+pub(crate) fn add(list: &str, of: &mut Value, element: Value) {
+    let Some((_, key)) = KEYS.iter().find(|(name, _)| *name == list) else { return };
+    let Some(elements) = of[list].as_array_mut() else { return };
+    match elements.iter_mut().find(|one| one[key] == element[key]) {
+        Some(written) => *written = merge_at(list, element, &written.take()),
+        None => elements.push(element),
+    }
+}
+
 fn merge_at(field: &str, base: Value, over: &Value) -> Value {
     match (base, over) {
         (Value::Object(mut base), Value::Object(over)) => {

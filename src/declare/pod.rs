@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use stayput_inject::{Warming, warming};
+
 use crate::config::{POD_IP, POD_NAME};
 use crate::labels::{CLUSTER, labels};
-use crate::merge::merge;
+use crate::merge::{add, merge};
 use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
 
 /// The volume with the engine's data; a claim of this name, or a volume of the template.
@@ -16,10 +18,29 @@ pub const MANAGER: &str = "stayput";
 /// The template of a set: ours, and what is written in the declaration over it. `manager`: image of the manager.
 pub(crate) fn template(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
     let mut template = merge(base(cluster, set, manager), &set.pod_template);
+    if cluster.engine.warm {
+        make_archive(cluster.engine.distribution, &mut template);
+    }
     for (name, value) in labels(cluster, Some(&set.name)) {
         template["metadata"]["labels"][name] = value;
     }
     template
+}
+
+/// Adds what makes an archive of the engine's classes, with the image, size and rights that the declaration gives
+/// the engine's container.
+fn make_archive(distribution: Distribution, template: &mut Value) {
+    let spec = &mut template["spec"];
+    let containers = spec["containers"].as_array_mut().into_iter().flatten();
+    let Some(engine) = containers.into_iter().find(|one| one["name"] == distribution.name()) else {
+        return;
+    };
+    let command = distribution.entrypoint().map(str::to_owned);
+    let config = format!("{}/config", distribution.home());
+    let Warming { init_container, mount, volume } = warming(engine, &command, &config);
+    add("volumeMounts", engine, mount);
+    add("initContainers", spec, init_container);
+    add("volumes", spec, volume);
 }
 
 fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {

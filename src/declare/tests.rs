@@ -49,6 +49,7 @@ fn cluster(node_sets: Vec<NodeSet>) -> Cluster {
             image: None,
             port: 9200,
             tls: false,
+            warm: false,
         },
         manager: Manager {
             image: None,

@@ -16,8 +16,13 @@ type Change = fn(&mut Cluster);
 
 #[test]
 fn wrong_declarations_get_field_and_remedy() {
-    let table: [(Change, &str, &str); 18] = [
+    let table: [(Change, &str, &str); 20] = [
         (|c| c.name = "my.logs".into(), "metadata.name", "begins with a letter"),
+        (
+            |c| (c.engine.distribution, c.engine.warm) = (Distribution::Elasticsearch, true),
+            "spec.engine.warm",
+            "take it out",
+        ),
         (|c| c.node_sets[0].name = "A".into(), "spec.nodeSets[A].name", "small letters"),
         (|c| c.node_sets[0].name = String::new(), "spec.nodeSets[].name", "small letters"),
         (
@@ -35,6 +40,17 @@ fn wrong_declarations_get_field_and_remedy() {
             "rename one of them",
         ),
         (|c| c.node_sets[1].count = 0, "spec.nodeSets[data].count", "write 1 or more"),
+        (
+            |c| {
+                drop(
+                    c.node_sets[1]
+                        .config
+                        .insert("discovery".into(), json!({"type": "single-node"})),
+                )
+            },
+            "spec.nodeSets[data].config",
+            "find each other: take it out",
+        ),
         (
             |c| drop(c.node_sets[1].config.insert("node.name".into(), json!("a"))),
             "spec.nodeSets[data].config",

@@ -1,5 +1,7 @@
 //! Pod templates of sets that are there: a difference is another step, or another pod, for each node of everybody.
 
+use serde_json::json;
+
 use super::{made, object, planned, usual};
 use crate::{Distribution, Kind, Version};
 
@@ -31,7 +33,7 @@ fn what_an_upgrade_of_the_reconciler_would_change_of_all_pods() {
     let mut elasticsearch = usual();
     elasticsearch.engine.distribution = Distribution::Elasticsearch;
     elasticsearch.engine.version = Version(8, 19, 0);
-    elasticsearch.node_sets[0].config.insert("node.roles".into(), serde_json::json!(["master"]));
+    elasticsearch.node_sets[0].config.insert("node.roles".into(), json!(["master"]));
     for (name, cluster) in [("opensearch", usual()), ("elasticsearch", elasticsearch)] {
         let plan = planned(&cluster, &made(&cluster));
         let template = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"];
@@ -42,4 +44,30 @@ fn what_an_upgrade_of_the_reconciler_would_change_of_all_pods() {
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{path}");
     }
+}
+
+#[test]
+fn what_makes_the_archive_is_of_the_declared_engine() {
+    let mut cluster = usual();
+    cluster.engine.warm = true;
+    let resources = json!({"limits": {"memory": "2Gi"}});
+    cluster.node_sets[1].pod_template = json!({"spec": {
+        "initContainers": [{"name": "plugins"}, {"name": "stayput-warm", "terminationMessagePath": "/dev/null"}],
+        "containers": [{"name": "opensearch", "image": "own:1", "resources": resources}],
+    }});
+    let plan = planned(&cluster, &made(&usual()));
+    let spec = &object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"]["spec"];
+    let inits = spec["initContainers"].as_array().unwrap();
+    let names: Vec<_> = inits.iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["stayput", "plugins", stayput_reuse::WARM_CONTAINER]);
+    let (warm, engine) = (&inits[2], &spec["containers"][0]);
+    assert_eq!((&warm["image"], &warm["resources"]), (&json!("own:1"), &resources));
+    assert_eq!(warm["terminationMessagePath"], "/dev/null", "what is declared of it wins");
+    let mount =
+        json!({"name": "stayput-warm", "mountPath": "/usr/share/opensearch/config/jvm.options.d"});
+    for container in [warm, engine] {
+        assert!(container["volumeMounts"].as_array().unwrap().contains(&mount), "{container:#}");
+    }
+    let volume = json!({"name": "stayput-warm", "emptyDir": {}});
+    assert!(spec["volumes"].as_array().unwrap().contains(&volume));
 }

@@ -79,6 +79,7 @@ impl SearchCluster {
                 image: spec.engine.image.clone(),
                 port: spec.engine.port,
                 tls: spec.engine.scheme == Scheme::Https,
+                warm: spec.engine.warm,
             },
             manager: manager(&spec.manager, account),
             node_sets: spec.node_sets.iter().map(node_set).collect(),

@@ -21,6 +21,13 @@ impl Problems {
                     "is for spec.nodeSets: without them it is read from the engine. Take it out",
                 );
             }
+            if engine.warm {
+                self.add(
+                    "engine.warm",
+                    "is for spec.nodeSets: into pods that are made elsewhere, kubectl stayput inject \
+                     --warm writes what makes the archive. Take it out",
+                );
+            }
             return;
         }
         // Ours, which the completed spec has, are no mistake.

@@ -57,6 +57,7 @@ fn every_fault_is_named_with_its_field_and_its_remedy() {
             "spec.engine.version: is for spec.nodeSets",
             "Take it out",
         ),
+        ("engine/warm", json!(true), "spec.engine.warm: is for spec.nodeSets", "inject --warm"),
         (
             "manager/auth",
             json!({}),
