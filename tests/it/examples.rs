@@ -301,7 +301,8 @@ fn a_volume_over_the_engines_config_is_filled_with_the_images_files() {
             let target = stage.target.to_str().unwrap();
             let mount = mounts.iter().find(|one| one["mountPath"].as_str() == Some(target));
             let volume = mount.unwrap()["name"].as_str().unwrap();
-            let (image, command) = fillers(pod, volume).pop().expect("something fills it");
+            let (image, command) =
+                fillers(pod, volume).into_iter().next().expect("something fills it");
             assert_eq!(Some(image), container["image"].as_str(), "{file}");
             let from = format!("{target}/.");
             assert_eq!(command, ["cp", "-R", &from, "/engine-config/"], "{file}");

@@ -120,8 +120,8 @@ fn killed_for_memory() {
 #[test]
 fn a_real_opensearch_behind_the_image() {
     let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
-    let (image, engine) = match engine.and_then(|engine| Ok((opensearch_image()?, engine))) {
-        Ok(both) => both,
+    let image = match engine.and_then(|engine| opensearch_image(&engine)) {
+        Ok(image) => image,
         Err(why) => return skip("docker::a_real_opensearch_behind_the_image", &why),
     };
     let work = work_directory(&["node"]);
@@ -130,7 +130,6 @@ fn a_real_opensearch_behind_the_image() {
     fs::write(work.path().join("tls.crt"), made.cert.pem()).expect("a certificate");
     fs::write(work.path().join("jwt.key"), [b'k'; 32]).expect("a key");
     let volumes = [
-        bind(&engine, "/engine:ro"),
         bind(work.path(), "/secret:ro"),
         bind(&work.path().join("state"), "/var/lib/stayput"),
         bind(&work.path().join("node"), "/node"),
@@ -154,6 +153,8 @@ fn a_real_opensearch_behind_the_image() {
     let born = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
     eventually("the manager answers", || api.is_up().then_some(()));
     let status = api.until_ready();
+    let archive = json!({ "path": "/usr/share/opensearch/warm.jsa", "used": true });
+    assert_eq!(status["archive"], archive, "made by the build of the image");
     let helper = status["run"]["id"].clone();
 
     let client = |line: &[&'static str]| {

@@ -39,17 +39,26 @@ pub(crate) fn manager_image() -> Result<&'static str, String> {
     Ok(image)
 }
 
-/// The image for OpenSearch, on a base that works like the official one.
-pub(crate) fn opensearch_image() -> Result<&'static str, String> {
+/// The image for OpenSearch, built as users build it, on a base that works like the official one and has
+/// the engine of `home`.
+pub(crate) fn opensearch_image(home: &Path) -> Result<&'static str, String> {
     let manager = manager_image()?;
-    let base = "stayput-test/engine";
     base_image()?;
-    docker(&["build", "--quiet", "-t", base, &format!("{ROOT}/docker/test-engine")]);
+    let (entrypoint, base) = ("stayput-test/engine", "stayput-test/opensearch-base");
+    docker(&["build", "--quiet", "-t", entrypoint, &format!("{ROOT}/docker/test-engine")]);
+    let directory = tempfile::tempdir().expect("a temp dir");
+    let file = directory.path().join("Dockerfile");
+    let lines = format!(
+        "FROM {entrypoint}\nCOPY --chown=1000:1000 . /usr/share/opensearch/\n\
+         RUN chown 1000:1000 /usr/share/opensearch && rmdir /engine && ln -s /usr/share/opensearch /engine\n"
+    );
+    std::fs::write(&file, lines).expect("a file");
+    let (file, home) = (file.to_str().expect("UTF-8"), home.to_str().expect("UTF-8"));
+    docker(&["build", "--quiet", "-f", file, "-t", base, home]);
     let image = "stayput-test/opensearch";
     let (base, manager) = (format!("BASE={base}"), format!("MANAGER={manager}"));
     let context = format!("{ROOT}/docker/opensearch");
-    // The stand-in for the official image has no engine at that place.
-    let args = ["--build-arg", &base, "--build-arg", &manager, "--build-arg", "WARM=no"];
+    let args = ["--build-arg", &base, "--build-arg", &manager];
     docker(&[&["build", "--quiet", "-t", image][..], &args, &[&context]].concat());
     Ok(image)
 }
