@@ -32,7 +32,9 @@ fn story(flavor: Flavor, name: &str) {
 
     let engine = wait(client.identify()).expect("an engine");
     let version = match flavor {
-        Flavor::OpenSearch | Flavor::ColdOpenSearch => (Distribution::OpenSearch, "2.19.3", false),
+        Flavor::OpenSearch | Flavor::ShippedOpenSearch => {
+            (Distribution::OpenSearch, "2.19.3", false)
+        }
         Flavor::Elasticsearch | Flavor::ElasticsearchWithCertificates => {
             (Distribution::Elasticsearch, "8.19.0", false)
         }

@@ -33,15 +33,38 @@ fn in_place_and_by_deletion() {
     let rounds = std::env::var("STAYPUT_ROUNDS");
     let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     for round in 0..rounds {
-        println!("{}", set.in_place(&format!("in-place-{round}"), Jvm::Cold));
-        for way in [Replacing::Deletion, Replacing::LimitedDeletion, Replacing::Rollout] {
-            println!("{}", set.replaced(way, round));
+        // Each way is the first one, the second one and so on in some round.
+        let mut ways = WAYS;
+        ways.rotate_left(usize::try_from(round).expect("a small number") % WAYS.len());
+        for way in ways {
+            println!("{}", set.measure(way, round));
         }
-        println!("{}", set.in_place(&format!("warm-{round}"), Jvm::Warm));
     }
 }
 
+/// How the three nodes are brought to another config.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    InPlace(Jvm),
+    Replaced(Replacing),
+}
+
+const WAYS: [Way; 5] = [
+    Way::InPlace(Jvm::Cold),
+    Way::Replaced(Replacing::Deletion),
+    Way::Replaced(Replacing::LimitedDeletion),
+    Way::Replaced(Replacing::Rollout),
+    Way::InPlace(Jvm::Warm),
+];
+
 impl OpenSearchSet {
+    fn measure(&self, way: Way, round: u32) -> Value {
+        match way {
+            Way::InPlace(jvm) => self.in_place(&format!("{jvm:?}-{round}").to_lowercase(), jvm),
+            Way::Replaced(replacing) => self.replaced(replacing, round),
+        }
+    }
+
     /// Restarts in place, and counts the requests to the apiserver.
     fn in_place(&self, round: &str, jvm: Jvm) -> Value {
         let fixture = &self.fixture;
@@ -88,6 +111,7 @@ impl OpenSearchSet {
             "status_writes": asked("patch", "searchclusters", &json!("status")),
             "ledger_writes": ledger_writes,
             "events": asked("create", "events", &Value::Null) + asked("patch", "events", &Value::Null),
+            "writes": fixture.asked_since(mark).writes(),
             "conflicts": events.iter().filter(is_conflict).count(),
             "all": fixture.asked_since(mark).to_string(),
         })

@@ -1,6 +1,6 @@
-//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows the
-//! time of each part. Nothing is mounted again and nothing is drained, so the restart waits only
-//! for the engines.
+//! The timeline of a rolling restart of three idle nodes, with the engines' own JVM options: `bench/rolling`
+//! runs this and shows the time of each part. Nothing is mounted again and nothing is drained, so the
+//! restart waits only for the engines. Restarts without and with an archive of classes, in turns.
 //!
 //! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
@@ -9,6 +9,7 @@ mod proxy;
 mod statuses;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
@@ -17,28 +18,19 @@ use stayput_restart::Outcome;
 
 use super::fixture::{Fixture, NAMES};
 use super::{load, on};
-use crate::support::cluster::Flavor;
+use crate::support::archive;
+use crate::support::cluster::{Flavor, Member};
 use observations::{Observations, Views};
 use proxy::Waits;
 use statuses::Statuses;
 
-/// How many restarts, unless `STAYPUT_ROUNDS` is set.
+/// How many restarts of each kind, unless `STAYPUT_ROUNDS` is set.
 const ROUNDS: u32 = 3;
 
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling() {
-    print_restarts("figures::rolling", Flavor::ColdOpenSearch);
-}
-
-#[test]
-#[ignore = "a measurement: bench/rolling"]
-fn rolling_warm() {
-    print_restarts("figures::rolling_warm", Flavor::OpenSearch);
-}
-
-fn print_restarts(name: &str, flavor: Flavor) {
-    on(name, flavor, |fixture| {
+    on("figures::rolling", Flavor::ShippedOpenSearch, |fixture| {
         let rounds = std::env::var("STAYPUT_ROUNDS");
         let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
         load::create(fixture.nodes()[0]);
@@ -49,9 +41,35 @@ fn print_restarts(name: &str, flavor: Flavor) {
         let spec = json!({ "engine": { "port": port }, "restart": { "drain": "0s" } });
         fixture.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
         for round in 0..rounds {
-            println!("{}", restart(&fixture, &waits, &format!("figure-{round}")));
+            // Whichever of the two is first: what has run for longer may be quicker.
+            let order = if round % 2 == 0 { [false, true] } else { [true, false] };
+            for warm in order {
+                NAMES
+                    .iter()
+                    .for_each(|name| fixture.with(name, |member| use_archive(member, warm)));
+                let id = format!("{}-{round}", if warm { "warm" } else { "cold" });
+                let mut times = restart(&fixture, &waits, &id);
+                for name in NAMES {
+                    let status = fixture.with(name, |member| member.manager().api.status());
+                    assert_eq!(
+                        status["archive"]["used"] == true,
+                        warm,
+                        "{name}: {:#}",
+                        status["archive"]
+                    );
+                }
+                times["warm"] = json!(warm);
+                println!("{times}");
+            }
         }
     });
+}
+
+/// Beside the mounted config, so that the config stays as it is.
+fn use_archive(member: &Member, warm: bool) {
+    let file = member.work().join("config/jvm.options.d/warm.options");
+    let option = archive::option(archive::of_opensearch().expect("OpenSearch is installed"));
+    fs::write(file, if warm { option } else { String::new() }).expect("an option file");
 }
 
 /// Carries out a restart; returns its times.

@@ -41,8 +41,8 @@ const ADDRESSES: [Ipv4Addr; 5] = [
 pub(crate) enum Flavor {
     /// With an archive of class data, so that its nodes start sooner.
     OpenSearch,
-    /// As it is by default.
-    ColdOpenSearch,
+    /// As it is shipped: with its own JVM options, which are all compilers and a heap of 1 GB.
+    ShippedOpenSearch,
     Elasticsearch,
     /// With `tests/parts/es-node-shutdown`.
     ElasticsearchWithRecords,
@@ -53,7 +53,7 @@ pub(crate) enum Flavor {
 impl Flavor {
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Self::OpenSearch | Self::ColdOpenSearch => Kind::OpenSearch,
+            Self::OpenSearch | Self::ShippedOpenSearch => Kind::OpenSearch,
             Self::Elasticsearch
             | Self::ElasticsearchWithRecords
             | Self::ElasticsearchWithCertificates => Kind::Elasticsearch,
@@ -63,7 +63,7 @@ impl Flavor {
     fn home(self) -> Result<PathBuf, String> {
         let home = match self {
             Self::OpenSearch
-            | Self::ColdOpenSearch
+            | Self::ShippedOpenSearch
             | Self::Elasticsearch
             | Self::ElasticsearchWithCertificates => home(self.kind()),
             Self::ElasticsearchWithRecords => {

@@ -261,18 +261,22 @@ pub(crate) fn own_files(home: &Path, work: &Path) -> [String; 2] {
 
 /// The variables of an engine whose config is `work/config`: a small heap, a quick start.
 pub(crate) fn variables(kind: Kind, java: &OsStr, work: &Path) -> Vec<(String, OsString)> {
-    let prefix = kind.prefix();
     let heap = if kind == Kind::OpenSearch { "128m" } else { "256m" };
     let options = format!("-Xms{heap} -Xmx{heap} -XX:TieredStopAtLevel=1");
+    let small = (format!("{}_JAVA_OPTS", kind.prefix()), options.into());
     // The launcher has options of its own. A second compiler costs it more time than it saves.
     let launcher = (kind == Kind::Elasticsearch)
         .then(|| ("CLI_JAVA_OPTS".to_owned(), "-XX:TieredStopAtLevel=1".into()));
-    let own = [
+    paths(kind, java, work).into_iter().chain([small]).chain(launcher).collect()
+}
+
+/// Where the engine's JVM is, and its config: `work/config`.
+pub(crate) fn paths(kind: Kind, java: &OsStr, work: &Path) -> [(String, OsString); 2] {
+    let prefix = kind.prefix();
+    [
         (format!("{prefix}_JAVA_HOME"), java.to_owned()),
         (format!("{prefix}_PATH_CONF"), work.join("config").into_os_string()),
-        (format!("{prefix}_JAVA_OPTS"), options.into()),
-    ];
-    own.into_iter().chain(launcher).collect()
+    ]
 }
 
 /// A new directory with these subdirectories and `state`, all owned by uid 1000.

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{Flavor, PodIdentity, Rest, Seat, Shared};
 use crate::support::archive;
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
-use crate::support::engine::{own_files, variables, work_directory};
+use crate::support::engine::{own_files, paths, variables, work_directory};
 use crate::support::manager::{Launch, Manager};
 
 /// A node and its manager.
@@ -88,7 +88,7 @@ impl Member {
             }
         }
         yml += &match flavor {
-            Flavor::OpenSearch | Flavor::ColdOpenSearch => {
+            Flavor::OpenSearch | Flavor::ShippedOpenSearch => {
                 format!("cluster.initial_cluster_manager_nodes: {masters:?}\n")
             }
             Flavor::Elasticsearch
@@ -172,7 +172,7 @@ impl Member {
             }
             // A node is ready if it is in a cluster with a master.
             Flavor::OpenSearch
-            | Flavor::ColdOpenSearch
+            | Flavor::ShippedOpenSearch
             | Flavor::Elasticsearch
             | Flavor::ElasticsearchWithRecords => {
                 format!(
@@ -198,7 +198,13 @@ impl Member {
                 .options(["--jwt-issuer", &issuer.issuer])
                 .options(["--allow-subject", &allowed]);
         }
-        launch.variables = variables(flavor.kind(), java, self.work());
+        launch.variables = match flavor {
+            Flavor::ShippedOpenSearch => paths(flavor.kind(), java, self.work()).into(),
+            Flavor::OpenSearch
+            | Flavor::Elasticsearch
+            | Flavor::ElasticsearchWithRecords
+            | Flavor::ElasticsearchWithCertificates => variables(flavor.kind(), java, self.work()),
+        };
         let identity = [("NAMESPACE", namespace), ("NAME", &self.pod.name), ("UID", &self.pod.uid)];
         let identity = identity.map(|(name, value)| (format!("STAYPUT_POD_{name}"), value.into()));
         launch.variables.extend(identity);
