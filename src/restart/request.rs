@@ -85,7 +85,8 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub not_before: Option<Time>,
-    /// No further node is stopped later than this long after the request was accepted.
+    /// No further node is stopped later than this long after the restart was opened, or after `notBefore` if
+    /// that is later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub deadline: Option<Span>,

@@ -25,7 +25,9 @@ pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return changes;
     };
-    let elapsed = context.snapshot.now.since(restart.started);
+    // Before that it may not stop anything.
+    let from = restart.request.not_before.map_or(restart.started, |at| at.max(restart.started));
+    let elapsed = context.snapshot.now.since(from);
     if restart.has_scheduled()
         && restart.request.deadline.is_some_and(|deadline| elapsed >= deadline.0)
     {

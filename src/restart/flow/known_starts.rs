@@ -11,11 +11,13 @@ use stayput_api::{RequestKind, State};
 
 /// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
 /// `rollback`: whether nodes are brought back on their last good config. `manager` reads a manager's status by
-/// the uid of its pod; none if it is not known.
+/// the uid of its pod; none if it is not known. `is_to_be_stopped`: whether a person wants the node of this pod
+/// stopped, which the ledger need not have yet.
 pub fn starts_in_ledger(
     ledger: &Ledger,
     rollback: bool,
     manager: impl Fn(&str) -> Option<Manager>,
+    is_to_be_stopped: impl Fn(&str) -> bool,
 ) -> Vec<Action> {
     let planned = startable(ledger).filter_map(|member| {
         let manager = manager(&member.pod_uid)?;
@@ -26,7 +28,13 @@ pub fn starts_in_ledger(
         let manager = manager(&member.pod_uid)?;
         start_back(member, &manager, rollback)
     });
-    let owed = ledger.debts.start.iter().filter_map(|debt| {
+    // A pod that is to be set back is set back first, for which the apiserver is needed.
+    let owed = ledger.debts.start.iter().filter(|debt| {
+        debt.update.is_none()
+            && !ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid)
+            && !is_to_be_stopped(&debt.pod_uid)
+    });
+    let owed = owed.filter_map(|debt| {
         let manager = manager(&debt.pod_uid)?;
         let is_due = manager.state == State::Stopped
             && manager.sequence < debt.sequence

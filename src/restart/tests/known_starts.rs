@@ -2,8 +2,8 @@
 
 use super::scenario::moment;
 use crate::{
-    Action, Compensation, LastRequest, Ledger, Manager, Member, MemberStep, MemberUpdate,
-    PodUpdate, StartDebt, Strategy, UpdateStep, starts_in_ledger,
+    Action, Compensation, KeptStopped, LastRequest, Ledger, Manager, Member, MemberStep,
+    MemberUpdate, PodUpdate, StartDebt, Strategy, UpdateStep, starts_in_ledger,
 };
 use stayput_api::{
     ConfigChoice::{self, LastGood, Mounted},
@@ -115,6 +115,32 @@ const CASES: &[(&str, Case, Sent)] = &[
     ("all are stopped", |of, _| coordinated(of, true), Some((4, Mounted))),
     ("owed", |of, _| owes(of, 9), Some((9, LastGood))),
     ("owed, and a later request was decided on", |of, _| owes(of, 2), None),
+    (
+        "owed, and its pod is set back first",
+        |of, _| {
+            updated(of);
+            let update = member(of).update.clone();
+            owes(of, 9);
+            of.debts.start[0].update = update;
+        },
+        None,
+    ),
+    (
+        "owed, and kept stopped",
+        |of, _| {
+            owes(of, 9);
+            let StartDebt { pod_uid, node, .. } = of.debts.start[0].clone();
+            of.kept_stopped.push(KeptStopped {
+                pod_uid,
+                node,
+                sequence: 2,
+                releasing: false,
+                config: Mounted,
+                checksum: None,
+            });
+        },
+        None,
+    ),
     ("owed on what is mounted", |of, is| owes_on(of, is.mounted.clone()), Some((9, Mounted))),
     ("owed on another config", |of, _| owes_on(of, Some("v9".into())), None),
     (
@@ -232,7 +258,7 @@ const CASES: &[(&str, Case, Sent)] = &[
 ];
 
 fn sent(ledger: &Ledger, rollback: bool, manager: &Manager) -> Sent {
-    let starts = starts_in_ledger(ledger, rollback, |_| Some(manager.clone()));
+    let starts = starts_in_ledger(ledger, rollback, |_| Some(manager.clone()), |_| false);
     let starts: Vec<_> = starts
         .iter()
         .map(|action| match action {
@@ -252,8 +278,15 @@ fn only_what_the_next_plan_would_send_without_a_write() {
         let (mut ledger, mut manager) = (ledger.clone(), manager.clone());
         change(&mut ledger, &mut manager);
         assert_eq!(sent(&ledger, true, &manager), *expected, "{name}");
-        assert!(starts_in_ledger(&ledger, true, |_| None).is_empty(), "{name}: nobody answers");
+        assert!(
+            starts_in_ledger(&ledger, true, |_| None, |_| false).is_empty(),
+            "{name}: nobody answers"
+        );
     }
+    let mut owed = ledger.clone();
+    owes(&mut owed, 9);
+    let stopped = starts_in_ledger(&owed, true, |_| Some(manager.clone()), |_| true);
+    assert!(stopped.is_empty(), "a person wants it stopped");
     let (mut without, mut manager) = (ledger, manager);
     back(&mut without, None, 5, Mounted);
     failed(&mut manager);

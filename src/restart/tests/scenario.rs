@@ -140,7 +140,12 @@ scenarios! {
     deleted_late_allocation
     deleted_patches_refused
     deleted_with_its_pods
+    another_announces_a_restart
+    another_announces_at_once
     deadline_after_absence
+    limited_in_the_slot
+    not_before_deadline
+    replaced_while_engine_away
     coordinated_writes_refused
     done_and_not_listed
     drain

@@ -8,7 +8,7 @@ mod listed;
 mod one_moment;
 mod told;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,13 +108,20 @@ impl ViewError {
     }
 }
 
-/// The nodes to ask, best first: ready ones before others, those under way last.
+/// The nodes to ask, best first: ready ones before others, those under way last, and of these one of each
+/// StatefulSet in turn. All nodes of one may be cut off from the others.
 pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<Endpoint> {
-    let mut pods: Vec<(&Arc<Facts>, &String)> =
-        pods.iter().filter_map(|pod| Some((pod, pod.address.as_ref()?))).collect();
-    pods.sort_by_key(|(pod, _)| (ages.is_under_way(&pod.uid), !pod.ready, pod.terminating));
-    let endpoint = |(_, host): (_, &String)| Endpoint { host: host.clone(), port };
-    pods.into_iter().take(MAX_ENDPOINTS).map(endpoint).collect()
+    let mut of_each = BTreeMap::<_, usize>::new();
+    let place = |pod: &Arc<Facts>| {
+        let host = pod.address.clone()?;
+        let state = (ages.is_under_way(&pod.uid), !pod.ready, pod.terminating);
+        let before = of_each.entry((state, pod.owner.as_ref().map(|owner| owner.uid.clone())));
+        let place = before.and_modify(|count| *count += 1).or_default();
+        Some(((state, *place), Endpoint { host, port }))
+    };
+    let mut placed: Vec<_> = pods.iter().filter_map(place).collect();
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().take(MAX_ENDPOINTS).map(|(_, endpoint)| endpoint).collect()
 }
 
 impl EngineView {

@@ -6,7 +6,7 @@
 //! An apiserver that hangs holds up each call for ten seconds, and a look makes several. So starts are also
 //! sent beside a look that takes long.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,9 @@ use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::STATUS_TIMEOUT;
+use crate::controller::pods::Facts;
 use stayput_net::manager_client::{ManagerClient, fleet};
-use stayput_restart::{Action, Manager, start_request, starts_in_ledger};
+use stayput_restart::{Action, Manager, annotation, start_request, starts_in_ledger};
 
 /// How often the starts are sent beside a look; the first time after as long.
 const SEND_INTERVAL: Duration = Duration::from_millis(500);
@@ -29,6 +30,8 @@ const SEND_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) struct Starts {
     cluster: Arc<SearchCluster>,
     rollback: bool,
+    /// The pods, by uid, whose nodes a person wants stopped.
+    to_be_stopped: BTreeSet<String>,
     /// Of the managers that may have to start their engine, by the uids of their pods.
     clients: BTreeMap<String, ManagerClient>,
     metrics: Arc<Metrics>,
@@ -38,7 +41,14 @@ impl Starts {
     pub(super) fn of(cx: &Context, cluster: &Arc<SearchCluster>, spec: &EffectiveSpec) -> Self {
         let uids = cluster.status.iter().flat_map(|status| status.ledger.unreleased_pods());
         let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
+        let is_to_be_stopped = |pod: &&Arc<Facts>| {
+            let annotation = pod.annotations.get(annotation::STOPPED);
+            cluster.spec.stopped.contains(&pod.node)
+                || annotation.is_some_and(|value| value == "true")
+        };
+        let stopped = cx.observer.pods.iter().filter(is_to_be_stopped);
         Self {
+            to_be_stopped: stopped.map(|pod| pod.uid.clone()).collect(),
             clients: uids.filter_map(client).collect(),
             cluster: Arc::clone(cluster),
             rollback: spec.checked.policy.rollback,
@@ -78,8 +88,12 @@ impl Starts {
             .into_iter()
             .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))
             .collect();
-        let starts =
-            starts_in_ledger(&status.ledger, self.rollback, |uid| managers.get(uid).cloned());
+        let starts = starts_in_ledger(
+            &status.ledger,
+            self.rollback,
+            |uid| managers.get(uid).cloned(),
+            |uid| self.to_be_stopped.contains(uid),
+        );
         if starts.is_empty() {
             return;
         }

@@ -1,10 +1,12 @@
 //! Protects the shards of a node that is stopped: by the allocation setting, with a marker beside
 //! it in the same request, or by the engine's own node-shutdown record.
 
+use super::record;
+use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::is_over_time;
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::Turn;
 use crate::ledger::LedgerChange;
 use crate::leftovers;
 use crate::{
@@ -62,6 +64,10 @@ pub(in crate::flow) fn owe_protection(
     if let (Some(_), Some(node_id), Strategy::Immediate | Strategy::Rolling) =
         (records, &member.node_id, strategy)
     {
+        if let Ok(Allocation { marker: Some(marker), .. }) = &engine.allocation {
+            not_of_another(context, marker)?;
+        }
+        record::is_alone(engine, ledger, node_id)?;
         return Ok(Some(LedgerChange::AddRecordDebt(RecordDebt {
             node_id: node_id.clone(),
             node: member.node.clone(),
@@ -91,15 +97,21 @@ pub(in crate::flow) fn allocation_debt(
         return Ok(None);
     }
     let before = match &allocation.marker {
-        Some(marker) if !is_ours(context, marker) => {
-            let message =
-                format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster);
-            return Err(Blocker { code: Code::ForeignController, message });
+        Some(marker) => {
+            not_of_another(context, marker)?;
+            marker.before.clone()
         }
-        Some(marker) => marker.before.clone(),
         None => allocation.setting.clone(),
     };
     Ok(Some(AllocationDebt { restart: restart_id.to_owned(), before, holders }))
+}
+
+fn not_of_another(context: &Context<'_>, marker: &Marker) -> Check {
+    if is_ours(context, marker) {
+        return Ok(());
+    }
+    let message = format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster);
+    refuse(Code::ForeignController, message)
 }
 
 /// Limits allocation if the ledger has a debt for it that this member holds.
@@ -119,10 +131,7 @@ pub(in crate::flow) fn tighten(
     };
     let allocation = context.index.allocation()?;
     Err(match &allocation.marker {
-        Some(marker) if !is_ours(context, marker) => wait(
-            Code::ForeignController,
-            format!("the SearchCluster {} restarts nodes of this engine now", marker.cluster),
-        ),
+        Some(marker) if !is_ours(context, marker) => return Ok(not_of_another(context, marker)?),
         // A request of an earlier restart that has arrived late.
         Some(marker) if marker.restart != ours.restart => Turn::act_and_wait(
             undo(allocation, marker),
@@ -142,6 +151,8 @@ pub(in crate::flow) fn tighten(
             let blocker = Blocker { code: Code::ForeignController, message };
             Turn::Act(Box::new(changes), Some(blocker))
         }
+        // Somebody has limited it since the slot was taken: ours would allow more.
+        None if is_tight(allocation) => return Ok(()),
         None => Turn::act_and_wait(
             Action::TightenAllocation { value: OURS.into(), marker: ours },
             Code::Preparing,

@@ -1,10 +1,13 @@
 //! The engine's own node-shutdown record of a node that will be back soon, where the engine
 //! supports it.
 
+use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
-use crate::{Action, Blocker, Code, Ledger, Member, Record, RecordDebt, Restart};
+use crate::{
+    Action, Blocker, Code, Engine, Ledger, Member, Record, RecordDebt, Restart, leftovers,
+};
 
 /// The debt for a member's record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
@@ -23,6 +26,31 @@ pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
     let what = record.map(|record| record.preparing.join(", ")).unwrap_or_default();
     let with = if what.is_empty() { String::new() } else { format!("; not complete: {what}") };
     format!("the engine prepares for the restart{with}")
+}
+
+/// Passes unless another client has announced the restart of another node that is listed: two that stop nodes of one
+/// engine beside each other do not see each other's stops in time.
+pub(super) fn is_alone(engine: &Engine, ledger: &Ledger, node_id: &str) -> Check {
+    let records = engine.records.as_ref().map_err(Blocker::engine_unreachable)?;
+    let is_another = |record: &&Record| {
+        let is_owed = ledger.debts.records.iter().any(|debt| debt.node_id == record.node_id);
+        record.is_restart
+            && record.node_id != node_id
+            && !is_owed
+            && !leftovers::is_left_over(record, ledger)
+    };
+    let others = records.iter().flatten().filter(is_another);
+    let mut listed = others.filter_map(|record| {
+        let node = engine.nodes.iter().find(|node| node.id == record.node_id)?;
+        Some((node, record))
+    });
+    let Some((node, record)) = listed.next() else { return Ok(()) };
+    let message = format!(
+        "another client restarts {} of this engine: its shutdown record has the reason {:?}; if nobody \
+         does, delete it: DELETE /_nodes/{}/shutdown",
+        node.name, record.reason, record.node_id
+    );
+    refuse(Code::ForeignController, message)
 }
 
 /// Before the stop: creates the record, and waits until the engine has prepared for the restart.
@@ -48,7 +76,10 @@ pub(super) fn announce(
                 record.reason
             ),
         ),
-        Some(record) if record.complete => return Ok(()),
+        // That of another client may have come at the same time as ours.
+        Some(record) if record.complete => {
+            return Ok(is_alone(context.index.engine()?, ledger, &debt.node_id)?);
+        }
         Some(record) => wait(Code::Preparing, prepares(Some(record))),
     })
 }

@@ -1,6 +1,6 @@
 //! Requests on the SearchCluster, and the one that waits in the queue.
 
-use super::open::{open, remember};
+use super::open::{open, remember, waits_for_engine};
 use super::{ignore_input, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -116,15 +116,15 @@ fn adopt(context: &Context<'_>, request: &Request) -> Changes {
 /// Begins a request, or lets it wait for the one under way.
 fn begin_or_queue(context: &Context<'_>, ledger: &Ledger, request: Request) -> Changes {
     let mut changes = Changes::of_ledger(remember(context, &request.id));
-    if ledger.restart.is_none() {
-        changes.merge(open(context, request));
-        return changes;
-    }
-    if let Some(replaced) = &ledger.queued {
+    let waits = ledger.restart.is_some() || waits_for_engine(context, &request).is_some();
+    if let Some(replaced) = ledger.queued.as_ref().filter(|_| waits) {
         let reason = format!("request {} took its place in the queue", request.id);
         changes.change(record_unbegun(context, replaced, Outcome::Superseded, reason));
     }
-    changes.change(LedgerChange::SetQueued(Some(request)));
+    match ledger.restart {
+        None => changes.merge(open(context, request)),
+        Some(_) => changes.change(LedgerChange::SetQueued(Some(request))),
+    }
     changes
 }
 

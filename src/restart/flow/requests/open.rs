@@ -5,14 +5,17 @@ use crate::context::Context;
 use crate::flow::history::record_unbegun;
 use crate::flow::target::members_of;
 use crate::ledger::LedgerChange;
-use crate::{Direction, Once, Outcome, Reason, Request, Restart, annotation};
+use crate::{Blocker, Direction, Once, Outcome, Reason, Request, Restart, annotation};
+
+/// What keeps the nodes that a request selects from being known.
+pub(super) fn waits_for_engine(context: &Context<'_>, request: &Request) -> Option<Blocker> {
+    context.index.engine().err().filter(|_| request.target.is_by_engine())
+}
 
 /// Begins a restart of the nodes that the request selects.
 pub(super) fn open(context: &Context<'_>, request: Request) -> Changes {
     let mut changes = Changes::default();
-    if request.target.is_by_engine()
-        && let Err(blocker) = context.index.engine()
-    {
+    if let Some(blocker) = waits_for_engine(context, &request) {
         let message = format!("only the engine knows roles and zones: {}", blocker.message);
         changes.wait_all(blocker.code, message);
         changes.change(LedgerChange::SetQueued(Some(request)));

@@ -222,9 +222,10 @@ fn stop_of_turn(
     {
         wrong.push(format!("{name} is stopped while a snapshot is taken of its shards"));
     }
+    let from = restart.started.max(restart.request.not_before.unwrap_or(restart.started));
     if let Some(span) = &restart.request.deadline
         && !forward
-        && facts.snapshot.now.since(restart.started) > span.0
+        && facts.snapshot.now.since(from) > span.0
     {
         wrong.push(format!("{name} is stopped after the restart's deadline"));
     }

@@ -138,6 +138,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
             driver.world.engine.recovery.takes = span_of(span);
         }
         ["records", "on"] => driver.world.engine.keeps_records = true,
+        ["another", "client", "announces", "the", "restart", "of", node] => {
+            driver.world.engine.is_restarted_by_another(now, node, true);
+        }
+        ["another", "client", "withdraws", "the", "restart", "of", node] => {
+            driver.world.engine.is_restarted_by_another(now, node, false);
+        }
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "refuses", "writes"] => driver.world.engine.refuses_writes = true,
         ["engine", "takes", "writes"] => driver.world.engine.refuses_writes = false,

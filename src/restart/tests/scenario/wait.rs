@@ -46,6 +46,10 @@ pub(super) fn until(driver: &mut Driver, words: &[&str]) {
             let found = driver.world.pods.iter().find(|other| other.name == *pod);
             found.is_some_and(|pod| pod.machine.is_draining())
         }),
+        [node, "takes", "its", "slot"] => driver.run(LONGEST, |driver| {
+            let ledger = driver.world.ledger();
+            ledger.under_way().any(|member| member.node == *node)
+        }),
         [node, "comes", "back"] => driver.run(LONGEST, |driver| {
             let ledger = driver.world.ledger();
             let mut aborting = ledger.members().filter(|one| one.step == MemberStep::Aborting);

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::*;
+use crate::controller::observe::snapshot::bare;
+use crate::controller::pods::{Pods, Reading};
 use crate::engine_client::tests::served;
 use crate::engine_client::{Access, ShardState};
 use serde_json::json;
@@ -251,4 +253,32 @@ async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
         assert!(view.told.is_none(), "it counts once");
     }
     assert_eq!(colors, [Color::Green, Color::Yellow, Color::Green, Color::Green]);
+}
+
+/// The nodes of one set may be cut off from the others.
+#[test]
+fn nodes_of_each_set_are_among_those_that_are_asked() {
+    let facts = |set: &str, number: u32| {
+        let name = format!("{set}-{number}");
+        let pod = json!({
+            "metadata": {
+                "name": name, "namespace": "search", "uid": name, "resourceVersion": "1",
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": set, "controller": true,
+                }],
+            },
+            "status": {"podIP": name, "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        Arc::new(Facts::of(&pod, &Reading::default()).unwrap())
+    };
+    let pods: Vec<_> =
+        (0..9).map(|at| facts("a", at)).chain((0..2).map(|at| facts("b", at))).collect();
+    let cluster =
+        json!({"metadata": {"name": "logs", "namespace": "search"}, "spec": {"engine": {}}});
+    let known = bare(&serde_json::from_value(cluster).unwrap(), &Pods::default(), String::new());
+    let must_read = BTreeSet::new();
+    let found = endpoints(&pods, &Ages::of(&known, &must_read, false, pods.len()), 9200);
+    let hosts: Vec<_> = found.iter().map(|endpoint| endpoint.host.as_str()).collect();
+    assert_eq!(hosts, ["a-0", "b-0", "a-1", "b-1", "a-2", "a-3", "a-4", "a-5"]);
 }
