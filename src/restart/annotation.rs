@@ -1,5 +1,7 @@
 //! Keys of the annotations we read and write; `proto/annotations.md` describes their values.
 
+use std::collections::BTreeMap;
+
 /// On pods and on the SearchCluster: the phase of a restart, or a request by a person.
 pub const PHASE: &str = "elasticsearch.k8s.elastic.co/restart-phase";
 /// On a pod: `<restart id> <phase>` as we last wrote it. Written in the same patch as [`PHASE`]; a
@@ -30,6 +32,11 @@ pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains, beside those of gates.
 pub const ALL: [&str; 9] =
     [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, CONTENT, REQUEST, CANCEL, DISABLE];
+
+/// Whether these annotations of a pod keep its node stopped.
+pub fn keeps_stopped(annotations: &BTreeMap<String, String>) -> bool {
+    annotations.get(STOPPED).is_some_and(|value| value == "true")
+}
 
 /// Whether it is the key of a gate.
 pub fn is_gate(key: &str) -> bool {

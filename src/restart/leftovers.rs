@@ -22,8 +22,16 @@ pub(crate) fn is_ours(marker: &Marker, cluster: &str) -> bool {
 
 /// Whether a restart of ours has made this shutdown record, and no debt is about its node.
 pub(crate) fn is_left_over(record: &Record, ledger: &Ledger) -> bool {
-    let is_owed = ledger.debts.records.iter().any(|debt| debt.node_id == record.node_id);
-    record.is_restart && ledger.has_handled(&record.reason) && !is_owed
+    record.is_restart && ledger.has_handled(&record.reason) && !is_owed(record, ledger)
+}
+
+/// Whether this record announces a restart that is none of ours.
+pub(crate) fn is_of_another(record: &Record, ledger: &Ledger) -> bool {
+    record.is_restart && !ledger.has_handled(&record.reason) && !is_owed(record, ledger)
+}
+
+fn is_owed(record: &Record, ledger: &Ledger) -> bool {
+    ledger.debts.records.iter().any(|debt| debt.node_id == record.node_id)
 }
 
 #[cfg(test)]

@@ -73,6 +73,31 @@ fn every_command_has_a_man_page() {
     assert!(empty.code != 0 && empty.stderr.contains("DIRECTORY"), "{}", empty.stderr);
 }
 
+/// A build on one machine (`tests/real/docker.rs`) does not show that the class path is the same on another.
+#[test]
+fn the_image_of_opensearch_makes_an_archive_of_classes() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/opensearch/Dockerfile");
+    let text = fs::read_to_string(file).unwrap();
+    let is_said = |line: &&str| !line.trim_start().starts_with('#');
+    let text: Vec<&str> = text.lines().filter(is_said).collect();
+    let text = text.join("\n").replace("\\\n", " ");
+    assert!(text.lines().any(|line| line == "ARG WARM=yes"), "{text}");
+    let run = text.lines().find(|line| line.contains("stayput warm")).expect("no archive is made");
+    assert!(run.starts_with("RUN if [ \"$WARM\" = yes ]; then "), "{run}");
+    // The order of the files is then the same on every machine, and the archive fits.
+    let class_path = "OPENSEARCH_CLASSPATH=$(LC_ALL=C; IFS=:; \
+                      set -- \"$OPENSEARCH_HOME\"/lib/*.jar; echo \"$*\")";
+    let (before, warm) = run.split_once("stayput warm").unwrap();
+    assert!(before.contains("bin/opensearch-env") && before.contains(class_path), "{before}");
+    let words: Vec<&str> = warm.split_whitespace().collect();
+    let home = "/usr/share/opensearch";
+    let archive = format!("{home}/warm.jsa");
+    // The engine reads every file with this end in this directory.
+    let options = format!("{home}/config/jvm.options.d/warm.options");
+    assert_eq!(words[..4], ["--archive", &archive, "--options", &options]);
+    assert!(text.contains("ENTRYPOINT [\"/usr/local/bin/stayput\", \"run\""), "{text}");
+}
+
 /// `@NAME@` in the manifest is filled in for a release.
 #[test]
 fn the_krew_manifest_is_one_and_names_the_archives() {

@@ -100,7 +100,8 @@ impl Supervisor {
             }
         }
         let after = self.lifecycle.state();
-        if (before, after) == (api::State::Starting, api::State::Running) {
+        // Also of an engine that was taken over.
+        if before != api::State::Running && after == api::State::Running {
             self.check_archive();
         }
         match after {

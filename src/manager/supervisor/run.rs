@@ -18,7 +18,7 @@ use super::status::StartedOn;
 use super::upgrade::Opening;
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
-use stayput_api::{self as api, Refusal};
+use stayput_api::Refusal;
 
 /// The journal that is being read.
 pub(super) type Reading = Pin<Box<dyn Future<Output = Recovered> + Send>>;
@@ -37,9 +37,6 @@ impl Supervisor {
             // The engine is known before it may be found to have ended.
             self.feed(Event::Boot(recovered));
             self.reap();
-            if self.lifecycle.state() == api::State::Running {
-                self.check_archive();
-            }
         } else {
             self.begin(recovered);
         }

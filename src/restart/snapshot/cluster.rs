@@ -61,7 +61,6 @@ impl Cluster {
 
     /// Whether the spec or an annotation requests that the node of this pod is kept stopped.
     pub(crate) fn keeps_stopped(&self, pod: &Pod) -> bool {
-        let annotation = pod.annotations.get(annotation::STOPPED);
-        self.stopped.contains(&pod.node) || annotation.is_some_and(|value| value == "true")
+        self.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
     }
 }

@@ -115,9 +115,11 @@ pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<
     let place = |pod: &Arc<Facts>| {
         let host = pod.address.clone()?;
         let state = (ages.is_under_way(&pod.uid), !pod.ready, pod.terminating);
-        let before = of_each.entry((state, pod.owner.as_ref().map(|owner| owner.uid.clone())));
-        let place = before.and_modify(|count| *count += 1).or_default();
-        Some(((state, *place), Endpoint { host, port }))
+        let set = pod.owner.as_ref().map(|owner| owner.uid.clone());
+        let before = of_each.entry((state, set)).or_default();
+        let place = (state, *before);
+        *before += 1;
+        Some((place, Endpoint { host, port }))
     };
     let mut placed: Vec<_> = pods.iter().filter_map(place).collect();
     placed.sort_by_key(|(place, _)| *place);

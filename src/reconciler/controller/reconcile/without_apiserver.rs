@@ -42,9 +42,7 @@ impl Starts {
         let uids = cluster.status.iter().flat_map(|status| status.ledger.unreleased_pods());
         let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
         let is_to_be_stopped = |pod: &&Arc<Facts>| {
-            let annotation = pod.annotations.get(annotation::STOPPED);
-            cluster.spec.stopped.contains(&pod.node)
-                || annotation.is_some_and(|value| value == "true")
+            cluster.spec.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
         };
         let stopped = cx.observer.pods.iter().filter(is_to_be_stopped);
         Self {

@@ -32,13 +32,8 @@ pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
 /// engine beside each other do not see each other's stops in time.
 pub(super) fn is_alone(engine: &Engine, ledger: &Ledger, node_id: &str) -> Check {
     let records = engine.records.as_ref().map_err(Blocker::engine_unreachable)?;
-    let is_another = |record: &&Record| {
-        let is_owed = ledger.debts.records.iter().any(|debt| debt.node_id == record.node_id);
-        record.is_restart
-            && record.node_id != node_id
-            && !is_owed
-            && !leftovers::is_left_over(record, ledger)
-    };
+    let is_another =
+        |record: &&Record| record.node_id != node_id && leftovers::is_of_another(record, ledger);
     let others = records.iter().flatten().filter(is_another);
     let mut listed = others.filter_map(|record| {
         let node = engine.nodes.iter().find(|node| node.id == record.node_id)?;

@@ -32,7 +32,7 @@ pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> P
                 patch.images.insert(name.to_owned(), change(&live.image, image));
             }
             // No request changes the size of what has run and ended.
-            if list == "initContainers" && runs_once(to, name) {
+            if runs_once(to, name) {
                 continue;
             }
             let seen: Value = serde_json::from_str(&live.resources).unwrap_or_default();

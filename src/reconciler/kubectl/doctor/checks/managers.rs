@@ -82,8 +82,7 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
     if let Some(mismatch) = &manager.live_mismatch {
         found.push(Finding::error("live_mismatch", &object, mismatch, &log));
     }
-    let ignored = manager.ignored_archive.as_ref();
-    if let Some(archive) = ignored {
+    if let Some(archive) = &manager.ignored_archive {
         let message = format!(
             "its engine does not use the archive of classes {archive} and starts slower: the file is \
              missing, or was made with another JVM or other jars"
