@@ -17,7 +17,7 @@ use stayput_reconciler::engine_client::{
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
-use crate::support::ports::free_loopback_port;
+use crate::support::ports::closed_port;
 use crate::support::wait::eventually;
 
 /// How long endpoints may take that should answer.
@@ -50,15 +50,11 @@ fn answering(code: u16, body: impl serde::Serialize) -> (FakeManager, u16) {
     FakeManager::on_port(None, Script::Always(Reply::json(code, body)))
 }
 
-/// A port where nothing listens.
-fn dead() -> u16 {
-    free_loopback_port()
-}
-
 #[test]
 fn what_cannot_be_sent_goes_to_the_next_endpoint() {
     let (fake, port) = answering(200, health());
-    let client = client(&[dead(), dead(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let client =
+        client(&[closed_port(), closed_port(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     assert_eq!(wait(client.health()).expect("health").status, Color::Green);
     let line = &fake.seen()[0].line;
     assert_eq!(
@@ -99,7 +95,7 @@ fn green_is_waited_for_by_the_engine() {
 #[test]
 fn writes_go_on_as_well_as_long_as_nothing_was_sent() {
     let (fake, port) = answering(200, json!({ "acknowledged": true }));
-    let client = client(&[dead(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let client = client(&[closed_port(), port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     wait(client.tighten(&Allocation::default(), "primaries", "{}")).expect("set");
     let body: Value = serde_json::from_str(&fake.seen()[0].body).expect("JSON");
     let settings = json!({ "persistent": {
@@ -156,7 +152,7 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
     let (_fake, port) = answering(200, health());
     let one = client(&[lost, port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     assert_eq!(wait(one.health()).expect("health").number_of_nodes, 3);
-    let all = client(&[dead(), lost], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
+    let all = client(&[closed_port(), lost], &Access::Plain, ENGINE_ANSWER_TIMEOUT);
     match wait(all.health()) {
         Err(EngineError::Refused { status, reason, message }) => {
             assert_eq!((status, reason.as_str()), (503, "master_not_discovered_exception"));
@@ -196,7 +192,7 @@ fn one_node_alone_is_given_the_time_to_find_a_master() {
 
 #[test]
 fn nobody_there_is_told_for_each_up_to_three() {
-    let ports = [dead(), dead(), dead(), dead(), dead()];
+    let ports = [closed_port(), closed_port(), closed_port(), closed_port(), closed_port()];
     match wait(client(&ports, &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()) {
         Err(EngineError::NotReachable(why)) => {
             assert_eq!(why.matches("cannot connect to").count(), 3, "{why}");

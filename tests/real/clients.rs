@@ -1,7 +1,6 @@
 //! Clients and tokens of other vendors: curl, PyJWT.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +10,7 @@ use crate::support::curl::Curl;
 use crate::support::engine::{Kind, Node, work_directory};
 use crate::support::manager::{Launch, Manager};
 use crate::support::namespace::cannot_isolate;
+use crate::support::ports::free_loopback_port;
 use crate::support::skip::skip;
 
 /// A manager with TLS that knows keys of all kinds, and the tokens that were made with them.
@@ -36,9 +36,7 @@ impl Secured {
         assert!(made.status.success(), "{errors}");
         let tokens = serde_json::from_slice(&made.stdout).expect("JSON");
 
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let port = free_loopback_port();
         let certificate = certify(work);
         let listen = format!("127.0.0.1:{port}");
         let at = |name: &str| work.join(name).to_str().expect("UTF-8").to_owned();

@@ -11,7 +11,7 @@ use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClie
 use super::{always, wait};
 use crate::support::fake_manager::{FakeManager, Script, running};
 use crate::support::pki::Pki;
-use crate::support::ports::free_loopback_port;
+use crate::support::ports::closed_port;
 
 const NAME: &str = "stayput";
 
@@ -47,7 +47,7 @@ fn every_ill_manager_is_told_by_itself_and_the_well_ones_answer() {
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mute_port = mute.local_addr().expect("an address").port();
     // No process listens there.
-    let absent = free_loopback_port();
+    let absent = closed_port();
     let mut clients = vec![("absent", client(&pki, absent)), ("mute", client(&pki, mute_port))];
     clients.extend(fakes.iter().map(|(name, (_, port))| (*name, client(&pki, *port))));
     let misnamed = Pki::named(&["other.search.svc"]);
