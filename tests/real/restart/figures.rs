@@ -1,6 +1,6 @@
-//! The timeline of a rolling restart of three idle nodes, with the engines' own JVM options: `bench/rolling`
-//! runs this and shows the time of each part. Nothing is mounted again and nothing is drained, so the
-//! restart waits only for the engines. Restarts without and with an archive of classes, in turns.
+//! The timeline of a rolling restart of three idle nodes: `bench/rolling` runs this and shows the time of
+//! each part. Nothing is mounted again and nothing is drained, so the restart waits only for the engines.
+//! With the engines' own JVM options, without and with an archive of classes in turns; and with one compiler.
 //!
 //! One line of JSON per restart, all times in milliseconds since 1970 by the clock of this machine.
 
@@ -30,39 +30,44 @@ const ROUNDS: u32 = 3;
 #[test]
 #[ignore = "a measurement: bench/rolling"]
 fn rolling() {
-    on("figures::rolling", Flavor::ShippedOpenSearch, |fixture| {
-        let rounds = std::env::var("STAYPUT_ROUNDS");
-        let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-        load::create(fixture.nodes()[0]);
-        for id in 0..300 {
-            assert!(fixture.nodes()[0].index(load::INDEX, id), "{id} is not taken");
-        }
-        let (port, waits) = proxy::before(&fixture.nodes());
-        let spec = json!({ "engine": { "port": port }, "restart": { "drain": "0s" } });
-        fixture.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
-        for round in 0..rounds {
-            // Whichever of the two is first: what has run for longer may be quicker.
-            let order = if round % 2 == 0 { [false, true] } else { [true, false] };
-            for warm in order {
-                NAMES
-                    .iter()
-                    .for_each(|name| fixture.with(name, |member| use_archive(member, warm)));
-                let id = format!("{}-{round}", if warm { "warm" } else { "cold" });
-                let mut times = restart(&fixture, &waits, &id);
-                for name in NAMES {
-                    let status = fixture.with(name, |member| member.manager().api.status());
-                    assert_eq!(
-                        status["archive"]["used"] == true,
-                        warm,
-                        "{name}: {:#}",
-                        status["archive"]
-                    );
-                }
-                times["warm"] = json!(warm);
-                println!("{times}");
+    on("figures::rolling", Flavor::ShippedOpenSearch, |fixture| measure(&fixture, &[false, true]));
+}
+
+/// With one compiler and a small heap, so that engines answer without waiting for their compilers.
+#[test]
+#[ignore = "a measurement: bench/rolling"]
+fn with_one_compiler() {
+    on("figures::with_one_compiler", Flavor::OpenSearch, |fixture| measure(&fixture, &[true]));
+}
+
+/// Carries out restarts, whose engines start without (`false`) and with an archive of classes.
+fn measure(fixture: &Fixture, kinds: &[bool]) {
+    let rounds = std::env::var("STAYPUT_ROUNDS");
+    let rounds = rounds.map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    load::create(fixture.nodes()[0]);
+    for id in 0..300 {
+        assert!(fixture.nodes()[0].index(load::INDEX, id), "{id} is not taken");
+    }
+    let (port, waits) = proxy::before(&fixture.nodes());
+    let spec = json!({ "engine": { "port": port }, "restart": { "drain": "0s" } });
+    fixture.kube.merge::<SearchCluster>("logs", &json!({ "spec": spec }));
+    for round in 0..rounds {
+        // Another one is first each time: what has run for longer may be quicker.
+        let mut order = kinds.to_vec();
+        order.rotate_left(round as usize % kinds.len());
+        for warm in order {
+            NAMES.iter().for_each(|name| fixture.with(name, |member| use_archive(member, warm)));
+            let id = format!("{}-{round}", if warm { "warm" } else { "cold" });
+            let mut times = restart(fixture, &waits, &id);
+            for name in NAMES {
+                let status = fixture.with(name, |member| member.manager().api.status());
+                let archive = &status["archive"];
+                assert_eq!(archive["used"] == true, warm, "{name}: {archive:#}");
             }
+            times["warm"] = json!(warm);
+            println!("{times}");
         }
-    });
+    }
 }
 
 /// Beside the mounted config, so that the config stays as it is.
