@@ -10,6 +10,7 @@ mod control;
 mod failure;
 mod fallback;
 mod install;
+mod lasting;
 mod poll;
 mod render;
 mod run;
@@ -31,6 +32,7 @@ use crate::settings::Environment;
 use args::{Cli, ClientArgs, Command};
 use control::ControlRequest;
 use failure::{Failure, USAGE};
+use lasting::Lasting;
 use stayput_net::manager_client::ManagerClient;
 
 /// Every command and option of `stayput`: man pages are made from it.
@@ -93,20 +95,26 @@ fn command(
         }
         Command::Stop { client, request, wait } => {
             let stop = ControlRequest::Stop(request.into_request());
-            with(&client, environment, async |client| {
-                control::send(&client, stop, &wait, out).await
-            })?;
+            let mut out = Lasting::new(out);
+            let sent = with(&client, environment, async |client| {
+                control::send(&client, stop, &wait, &mut out).await
+            });
+            out.result(sent)?;
         }
         Command::Start { client, request, wait } => {
             let start = ControlRequest::Start(request.into_request());
-            with(&client, environment, async |client| {
-                control::send(&client, start, &wait, out).await
-            })?;
+            let mut out = Lasting::new(out);
+            let sent = with(&client, environment, async |client| {
+                control::send(&client, start, &wait, &mut out).await
+            });
+            out.result(sent)?;
         }
         Command::Restart { client, request, wait } => {
-            with(&client, environment, async |client| {
-                control::restart(&client, request, &wait, out).await
-            })?;
+            let mut out = Lasting::new(out);
+            let sent = with(&client, environment, async |client| {
+                control::restart(&client, request, &wait, &mut out).await
+            });
+            out.result(sent)?;
         }
         Command::Checksum(args) => checksum::print(args, out)?,
         Command::Token(args) => token::print(&args, out)?,

@@ -4,8 +4,11 @@ mod restart;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 use stayput_api::{Code, Config, LastRequest, Problem, Reason, RequestKind, State, Status};
 use tempfile::TempDir;
@@ -37,6 +40,8 @@ fn usage_errors_are_64_and_help_is_none() {
         "frobnicate",
         "stop --drain soon",
         "wait --for tea",
+        "wait --for checksum=",
+        "wait --for checksum=4f2a9c01b3d7",
         "start --checksum a --last-good",
         "status --socket /s --url https://h:1",
         "status --ca /ca",
@@ -240,15 +245,19 @@ fn no_wait_returns_once_accepted() {
     assert_eq!(fake.posts(), [("/es/stop".into(), "{}".into())]);
 }
 
+fn checksum() -> String {
+    format!("sha256:{}", "4f".repeat(32))
+}
+
 #[test]
 fn wait_ends_when_it_is_so() {
-    let mounted = Config { checksum: Some("sha256:aa".into()), ..Config::default() };
+    let mounted = Config { checksum: Some(checksum()), ..Config::default() };
     let with_config = Status { config: Some(mounted), ..running(1) };
     for (status, goal) in [
-        (stopped(1), "stopped"),
-        (running(1), "running"),
-        (running(1), "ready"),
-        (with_config, "checksum=sha256:aa"),
+        (stopped(1), "stopped".to_owned()),
+        (running(1), "running".to_owned()),
+        (running(1), "ready".to_owned()),
+        (with_config, format!("checksum={}", checksum())),
     ] {
         let (ended, fake) = against(story(status, []), &format!("wait --for {goal}"));
         assert_eq!((ended.code, fake.posts().len()), (0, 0), "{goal}: {}", ended.stderr);
@@ -257,12 +266,13 @@ fn wait_ends_when_it_is_so() {
 
 #[test]
 fn wait_times_out_with_124_and_says_how_it_is() {
+    let with_config = Status { config: Some(Config::default()), ..running(1) };
     for (status, goal) in [
-        (running(1), "stopped"),
-        (stopping(1), "stopped"),
-        (Status { ready: Some(false), ..running(1) }, "ready"),
-        (Status { state: State::Starting, ..running(1) }, "running"),
-        (running(1), "checksum=sha256:aa"),
+        (running(1), "stopped".to_owned()),
+        (stopping(1), "stopped".to_owned()),
+        (Status { ready: Some(false), ..running(1) }, "ready".to_owned()),
+        (Status { state: State::Starting, ..running(1) }, "running".to_owned()),
+        (with_config, format!("checksum={}", checksum())),
     ] {
         let state = status.state.as_str();
         let line = format!("wait --for {goal} --timeout 0s");
@@ -296,17 +306,18 @@ fn watch_prints_a_line_for_each_change() {
 fn output_that_nobody_reads_is_no_panic() {
     let dir = TempDir::new().expect("a directory");
     let (_fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), []));
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    drop(reader);
-    let mut command = stayput(["status", "--socket"]);
-    let mut child = command
-        .arg(&socket)
-        .stdout(writer)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("stayput can be executed");
+    assert_eq!(unread(stayput(["status", "--socket"]).arg(&socket)), (Some(1), String::new()));
+}
+
+/// The exit code and the errors of a command whose output is closed.
+fn unread(command: &mut Command) -> (Option<i32>, String) {
+    let (reader, writer) = UnixStream::pair().expect("a pair");
+    // Closing it would not be enough: children that other tests start have a copy for a moment.
+    reader.shutdown(Shutdown::Both).expect("it is connected");
+    let command = command.stdout(OwnedFd::from(writer)).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("stayput can be executed");
     let stderr = std::io::read_to_string(child.stderr.take().expect("a pipe")).expect("UTF-8");
-    assert_eq!((child.wait().expect("it is ours").code(), stderr.as_str()), (Some(1), ""));
+    (child.wait().expect("it is ours").code(), stderr)
 }
 
 #[test]
@@ -396,6 +407,10 @@ fn waiting_for_what_will_not_come_ends_at_once() {
             assert!(ended.stderr.contains(&message), "{}", ended.stderr);
         }
     }
+    let line = format!("wait --for checksum={} --timeout 1h", checksum());
+    let (ended, _fake) = against(story(running(1), []), &line);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("its manager has no --config"), "{}", ended.stderr);
 }
 
 #[test]

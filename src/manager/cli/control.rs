@@ -137,10 +137,20 @@ pub(super) async fn restart(
         Ok(answer) if json => print_answer(&answer, out),
         Ok(_) => Ok(()),
         Err(failure) => {
-            if let Failure::Client(ClientError::Refused(_)) = failure {
+            if let Failure::Client(error) = &failure {
+                let outcome = match error {
+                    ClientError::Unanswered(_) | ClientError::Protocol(_) => {
+                        "whether it is started again is not known"
+                    }
+                    ClientError::Credentials(_)
+                    | ClientError::NotReachable(_)
+                    | ClientError::Untrusted(_)
+                    | ClientError::Refused(_)
+                    | ClientError::WrongPod(_) => "it is not started again",
+                };
                 let advice = format!(
-                    "stayput: the engine was stopped and is not started again; when the problem \
-                     below is solved, run: {start_command}"
+                    "stayput: the engine was stopped, and {outcome}; when the problem below is \
+                     solved, run: {start_command}"
                 );
                 // On stderr, so that stdout stays JSON with --json.
                 let _ = writeln!(std::io::stderr(), "{advice}");

@@ -10,6 +10,7 @@ use tokio::time::{self, Instant};
 use super::failure::Failure;
 use super::poll::{POLL_TIMEOUT, StatusPoller};
 use super::render::{self, ChangePrinter};
+use stayput_api::checksum::{Checksum, InvalidChecksum};
 use stayput_api::{Desired, Span, State, Status};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
@@ -23,13 +24,17 @@ pub(super) enum Goal {
     /// The engine is ready now.
     Ready,
     /// The mounted config has this checksum.
-    Checksum(String),
+    Checksum(Checksum),
 }
 
 /// Not a goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("write stopped, running, ready or checksum=C")]
-pub(super) struct InvalidGoal;
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(super) enum InvalidGoal {
+    #[error("write stopped, running, ready or checksum=C")]
+    Unknown,
+    #[error(transparent)]
+    Checksum(#[from] InvalidChecksum),
+}
 
 impl FromStr for Goal {
     type Err = InvalidGoal;
@@ -39,8 +44,8 @@ impl FromStr for Goal {
             ("stopped", _) => Ok(Self::Stopped),
             ("running", _) => Ok(Self::Running),
             ("ready", _) => Ok(Self::Ready),
-            (_, Some(checksum)) if !checksum.is_empty() => Ok(Self::Checksum(checksum.to_owned())),
-            _ => Err(InvalidGoal),
+            (_, Some(checksum)) => Ok(Self::Checksum(Checksum::parse(checksum)?)),
+            _ => Err(InvalidGoal::Unknown),
         }
     }
 }
@@ -55,13 +60,16 @@ impl Goal {
             Self::Checksum(wanted) => status
                 .config
                 .as_ref()
-                .is_some_and(|config| config.checksum.as_ref() == Some(wanted)),
+                .is_some_and(|config| config.checksum.as_deref() == Some(wanted.as_str())),
         }
     }
 
     /// Why the goal cannot be reached without a further request; none if it can.
     fn obstacle(&self, status: &Status) -> Option<&'static str> {
         match self {
+            Self::Checksum(_) if status.config.is_none() => {
+                return Some("its manager has no --config, and knows no checksum");
+            }
             Self::Stopped | Self::Checksum(_) => return None,
             Self::Running | Self::Ready => {}
         }

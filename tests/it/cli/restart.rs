@@ -76,7 +76,19 @@ fn a_restart_whose_start_fails_says_what_to_run() {
     let acts = [stop_act(), start_act(43, Reply::json(503, problem))];
     let (ended, _fake) = against(story(running(1), acts), "restart");
     assert_eq!(ended.code, 1);
-    assert!(ended.stderr.contains("was stopped and is not started again"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("was stopped, and it is not started again"), "{}", ended.stderr);
     assert!(ended.stderr.contains("run: stayput start\n"), "{}", ended.stderr);
     assert!(ended.stderr.contains("refused: it ended with code 1"), "{}", ended.stderr);
+}
+
+/// As with `stayput restart | head -1`.
+#[test]
+fn a_restart_goes_on_when_nobody_reads_its_output_any_more() {
+    let dir = TempDir::new().expect("a directory");
+    let up = Status { sequence: 43, ..running(6) };
+    let acts = [stop_act(), start_act(43, Reply::json(200, up))];
+    let (fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), acts));
+    assert_eq!(unread(stayput(["restart", "--socket"]).arg(&socket)), (Some(1), String::new()));
+    let requests: Vec<String> = fake.posts().into_iter().map(|(target, _)| target).collect();
+    assert_eq!(requests, ["/es/stop?wait=60000ms", "/es/start?wait=60000ms"]);
 }
