@@ -5,11 +5,13 @@
     reason = "outside the manager, the code that starts a child waits for it"
 )]
 
+pub mod addresses;
 pub mod atomic_writer;
 pub mod engine;
 pub mod http;
 pub mod kubelet;
 pub mod objects;
+pub mod paused_clock;
 pub mod pki;
 pub mod ports;
 pub mod processes;

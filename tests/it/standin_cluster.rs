@@ -104,7 +104,7 @@ fn nodes_of_different_encryption_do_not_form_a_cluster() {
 
 #[test]
 fn a_frozen_node_is_a_member_until_it_has_been_silent_for_too_long() {
-    let mut cluster = Three::started("standin.fault_detection_ms: 1500");
+    let mut cluster = Three::started("standin.fault_detection_ms: 4000");
     let began = Instant::now();
     cluster.engine(2).signal(SIGSTOP);
     assert_eq!(get(&cluster, 1, "/_cluster/health").1["number_of_nodes"], 3);

@@ -11,5 +11,5 @@ pub(crate) mod wait;
 pub(crate) mod yaml;
 
 pub(crate) use stayput_standin::harness::{
-    atomic_writer, engine as standin, ports, processes, programs, skip,
+    addresses, atomic_writer, engine as standin, ports, processes, programs, skip,
 };

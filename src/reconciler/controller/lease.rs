@@ -217,6 +217,7 @@ mod tests {
     use super::*;
 
     use stayput_standin::apiserver::{ApiServer, Fault, How};
+    use stayput_standin::harness::paused_clock;
 
     fn renewed_before(span: Duration) -> (watch::Sender<Option<Instant>>, Lease) {
         let renewed = watch::Sender::new(Instant::now().checked_sub(span));
@@ -258,6 +259,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_slow_renewal_does_not_cost_the_lease() {
+        paused_clock::in_steps();
         for how in [How::Hang, How::LoseAnswer, How::Refuse(503)] {
             let server = ApiServer::start().await.expect("a stand-in apiserver");
             let election = Election { namespace: "default".into(), name: "leader".into() };

@@ -8,8 +8,15 @@ use std::process::ExitCode;
 
 use stayput_standin::apiserver::ApiServer;
 
+/// The exit code of a command line that cannot be used, as of all our programs.
+const USAGE: u8 = 64;
+
 fn main() -> ExitCode {
     let file = std::env::args_os().nth(1).map_or_else(default_file, PathBuf::from);
+    if file.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        eprintln!("usage: standin-apiserver [KUBECONFIG]");
+        return ExitCode::from(USAGE);
+    }
     match serve(&file) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -26,8 +26,9 @@ use tokio::time::timeout;
 
 use super::manager::Manager;
 use super::objects::{
-    DEADLINE, KEY, NAMESPACE, addresses, eventually, pod, pod_status, search_cluster, secret,
+    DEADLINE, KEY, NAMESPACE, eventually, pod, pod_status, search_cluster, secret,
 };
+use crate::support::addresses::loopback_addresses;
 use crate::support::atomic_writer::Payload;
 use crate::support::pki::Pki;
 use crate::support::standin_cluster::ask_at;
@@ -109,7 +110,7 @@ impl Fixture {
         let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
         crds.create(&PostParams::default(), &crd()).await.expect("the definition is taken");
         let pki = Pki::named(&["stayput"]);
-        let hosts: Vec<String> = addresses().take(NODES.len()).collect();
+        let hosts: Vec<String> = loopback_addresses().into_iter().take(NODES.len()).collect();
         let seeds: Vec<String> = hosts.iter().map(|host| format!("{host}:9300")).collect();
         let managers = Arc::new(Mutex::new(BTreeMap::new()));
         let watched = Arc::clone(&managers);

@@ -46,6 +46,20 @@ async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
 /// their answers: they are not waited for then, not even the second that they get while it stops.
 #[tokio::test]
 async fn a_start_does_not_wait_for_the_end_of_a_look() {
+    let mut waits = waits_of_a_restart().await;
+    // One restart is enough, unless this test was held up in two of its three turns.
+    for _ in 0..3 {
+        if waits.len() < 2 {
+            waits = waits_of_a_restart().await;
+        }
+    }
+    // Another program may have held up one of them.
+    waits.sort();
+    assert!(waits.get(1).is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
+}
+
+/// From each engine's end until its next start, where the others hung all that time.
+async fn waits_of_a_restart() -> Vec<Duration> {
     let fixture = Fixture::new("standin.stop_delay_ms: 400").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();
     let _reconciler = Program::start(&kubeconfig, "first");
@@ -74,7 +88,5 @@ async fn a_start_does_not_wait_for_the_end_of_a_look() {
         }
     }
     fixture.until_over("r1").await;
-    // Another program may have held up one of them.
-    waits.sort();
-    assert!(waits.get(1).is_some_and(|wait| *wait < Duration::from_secs(1)), "{waits:?}");
+    waits
 }

@@ -17,8 +17,9 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::fixture::Reconciler;
-use super::objects::{KEY, NAMESPACE, addresses, eventually, pod, pod_status, secret};
+use super::objects::{KEY, NAMESPACE, eventually, pod, pod_status, secret};
 use super::program::Program;
+use crate::support::addresses::loopback_addresses;
 use crate::support::pki::Pki;
 use crate::support::standin::{Engine, StandIn};
 use crate::support::standin_cluster::ask_at;
@@ -60,7 +61,7 @@ impl Declared {
             let one: Secret = serde_json::from_value(one).expect("a Secret");
             api(&client).create(&PostParams::default(), &one).await.expect("it is created");
         }
-        let hosts: Vec<String> = addresses().take(HOSTS).collect();
+        let hosts: Vec<String> = loopback_addresses().into_iter().take(HOSTS).collect();
         let engines = Engines::default();
         for ordinal in 0..nodes {
             start(&client, &engines, &hosts, &format!("logs-all-{ordinal}")).await;

@@ -83,8 +83,12 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
     let mut ended: Vec<(String, String)> = Vec::new();
     for name in NODES {
-        let annotations = fixture.pod(name).await.metadata.annotations.expect("annotations");
-        let last: Value = serde_json::from_str(&annotations["stayput.dev/last-restart"]).unwrap();
+        // The pod is told after the ledger.
+        let last = eventually("its last restart is on the pod", async || {
+            fixture.pod(name).await.metadata.annotations?.remove("stayput.dev/last-restart")
+        })
+        .await;
+        let last: Value = serde_json::from_str(&last).expect("JSON");
         ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
     }
     ended.sort();

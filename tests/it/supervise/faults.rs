@@ -266,7 +266,7 @@ fn a_socket_in_use_does_not_keep_the_engine_down() {
     let taken = UnixListener::bind(&socket).expect("it is free");
     let manager = faulty.start();
     eventually("an answer over TLS", || faulty.answers().then_some(()));
-    assert!(manager.log().contains("in use by a running process"), "{}", manager.log());
+    manager.until_logged("in use by a running process");
     drop(taken);
     let status = manager.until("the fault is over", |status| error(status, "api").is_none());
     assert_eq!(status["starts"], 1);

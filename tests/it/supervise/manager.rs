@@ -49,6 +49,30 @@ impl Manager {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// The port of 127.0.0.1 that its log says it listens at. The log may be written after an answer.
+    pub(super) fn port(&self) -> u16 {
+        eventually("it says where it listens", || {
+            let log = self.log();
+            let (_, after) = log.split_once("address=127.0.0.1:")?;
+            let (digits, _) = after.split_once(|next: char| !next.is_ascii_digit())?;
+            Some(digits.parse().expect("a port"))
+        })
+    }
+
+    /// Waits until its log has this text.
+    pub(super) fn until_logged(&self, text: &str) {
+        eventually(&format!("{text} is in the log: {}", self.log()), || {
+            self.log().contains(text).then_some(())
+        });
+    }
+
+    /// Waits until its log has this text so many times.
+    pub(super) fn until_logged_times(&self, text: &str, times: usize) {
+        eventually(&format!("{text} is in the log {times} times: {}", self.log()), || {
+            (self.log().matches(text).count() == times).then_some(())
+        });
+    }
+
     /// Sends a request as soon as the socket exists.
     pub(super) fn ask(&self, method: &str, target: &str, body: &str) -> Answer {
         eventually(&format!("an answer to {method} {target}: {}", self.log()), || {

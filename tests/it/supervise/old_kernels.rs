@@ -22,6 +22,9 @@ enum Lost {
 }
 use Lost::{Links, Nothing, OwnDescriptors};
 
+/// A part of what is logged when threads cannot have open files of their own.
+const WARNING: &str = "open in all threads";
+
 #[test]
 fn each_newer_call_can_be_absent_or_forbidden() {
     for call in [
@@ -65,7 +68,7 @@ fn the_warning_is_given_once() {
         assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
         assert_eq!(manager.post("/es/start?wait=20s", "{}").code, 200);
     }
-    assert_eq!(warnings(&manager.log()), 1, "{}", manager.log());
+    manager.until_logged_times(WARNING, 1);
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn where_threads_cannot_be_made_it_says_why() {
     let mut manager =
         pod.spawn(&mut under("clone3=EPERM", &pod.command::<&str>(&[], &["sleep", "600"])));
     assert_eq!(manager.ended(), 69);
-    assert!(manager.log().contains("the seccomp profile forbids clone3"), "{}", manager.log());
+    manager.until_logged("the seccomp profile forbids clone3");
 }
 
 /// The same command where these calls are refused.
@@ -91,10 +94,6 @@ fn under(refused: &str, plain: &Command) -> Command {
         command.current_dir(directory);
     }
     command
-}
-
-fn warnings(log: &str) -> usize {
-    log.lines().filter(|line| line.contains("open in all threads")).count()
 }
 
 /// Boot, a config change, stop, start, TERM.
@@ -136,12 +135,7 @@ fn lives_a_whole_life(refused: &str, lost: Lost) {
     manager.until_state("stopping");
     manager.signal(Signal::SIGTERM);
     assert_eq!(manager.ended(), 137, "{refused}");
-    assert_eq!(
-        warnings(&manager.log()),
-        usize::from(lost == OwnDescriptors),
-        "{refused}: {}",
-        manager.log()
-    );
+    manager.until_logged_times(WARNING, usize::from(lost == OwnDescriptors));
 
     let installed = pod.path("tmp");
     let ended = under(refused, stayput(["install"]).arg(&installed)).output().unwrap();

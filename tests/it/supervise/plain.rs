@@ -15,6 +15,7 @@ use nix::sys::signal::Signal;
 use super::processes::{descendants, eventually, field, is_alive, name};
 use crate::support::processes::{children, send};
 use crate::support::program::{finish, stayput};
+use crate::support::programs::write_program;
 
 /// `stayput run --` and the engine's command.
 fn run<S: AsRef<OsStr>>(engine: impl IntoIterator<Item = S>) -> Command {
@@ -63,7 +64,7 @@ fn a_death_by_signal_is_128_and_the_signal() {
 fn a_command_that_cannot_be_executed_is_127_or_126_and_one_sentence() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
-    fs::write(&file, "#!/no/such/interpreter\n").unwrap();
+    write_program(&file, b"#!/no/such/interpreter\n");
     let path = file.to_str().unwrap();
     for (command, mode, code, word) in [
         ("no-such-command", 0o644, 127, "No such file"),

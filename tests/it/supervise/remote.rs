@@ -50,10 +50,7 @@ impl Remote {
         manager.until("ready and written down", |status| {
             status["ready"] == true && status["manager"]["durable"] == true
         });
-        let log = manager.log();
-        let (_, after) = log.split_once("address=127.0.0.1:").expect("where it listens");
-        let digits = after.split(|next: char| !next.is_ascii_digit()).next();
-        let port = digits.and_then(|digits| digits.parse().ok()).expect("a port");
+        let port = manager.port();
         Self { manager, port, pki, private: pair.serialize_pem(), _pod: pod }
     }
 

@@ -10,6 +10,7 @@ use super::pod::Pod;
 use super::processes::is_alive;
 use crate::http::faults_of;
 use crate::support::processes::children;
+use crate::support::programs::write_program;
 
 #[test]
 fn an_engine_is_stopped_and_started_again_under_one_manager() {
@@ -248,10 +249,9 @@ fn a_start_that_waits_is_told_when_the_engine_is_not_ready_in_time() {
 #[test]
 fn a_command_that_cannot_be_executed_any_more_is_503_and_held() {
     let pod = Pod::new();
-    pod.write("engine", "#!/bin/sh\nexec sleep 600\n");
     let engine = pod.path("engine");
+    write_program(&engine, b"#!/bin/sh\nexec sleep 600\n");
     let mode = |mode| fs::set_permissions(&engine, fs::Permissions::from_mode(mode)).unwrap();
-    mode(0o755);
     let manager = pod.start::<&str>(&[], &[engine.to_str().unwrap()]);
     manager.until_state("running");
     assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);

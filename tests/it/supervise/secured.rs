@@ -45,10 +45,7 @@ impl Secured {
         let options: Vec<&str> = own.iter().chain(options).copied().collect();
         let manager = pod.spawn(&mut change(pod.command(&options, &["sleep", "600"])));
         manager.until("ready", |status| status["ready"] == true);
-        let log = manager.log();
-        let (_, after) = log.split_once("address=127.0.0.1:").expect("where it listens");
-        let digits = after.split(|next: char| !next.is_ascii_digit()).next();
-        let port = digits.and_then(|digits| digits.parse().ok()).expect("a port");
+        let port = manager.port();
         Self { manager, port, pod }
     }
 

@@ -52,9 +52,7 @@ async fn a_token_of_the_standin_apiserver_opens_the_pod_it_is_for() {
     command.env("STAYPUT_POD_NAMESPACE", "default").env("STAYPUT_POD_NAME", "logs-0");
     let manager = pod.spawn(command.env("STAYPUT_POD_UID", &uid));
     manager.until("ready", |status| status["ready"] == true);
-    let log = manager.log();
-    let (_, after) = log.split_once("address=127.0.0.1:").expect("where it listens");
-    let port: String = after.chars().take_while(char::is_ascii_digit).collect();
+    let port = manager.port();
 
     let ask = async |audience: String| {
         let bound = BoundObjectReference {

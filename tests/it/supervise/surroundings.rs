@@ -124,7 +124,7 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
     command.args(&FOREIGN_PROC[1..]).arg(plain.get_program()).args(plain.get_args());
     let manager = pod.spawn(command.current_dir(pod.directory()));
     manager.until_state("running");
-    assert!(manager.log().contains("/proc cannot be used"), "{}", manager.log());
+    manager.until_logged("/proc cannot be used");
     let left = eventually("the helper", || {
         // Its arguments are not enough: they are also part of the manager's.
         let helper = |pid: &u32| {

@@ -169,9 +169,7 @@ fn requests_that_wait_are_answered_and_new_connections_are_not_refused() {
     let options = ["--listen", "127.0.0.1:0", "--insecure-no-auth"];
     let manager = start(&pod, &options, &["sleep", "600"]);
     manager.until_state("running");
-    let log = manager.log();
-    let port = log.split("address=127.0.0.1:").nth(1).expect("an address");
-    let port: u16 = port.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    let port = manager.port();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let connecting = scope.spawn(|| {
@@ -374,6 +372,6 @@ fn the_archive_is_shown_once_the_engine_is_ready_and_by_the_next_version_too() {
     install_version(&pod, "0.1.1");
     assert_eq!(upgrade(&manager)["archive"], archive);
     assert_eq!(manager.post("/es/stop?wait=30s", r#"{"sequence":1}"#).code, 200);
-    let warnings = manager.log().matches("does not use the archive of classes").count();
-    assert_eq!(warnings, 2, "one by each version");
+    // One by each version.
+    manager.until_logged_times("does not use the archive of classes", 2);
 }

@@ -1,12 +1,12 @@
 //! Three stand-in engines that form a cluster.
 
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal::SIGTERM;
 use serde_json::Value;
 
+use super::addresses::loopback_addresses;
 use super::standin::{Engine, StandIn};
 use stayput_conformance::engine::Cluster;
 use stayput_standin::harness::http::exchange;
@@ -22,11 +22,8 @@ pub(crate) struct Three {
 impl Three {
     /// Nodes that are not started, with additional settings.
     pub(crate) fn new(settings: &str) -> Self {
-        static CLUSTERS: AtomicU32 = AtomicU32::new(0);
-        // All of 127.0.0.0/8 is loopback: no other process, and no other test of this one, uses it.
-        let (process, cluster) = (std::process::id(), CLUSTERS.fetch_add(1, Ordering::Relaxed));
-        let (a, b) = (1 + process / 250 % 250, 1 + process % 250);
-        let hosts = [1, 2, 3].map(|node| format!("127.{a}.{b}.{}", cluster * 4 + node));
+        let [first, second, third, _] = loopback_addresses();
+        let hosts = [first, second, third];
         let nodes = [(); 3].map(|()| StandIn::new(""));
         let three =
             Self { hosts, nodes, engines: [const { None }; 3], settings: settings.to_owned() };

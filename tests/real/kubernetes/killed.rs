@@ -49,11 +49,12 @@ fn a_killed_test_leaves_nothing_that_runs() {
     assert!(daemons_of(pid) >= 6, "etcd, apiserver, controllers, scheduler, containerd, kubelet");
     assert!(has_wire(pid));
     victim.kill().expect("it runs");
-    victim.wait().expect("it is ours");
 
+    // Until it is waited for, its files are not left by a process that is gone: no other test removes them.
     eventually("all its daemons end", || (daemons_of(pid) == 0).then_some(()));
     eventually("its wire is gone", || (!has_wire(pid)).then_some(()));
     assert!(!left_by(pid).is_empty(), "its files stay");
+    victim.wait().expect("it is ours");
     let next = Cluster::start().expect("a cluster");
     assert_eq!(left_by(pid), Vec::<PathBuf>::new(), "until the next test");
     // Another test of this process may have a cluster at the same time.

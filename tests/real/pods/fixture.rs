@@ -177,6 +177,12 @@ impl Fixture {
 
     /// Prints what the reconciler does when there is nothing to do: it must write nothing.
     pub(super) fn at_rest(&self) {
+        // A pod whose probe was slow once has been reported.
+        eventually("all pods are ready", || {
+            let logs = self.logs();
+            let counts = &logs["status"]["counts"];
+            (logs["status"]["phase"] == "Idle" && counts["ready"] == counts["pods"]).then_some(())
+        });
         let mark = self.cluster.audit.now();
         // This time is measured; it is not a wait for something.
         std::thread::sleep(REST);

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +16,7 @@ use super::atomic_writer::{AtomicWriter, payload};
 use super::http::{Answer, exchange};
 use super::manager::{Launch, Manager};
 use super::namespace::cannot_isolate;
+use super::ports::free_loopback_port;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -77,11 +78,7 @@ impl Node {
         }
         let directory = work_directory(&["mount", "config/jvm.options.d", "data", "logs", "tmp"]);
         let volume = AtomicWriter::new(&directory.path().join("mount"));
-        // Both are bound at the same time, so that they differ.
-        let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
-        let listeners = (free(), free());
-        let (http, transport) = (port(&listeners.0), port(&listeners.1));
+        let (http, transport) = (free_loopback_port(), free_loopback_port());
         let mut node = Self { kind, directory, home, java, http, transport, volume };
         node.swap("node.attr.stayput: first");
         Ok(node)

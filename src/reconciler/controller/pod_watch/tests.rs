@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::api::PostParams;
 use serde_json::json;
 use stayput_standin::apiserver::{ApiServer, Fault, How};
+use stayput_standin::harness::paused_clock;
 use tokio::time::timeout;
 
 use super::*;
@@ -19,6 +20,7 @@ struct Fixture {
 impl Fixture {
     /// One pod that is known.
     async fn new() -> Self {
+        paused_clock::in_steps();
         let server = ApiServer::start().await.expect("a stand-in apiserver");
         let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
         let cluster: SearchCluster = serde_json::from_value(json!({
