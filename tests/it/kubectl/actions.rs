@@ -24,10 +24,8 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert_eq!(written, expected);
     // The reconciler has not accepted it yet: another request would overwrite it.
     let error = fixture.fails("restart", 1).await;
-    assert!(
-        error.contains("is not accepted yet") && error.contains("stayput -n default cancel logs`"),
-        "{error}"
-    );
+    let cancel = format!("withdraw it with `kubectl stayput -n default cancel logs --id {}`", written.id);
+    assert!(error.contains("is not accepted yet") && error.contains(&cancel), "{error}");
     let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
     assert!(again.contains("was requested before"), "{again}");
     assert!(fixture.succeeds("status").await.contains(": not accepted yet\n"));
@@ -218,6 +216,19 @@ async fn cancel_names_the_restart_under_way() {
     assert!(error.contains("no restart under way"), "{error}");
     let error = fixture.fails("cancel --id a", 1).await;
     assert!(error.contains("restart a has ended: done"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_in_the_way_is_withdrawn_and_not_the_restart_under_way() {
+    let fixture = Fixture::with(under_way("a", "rolling")).await;
+    fixture.succeeds("restart --id b").await;
+    let error = fixture.fails("restart --id c", 1).await;
+    let (_, told) = error.split_once("`kubectl stayput -n default ").unwrap();
+    let (line, _) = told.split_once('`').unwrap();
+    assert_eq!(line, "cancel logs --id b");
+    assert!(fixture.succeeds(line).await.contains("request b withdrawn before it was accepted"));
+    assert_eq!(request(&fixture).await, None);
+    assert_eq!(fixture.annotation(annotation::CANCEL).await, None);
 }
 
 #[tokio::test]

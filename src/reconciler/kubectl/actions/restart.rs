@@ -89,7 +89,8 @@ fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
         return Err(ActionError::NotProcessed);
     }
     if let Some(Ok(other)) = view.requested() {
-        return Err(ActionError::OtherRequested { id: other.id, cancel: view.command("cancel") });
+        let cancel = view.cancel_command(&other.id);
+        return Err(ActionError::OtherRequested { id: other.id, cancel });
     }
     let known: Vec<String> = view.node_names().collect();
     if let Some(node) = request.target.nodes.iter().find(|node| !known.contains(node)) {
