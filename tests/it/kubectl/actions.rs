@@ -1,5 +1,7 @@
 //! `restart`, `cancel`, `pause`, `stop` and `start`: what they write, and what they refuse.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
 use stayput_standin::apiserver::{Asked, Fault, How};
@@ -264,21 +266,32 @@ async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
 #[tokio::test]
 async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
     let fixture = Fixture::with(idle()).await;
-    fixture.succeeds("stop logs-0").await;
-    let refuse = || {
-        fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch").resource("pods"));
+    let refuse_the_second_patch = || {
+        for how in [How::Delay(Duration::ZERO), How::Refuse(403)] {
+            fixture.server.inject(Fault::new(how).verb("patch").resource("pods"));
+        }
     };
-    refuse();
-    let error = fixture.fails("stop logs-0 logs-1", 1).await;
-    for part in [
-        "logs-0 is already asked for; logs-1: you may not patch pods logs-1 in namespace default",
-        "; to take that back: `kubectl stayput -n default start logs-0 --cluster logs`",
+    // logs-0 is so already: it is not changed, and stays.
+    for (before, line, back) in [
+        (&["stop logs-1 logs-2"][..], "start logs-0 logs-1 logs-2", "stop"),
+        (&["start logs-2", "stop logs-0"], "stop logs-0 logs-1 logs-2 --yes", "start"),
     ] {
-        assert!(error.contains(part), "{error}");
+        for line in before {
+            fixture.succeeds(line).await;
+        }
+        refuse_the_second_patch();
+        let error = fixture.fails(line, 1).await;
+        for part in [
+            "logs-1 is already asked for; logs-2: you may not patch pods logs-2 in namespace default",
+            &format!("; to take that back: `kubectl stayput -n default {back} logs-1 --cluster logs`"),
+        ] {
+            assert!(error.contains(part), "{line}: {error}");
+        }
     }
-    refuse();
-    let error = fixture.fails("start logs-0 logs-1", 1).await;
-    assert!(!error.contains("already"), "{error}");
+    // Nothing was changed before logs-2.
+    fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch").resource("pods"));
+    let error = fixture.fails("stop logs-0 logs-2 --yes", 1).await;
+    assert!(!error.contains("already asked for"), "{error}");
 }
 
 #[tokio::test]
