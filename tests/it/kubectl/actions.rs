@@ -233,6 +233,37 @@ async fn a_request_that_is_in_the_way_is_withdrawn_and_not_the_restart_under_way
     assert_eq!(fixture.annotation(annotation::CANCEL).await, None);
 }
 
+/// `b` is under way, and `q` begins when it has ended.
+fn with_queued() -> Value {
+    let mut status = under_way("b", "rolling");
+    status["queued"] = json!({"id": "q", "strategy": "rolling", "target": {}});
+    status["handled"] = json!(["b", "q"]);
+    status
+}
+
+#[tokio::test]
+async fn a_cancellation_that_is_not_accepted_yet_is_not_overwritten() {
+    let fixture = Fixture::with(with_queued()).await;
+    let cancelled = async || fixture.annotation(annotation::CANCEL).await;
+    fixture.succeeds("cancel --id b").await;
+    for (line, first) in [("cancel --id q", "b"), ("cancel --id b", "q")] {
+        let error = fixture.fails(line, 1).await;
+        let why = format!("cancellation of restart {first} is not accepted yet: wait");
+        assert!(error.contains(&why), "{line}: {error}");
+        assert_eq!(cancelled().await.as_deref(), Some(first));
+        fixture.change(json!({"metadata": {"annotations": {annotation::CANCEL: "q"}}})).await;
+    }
+    // The same twice is the same once.
+    fixture.succeeds("cancel --id q").await;
+    // The reconciler has accepted it: what is left of the annotation is not needed.
+    let mut status = with_queued();
+    status["restart"]["ending"] = json!({"outcome": "aborted", "reason": "cancelled"});
+    fixture.status(status).await;
+    fixture.change(json!({"metadata": {"annotations": {annotation::CANCEL: "b"}}})).await;
+    fixture.succeeds("cancel --id q").await;
+    assert_eq!(cancelled().await.as_deref(), Some("q"));
+}
+
 #[tokio::test]
 async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     let fixture = Fixture::with(idle()).await;

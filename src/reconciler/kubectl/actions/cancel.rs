@@ -19,6 +19,23 @@ enum Cancellation {
     Request { id: String },
 }
 
+impl Cancellation {
+    /// An error if the annotation asks for the end of another restart: it has room for one.
+    fn overwrites_none(&self, view: &ClusterView) -> Result<(), ActionError> {
+        let (Self::Request { id }, Some(other)) = (self, view.annotations.get(annotation::CANCEL))
+        else {
+            return Ok(());
+        };
+        match choose(view, Some(other)) {
+            Ok(Self::Request { id: other }) if other != *id => {
+                Err(ActionError::OtherCancelled { id: other })
+            }
+            // What has ended, or is ending, needs its annotation no more.
+            Ok(Self::Request { .. } | Self::Withdraw { .. }) | Err(_) => Ok(()),
+        }
+    }
+}
+
 /// Withdraws a request that is not accepted yet, or requests that a restart be cancelled.
 pub(in crate::kubectl) async fn cancel(
     session: &Session,
@@ -29,6 +46,7 @@ pub(in crate::kubectl) async fn cancel(
     loop {
         let view = selection::view(session, cluster).await?;
         let cancellation = choose(&view, id)?;
+        cancellation.overwrites_none(&view)?;
         let (key, value) = match &cancellation {
             Cancellation::Withdraw { .. } => (annotation::REQUEST, None),
             Cancellation::Request { id } => (annotation::CANCEL, Some(id.as_str())),

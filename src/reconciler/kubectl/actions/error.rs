@@ -51,6 +51,8 @@ pub(in crate::kubectl) enum ActionError {
 
     #[error("restart {id} already stops no further node; it will end as {outcome}")]
     AlreadyEnding { id: String, outcome: &'static str },
+    #[error("cancellation of restart {id} is not accepted yet: wait")]
+    OtherCancelled { id: String },
     #[error("restart {id} cannot be cancelled any more: {reason}")]
     NotCancellable { id: String, reason: String },
     #[error("restart {id} has ended: {outcome}")]
