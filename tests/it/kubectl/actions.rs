@@ -242,6 +242,30 @@ fn with_queued() -> Value {
 }
 
 #[tokio::test]
+async fn cancel_names_the_restart_that_begins_then() {
+    let fixture = Fixture::with(with_queued()).await;
+    let next = |id: &str| {
+        let cancel = format!("kubectl stayput -n default cancel logs --id {id}");
+        format!("restart {id} begins then; to cancel it: `{cancel}`\n")
+    };
+    let page = fixture.succeeds("cancel").await;
+    assert!(page.contains("cancellation of restart b requested"), "{page}");
+    assert!(page.ends_with(&next("q")), "{page}");
+    // What is requested takes the place of what is queued.
+    fixture.succeeds("restart --id r").await;
+    let page = fixture.succeeds("cancel").await;
+    assert!(page.ends_with(&next("r")), "{page}");
+    let mut status = with_queued();
+    status["restart"]["ending"] = json!({"outcome": "aborted", "reason": "cancelled"});
+    fixture.status(status).await;
+    let error = fixture.fails("cancel", 1).await;
+    let why = format!("already stops no further node; it will end as aborted; {}", next("r"));
+    assert!(error.ends_with(&why), "{error}");
+    let page = fixture.succeeds("cancel --id q").await;
+    assert_eq!(page, "cancellation of restart q requested: it will not begin\n");
+}
+
+#[tokio::test]
 async fn a_cancellation_that_is_not_accepted_yet_is_not_overwritten() {
     let fixture = Fixture::with(with_queued()).await;
     let cancelled = async || fixture.annotation(annotation::CANCEL).await;
