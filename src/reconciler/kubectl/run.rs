@@ -29,7 +29,7 @@ use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
 use super::{
-    actions, complete, detach, diff, forecast, init, inject, pages, runbook, selection, ui,
+    actions, complete, detach, diff, forecast, init, inject, options, pages, runbook, selection, ui,
 };
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
@@ -54,11 +54,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
+    let options = options::in_shell(&options::given(&cli.common));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime);
     match runtime.and_then(|runtime| runtime.block_on(run(cli))) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => error.report(&options),
     }
 }
 

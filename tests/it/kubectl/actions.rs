@@ -26,7 +26,8 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert_eq!(written, expected);
     // The reconciler has not accepted it yet: another request would overwrite it.
     let error = fixture.fails("restart", 1).await;
-    let cancel = format!("withdraw it with `kubectl stayput -n default cancel logs --id {}`", written.id);
+    let cancel =
+        format!("withdraw it with `kubectl stayput -n default cancel logs --id {}`", written.id);
     assert!(error.contains("is not accepted yet") && error.contains(&cancel), "{error}");
     let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
     assert!(again.contains("was requested before"), "{again}");
@@ -338,7 +339,9 @@ async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
         let error = fixture.fails(line, 1).await;
         for part in [
             "logs-1 is already asked for; logs-2: you may not patch pods logs-2 in namespace default",
-            &format!("; to take that back: `kubectl stayput -n default {back} logs-1 --cluster logs`"),
+            &format!(
+                "; to take that back: `kubectl stayput -n default {back} logs-1 --cluster logs`"
+            ),
         ] {
             assert!(error.contains(part), "{line}: {error}");
         }

@@ -89,6 +89,9 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     let url = reconciler("200 OK", seen(&fixture).await).await;
     let plan = fixture.succeeds(&format!("plan --reconciler {url}")).await;
     assert!(plan.contains("\nstep 2      logs-hot-0 ("), "{plan}");
+    let plan = fixture.succeeds(&format!("plan --reconciler {url} --context stand-in")).await;
+    let last = "\ncommands    that the reconciler has written also need --context stand-in\n";
+    assert!(plan.ends_with(last), "{plan}");
     let plan = fixture.json(&format!("plan --reconciler {url} --coordinated")).await;
     assert_eq!(plan["forecast"]["blocker"]["code"], "another_in_progress");
     let dry = fixture.succeeds(&format!("restart --dry-run --reconciler {url}")).await;

@@ -193,7 +193,7 @@ fn status_before_the_first_look() {
         "\
 cluster     search/logs
 phase       unknown
-            stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler
+            stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`
 requested   the restart request is not a valid JSON object: missing field `id` at line 1 column 2; write for example {\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}
 "
     );
