@@ -21,7 +21,8 @@ use super::error::Error;
 use super::exit::Exit;
 use super::forecast::DatedForecast;
 use super::json::{
-    AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput,
+    ActionResult, AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput,
+    StatusOutput,
 };
 use super::printer::{Printer, write};
 use super::progress::Line;
@@ -243,7 +244,9 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
 async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
     let report = actions::restart(session, &args).await?;
     if !args.wait && !args.watch {
-        return Ok(printer.action(&report)?);
+        printer.action(&report)?;
+        let is_refused = report.output.result == ActionResult::WouldBeRefused;
+        return if is_refused { Err(Error::WouldBeRefused) } else { Ok(()) };
     }
     printer.action_line(&report)?;
     // `--wait` prints the outcome, and why it may not come.
