@@ -105,7 +105,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
         snapshot: Option<PathBuf>,
     },
-    /// Save all input of the decisions, for a bug report; it holds no secrets
+    /// Save all input of the decisions, for a bug report; it holds no values of Secrets, but their names
     Snapshot {
         #[command(flatten)]
         cluster: ClusterArg,

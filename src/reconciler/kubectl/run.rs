@@ -291,6 +291,7 @@ fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Error> {
     created.map_err(|source| Error::SnapshotFile { file: file.to_owned(), source })?;
     let (size, name) = (text.len(), file.display());
     Ok(write(&format!(
-        "saved {size} bytes in {name}; it holds no secrets, but names of nodes, indices and users\n"
+        "saved {size} bytes in {name}; it holds no value of a Secret, but names: of the Secrets and \
+         ConfigMaps of the config, of nodes, indices and users\n"
     ))?)
 }

@@ -111,6 +111,9 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     let line = format!("snapshot --reconciler {url} --file {}", file.display());
     let printed = fixture.succeeds(&line).await;
     assert!(printed.starts_with("saved "), "{printed}");
+    let names =
+        "it holds no value of a Secret, but names: of the Secrets and ConfigMaps of the config";
+    assert!(printed.contains(names), "{printed}");
     let again = fixture.succeeds(&format!("plan --snapshot {}", file.display())).await;
     assert!(again.contains("\nstep 2      logs-hot-0 ("), "{again}");
     let error = fixture.fails(&line, 1).await;
