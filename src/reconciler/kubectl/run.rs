@@ -67,6 +67,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Whether the command prints something for programs.
 const fn has_json(command: &AnyCommand) -> bool {
     match command {
+        // The file has it.
+        AnyCommand::Cluster(Command::Snapshot { file: Some(_), .. }) => false,
         AnyCommand::Cluster(_) | AnyCommand::Manifests(ManifestsCommand::Inject(_)) => true,
         AnyCommand::Manifests(ManifestsCommand::Uninject(_)) | AnyCommand::Program(_) => false,
     }

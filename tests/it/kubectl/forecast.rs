@@ -116,6 +116,8 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     assert!(printed.contains(names), "{printed}");
     let again = fixture.succeeds(&format!("plan --snapshot {}", file.display())).await;
     assert!(again.contains("\nstep 2      logs-hot-0 ("), "{again}");
+    let error = fixture.fails(&format!("{line} -o json"), 64).await;
+    assert!(error.contains("this command has no --output"), "{error}");
     let error = fixture.fails(&line, 1).await;
     assert!(error.contains("cannot write the snapshot"), "one that is there stays: {error}");
 }
