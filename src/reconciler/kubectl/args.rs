@@ -105,7 +105,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
         snapshot: Option<PathBuf>,
     },
-    /// Save all input of the decisions, for a bug report; it holds no secrets
+    /// Save all input of the decisions, for a bug report; it holds no values of Secrets, but their names
     Snapshot {
         #[command(flatten)]
         cluster: ClusterArg,
@@ -427,13 +427,14 @@ pub(super) struct RestartArgs {
     #[arg(long, conflicts_with_all = ["wait", "watch"])]
     pub(super) dry_run: bool,
     /// Wait until the restart ends; print its outcome, and why it may not be seen
-    #[arg(long)]
+    #[arg(long, group = "until_end")]
     pub(super) wait: bool,
     /// Wait until the restart ends; print a line for each change
-    #[arg(long, conflicts_with = "wait")]
+    #[arg(long, group = "until_end")]
     pub(super) watch: bool,
-    /// Wait no longer than this; the request stays in force [default: until it ends]
-    #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
+    /// With --wait or --watch: wait no longer than this; the request stays in force [default: until it
+    /// ends]
+    #[arg(long, value_name = "DURATION", value_parser = Span::parse, requires = "until_end")]
     pub(super) timeout: Option<Span>,
     /// Confirm the outage, with --coordinated or --allow-outage
     #[arg(short, long)]

@@ -164,6 +164,11 @@ impl ClusterView {
         format!("{} {verb} {}", self.stayput(), self.name)
     }
 
+    /// The command that cancels the restart with this id, or withdraws its request.
+    pub(super) fn cancel_command(&self, id: &str) -> String {
+        format!("{} --id {id}", self.command("cancel"))
+    }
+
     /// A command of kubectl itself in its namespace.
     pub(super) fn kubectl(&self, command: &str) -> String {
         format!("kubectl{} -n {} {command}", self.options, self.namespace)

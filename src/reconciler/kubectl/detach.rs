@@ -86,6 +86,8 @@ fn output(view: ClusterView, result: ActionResult) -> ActionOutput {
         result,
         id: None,
         strategy: None,
+        forecast: None,
+        no_forecast: None,
         reconciler: None,
     }
 }

@@ -51,6 +51,8 @@ pub(super) struct Diff {
     pub(super) pods: Vec<PodDiff>,
     /// StatefulSets that replace their pods by themselves, so that no step but `replace` is left.
     pub(super) rolling: Vec<Set>,
+    /// What commands need to find the same apiserver, as a shell reads it, with a space in front.
+    pub(super) options: String,
 }
 
 /// What becomes of a pod that is not to stay; none if it stays. A StatefulSet of a declared cluster

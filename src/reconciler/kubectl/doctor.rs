@@ -20,7 +20,7 @@ pub(super) use finding::{Finding, Severity, Verdict};
 
 use super::args::DoctorArgs;
 use super::error::Error;
-use super::options::into_commands;
+use super::options::{into_commands, into_quoted_commands};
 use super::selection;
 use super::session::Session;
 
@@ -45,9 +45,11 @@ pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<
     for cluster in clusters {
         let reconciler = args.reconciler.address.as_deref();
         let facts = Box::pin(read::read(session, cluster, reconciler)).await;
-        let findings = checks::findings(&facts)
-            .into_iter()
-            .map(|finding| Finding { remedy: into_commands(&finding.remedy, &options), ..finding });
+        let findings = checks::findings(&facts).into_iter().map(|finding| Finding {
+            message: into_quoted_commands(&finding.message, &options),
+            remedy: into_commands(&finding.remedy, &options),
+            ..finding
+        });
         examined.push(Examined {
             namespace: facts.namespace().to_owned(),
             cluster: facts.name().to_owned(),

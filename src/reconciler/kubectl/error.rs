@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::format::{duration_as_given, or_dash};
 use super::init::InitError;
 use super::inject::InjectError;
+use super::options::into_quoted_commands;
 use super::reconciler_client::SnapshotError;
 use super::selection::SelectionError;
 use super::session::SessionError;
@@ -105,13 +106,14 @@ impl Error {
         }
     }
 
-    /// Writes the message to stderr; the exit code.
-    pub(super) fn report(&self) -> ExitCode {
+    /// Writes the message to stderr, with these options in its commands; the exit code.
+    pub(super) fn report(&self, options: &str) -> ExitCode {
         // The reader of `kubectl stayput status | head` has closed the pipe on purpose.
         let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if !self.output().is_some_and(is_broken_pipe) {
             // Where stderr cannot be written, the exit code is all that is left.
-            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", plain(&self.to_string()));
+            let message = into_quoted_commands(&self.to_string(), options);
+            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", plain(&message));
         }
         self.exit().into()
     }

@@ -37,16 +37,19 @@ pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
     DatedForecast::new(saved, dry_run_request(scope).as_ref())
 }
 
-/// What a request would do; none if the reconciler gives no snapshot.
+/// What a request would do.
+///
+/// # Errors
+/// If the reconciler gives no snapshot.
 pub(super) async fn of_request(
     session: &Session,
     view: &ClusterView,
     reconciler: &ReconcilerArg,
     request: &Request,
-) -> Option<DatedForecast> {
+) -> Result<DatedForecast, SnapshotError> {
     let address = reconciler.address.as_deref();
-    let saved = reconciler_client::snapshot(session, address, view).await.ok()?;
-    Some(DatedForecast::new(&saved, Some(request)))
+    let saved = reconciler_client::snapshot(session, address, view).await?;
+    Ok(DatedForecast::new(&saved, Some(request)))
 }
 
 /// The request whose dry run is wanted; none where the command line names no scope.

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 pub(super) use action::{ActionOutput, ActionResult};
 pub(super) use diff::DiffOutput;
 pub(super) use doctor::DoctorOutput;
+pub(super) use forecast::ForecastOutput;
 pub(super) use init::{InitObject, InitOutput, InitResult};
 pub(super) use inject::InjectOutput;
 pub(super) use node::NodeOutput;

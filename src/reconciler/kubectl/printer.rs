@@ -8,6 +8,7 @@ use super::actions::ActionReport;
 use super::args::CommonArgs;
 use super::format::time_to_second;
 use super::json::ProgressOutput;
+use super::options::{given, in_shell, into_quoted_commands};
 use super::page::Paint;
 use super::progress::Line;
 use stayput_net::terminal::plain;
@@ -16,13 +17,16 @@ use stayput_net::terminal::plain;
 pub(super) struct Printer {
     pub(super) paint: Paint,
     json: bool,
+    /// For commands in what is printed.
+    options: String,
 }
 
 impl Printer {
     pub(super) fn new(common: &CommonArgs) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colored = !common.no_color && !no_color && io::stdout().is_terminal();
-        Self { paint: Paint { colored }, json: common.output.is_some() }
+        let options = in_shell(&given(common));
+        Self { paint: Paint { colored }, json: common.output.is_some(), options }
     }
 
     /// Whether programs read it.
@@ -51,6 +55,8 @@ impl Printer {
     }
 
     pub(super) fn progress(&self, line: &Line) -> io::Result<()> {
+        let message = into_quoted_commands(&line.message, &self.options);
+        let line = &Line { message, ..line.clone() };
         if self.json {
             return write(&(serde_json::to_string(&ProgressOutput::new(line))? + "\n"));
         }

@@ -28,10 +28,10 @@ const POD_UPDATE_TIMEOUT: u64 = 2_000;
 pub(super) struct Reported {
     /// The restart that is watched; none until there is one.
     id: Option<String>,
-    /// Time of the first observation.
-    since: Option<Time>,
-    /// The line about a request that is not under way yet.
+    /// The line about a restart that is not under way yet.
     waiting: Option<String>,
+    /// When the request was first seen; none unless the reconciler has yet to accept it.
+    requested_at: Option<Time>,
     /// Whether a line has advised the user to check that the reconciler runs.
     acceptance_overdue: bool,
     /// What was reported since the restart is under way; none before.
@@ -69,27 +69,34 @@ impl Reported {
         if let Some(ended_at) = self.ended_at {
             return Some(ended_at.plus(POD_UPDATE_TIMEOUT).since(now).max(1));
         }
-        let since = self.since?;
-        let is_waiting = self.under_way.is_none() && !self.acceptance_overdue;
-        is_waiting.then(|| since.plus(REQUEST_ACCEPTANCE_TIMEOUT).since(now).max(1))
+        let requested_at = self.requested_at.filter(|_| !self.acceptance_overdue)?;
+        Some(requested_at.plus(REQUEST_ACCEPTANCE_TIMEOUT).since(now).max(1))
+    }
+
+    /// With the line about what is waited for, if that is another than before.
+    fn waiting(self, line: Line) -> (Self, Vec<Line>) {
+        if self.waiting.as_ref() == Some(&line.message) {
+            return (self, Vec::new());
+        }
+        (Self { waiting: Some(line.message.clone()), ..self }, vec![line])
     }
 }
 
 /// Compares the cluster with what was reported before.
 pub(super) fn observe(before: Reported, view: &ClusterView, now: Time) -> Observation {
-    let is_first = before.since.is_none();
-    let since = before.since.unwrap_or(now);
     let id = before.id.clone().or_else(|| current_or_next(view));
-    let reported = Reported { id: id.clone(), since: Some(since), ..before };
+    let reported = Reported { id: id.clone(), ..before };
     let Some(id) = id else {
         let idle = "no restart is under way; waiting for the next one";
-        let lines = is_first.then(|| Line::cluster(now, Tone::Neutral, idle.to_owned()));
-        return Observation::open(reported, lines.into_iter().collect());
+        let line = Line::cluster(now, Tone::Neutral, idle.to_owned());
+        let (reported, lines) = reported.waiting(line);
+        return Observation::open(reported, lines);
     };
     if let Some(restart) = view.restart().filter(|restart| restart.request.id == id) {
         let (under_way, lines) =
             under_way::observe(reported.under_way.as_ref(), view, restart, now);
-        return Observation::open(Reported { under_way: Some(under_way), ..reported }, lines);
+        let reported = Reported { under_way: Some(under_way), requested_at: None, ..reported };
+        return Observation::open(reported, lines);
     }
     if let Some(entry) = view.history().iter().rfind(|entry| entry.id == id) {
         return ended(reported, view, entry, now);
@@ -97,7 +104,7 @@ pub(super) fn observe(before: Reported, view: &ClusterView, now: Time) -> Observ
     if reported.under_way.is_some() || is_lost(view, &id) {
         return Observation { reported, lines: Vec::new(), state: State::Lost(id) };
     }
-    not_begun(reported, view, &id, now, now.since(since))
+    not_begun(reported, view, &id, now)
 }
 
 impl Observation {
@@ -135,34 +142,34 @@ fn ended(before: Reported, view: &ClusterView, entry: &HistoryEntry, now: Time) 
     Observation { reported, lines, state: State::Ended(entry.clone()) }
 }
 
-/// The request is not accepted yet, or waits in the queue.
-fn not_begun(
-    before: Reported,
-    view: &ClusterView,
-    id: &str,
-    now: Time,
-    waited_for: u64,
-) -> Observation {
-    let queued = view.queued().is_some_and(|queued| queued.id == id);
-    let text = match (queued, view.restart()) {
+/// The request is not made or not accepted yet, or waits in the queue.
+fn not_begun(before: Reported, view: &ClusterView, id: &str, now: Time) -> Observation {
+    let is_queued = view.queued().is_some_and(|queued| queued.id == id);
+    let requested = view.requested().and_then(Result::ok);
+    let is_requested = requested.is_some_and(|request| request.id == id);
+    let neutral = |message| Line::cluster(now, Tone::Neutral, message);
+    let line = match (is_queued, view.restart()) {
         (true, Some(restart)) => {
-            format!("restart {id} waits until restart {} has ended", restart.request.id)
+            neutral(format!("restart {id} waits until restart {} has ended", restart.request.id))
         }
-        (true, None) => format!("restart {id} is about to begin"),
-        (false, _) => format!("restart {id} is requested"),
+        (true, None) => neutral(format!("restart {id} is about to begin")),
+        (false, _) if is_requested => neutral(format!("restart {id} is requested")),
+        (false, _) => {
+            let message = format!("no restart {id} is known; waiting for it");
+            Line::trouble(now, Tone::Warning, message)
+        }
     };
-    let mut lines = Vec::new();
-    if before.waiting.as_ref() != Some(&text) {
-        lines.push(Line::cluster(now, Tone::Neutral, text.clone()));
-    }
-    let is_overdue = !queued && waited_for >= REQUEST_ACCEPTANCE_TIMEOUT;
-    if is_overdue && !before.acceptance_overdue {
+    let was_overdue = before.acceptance_overdue;
+    let requested_at = is_requested.then(|| before.requested_at.unwrap_or(now));
+    let acceptance_overdue =
+        requested_at.is_some_and(|at| now.since(at) >= REQUEST_ACCEPTANCE_TIMEOUT);
+    let (reported, mut lines) = before.waiting(line);
+    if acceptance_overdue && !was_overdue {
         let text = match view.status {
             None => NOT_PROCESSED,
             Some(_) => "the request is not accepted yet; check that stayput-reconciler runs",
         };
         lines.push(Line::trouble(now, Tone::Warning, text.to_owned()));
     }
-    let acceptance_overdue = before.acceptance_overdue || is_overdue;
-    Observation::open(Reported { waiting: Some(text), acceptance_overdue, ..before }, lines)
+    Observation::open(Reported { requested_at, acceptance_overdue, ..reported }, lines)
 }

@@ -21,7 +21,8 @@ use super::error::Error;
 use super::exit::Exit;
 use super::forecast::DatedForecast;
 use super::json::{
-    AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput,
+    ActionResult, AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput,
+    StatusOutput,
 };
 use super::printer::{Printer, write};
 use super::progress::Line;
@@ -29,7 +30,7 @@ use super::reconciler_client::{self, snapshot_from_file};
 use super::session::Session;
 use super::watch::watch;
 use super::{
-    actions, complete, detach, diff, forecast, init, inject, pages, runbook, selection, ui,
+    actions, complete, detach, diff, forecast, init, inject, options, pages, runbook, selection, ui,
 };
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
@@ -54,17 +55,20 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
+    let options = options::in_shell(&options::given(&cli.common));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime);
     match runtime.and_then(|runtime| runtime.block_on(run(cli))) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => error.report(&options),
     }
 }
 
 /// Whether the command prints something for programs.
 const fn has_json(command: &AnyCommand) -> bool {
     match command {
+        // The file has it.
+        AnyCommand::Cluster(Command::Snapshot { file: Some(_), .. }) => false,
         AnyCommand::Cluster(_) | AnyCommand::Manifests(ManifestsCommand::Inject(_)) => true,
         AnyCommand::Manifests(ManifestsCommand::Uninject(_)) | AnyCommand::Program(_) => false,
     }
@@ -242,7 +246,9 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
 async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
     let report = actions::restart(session, &args).await?;
     if !args.wait && !args.watch {
-        return Ok(printer.action(&report)?);
+        printer.action(&report)?;
+        let is_refused = report.output.result == ActionResult::WouldBeRefused;
+        return if is_refused { Err(Error::WouldBeRefused) } else { Ok(()) };
     }
     printer.action_line(&report)?;
     // `--wait` prints the outcome, and why it may not come.
@@ -287,6 +293,7 @@ fn save(saved: &Saved, file: Option<&Path>) -> Result<(), Error> {
     created.map_err(|source| Error::SnapshotFile { file: file.to_owned(), source })?;
     let (size, name) = (text.len(), file.display());
     Ok(write(&format!(
-        "saved {size} bytes in {name}; it holds no secrets, but names of nodes, indices and users\n"
+        "saved {size} bytes in {name}; it holds no value of a Secret, but names: of the Secrets and \
+         ConfigMaps of the config, of nodes, indices and users\n"
     ))?)
 }

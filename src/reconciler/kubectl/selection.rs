@@ -89,6 +89,7 @@ pub(super) async fn views_everywhere(
     let reconciler = Reconciler::seen(&session.client).await;
     for view in &mut views {
         view.reconciler.clone_from(&reconciler);
+        view.options = session.options_in_shell();
     }
     views.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     Ok(views)

@@ -58,11 +58,11 @@ impl SessionError {
 impl Session {
     /// Reads the kubeconfig. Without one, the pod's own service account is used.
     pub(super) async fn new(common: &CommonArgs) -> Result<Self, SessionError> {
-        let options = KubeConfigOptions { context: common.context.clone(), ..Default::default() };
+        let chosen = KubeConfigOptions { context: common.context.clone(), ..Default::default() };
         let (mut config, user) = match kubeconfig(common.kubeconfig.as_deref()) {
             Ok(kubeconfig) => {
                 let user = user(&kubeconfig, common.context.as_deref());
-                let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+                let config = Config::from_custom_kubeconfig(kubeconfig, &chosen).await;
                 (config.map_err(SessionError::Kubeconfig)?, user)
             }
             Err(error) => match Config::incluster() {
@@ -78,7 +78,7 @@ impl Session {
         let namespace = config.default_namespace.clone();
         let client =
             Client::try_from(config).map_err(|error| SessionError::Credentials(Box::new(error)))?;
-        Ok(Self { client, namespace, user, kubectl_options: kubectl_options(common) })
+        Ok(Self { client, namespace, user, kubectl_options: options::given(common) })
     }
 
     pub(super) fn kubectl_options(&self) -> &[OsString] {
@@ -89,12 +89,6 @@ impl Session {
     pub(super) fn options_in_shell(&self) -> String {
         options::in_shell(&self.kubectl_options)
     }
-}
-
-fn kubectl_options(common: &CommonArgs) -> Vec<OsString> {
-    let file = common.kubeconfig.as_ref().map(|file| ["--kubeconfig".into(), file.into()]);
-    let context = common.context.as_ref().map(|name| ["--context".into(), name.into()]);
-    file.into_iter().chain(context).flatten().collect()
 }
 
 fn kubeconfig(file: Option<&Path>) -> Result<Kubeconfig, KubeconfigError> {

@@ -10,8 +10,9 @@ use crate::Policy;
 /// Version of the format; any other version is refused.
 const FORMAT: u32 = 1;
 
-/// A snapshot and the policy that goes with it. Neither contains anything secret: no values or
-/// names of Secrets and credentials, and of the annotations of pods only our own.
+/// A snapshot and the policy that goes with it. Neither contains anything secret: no value of a Secret
+/// and no credentials, and of the annotations of pods only our own. The Secrets and ConfigMaps that the
+/// config is made from, and those whose change asks for a restart, are named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {

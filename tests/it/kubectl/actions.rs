@@ -1,5 +1,7 @@
 //! `restart`, `cancel`, `pause`, `stop` and `start`: what they write, and what they refuse.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use stayput_restart::{Request, Strategy, annotation};
 use stayput_standin::apiserver::{Asked, Fault, How};
@@ -24,10 +26,9 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert_eq!(written, expected);
     // The reconciler has not accepted it yet: another request would overwrite it.
     let error = fixture.fails("restart", 1).await;
-    assert!(
-        error.contains("is not accepted yet") && error.contains("stayput -n default cancel logs`"),
-        "{error}"
-    );
+    let cancel =
+        format!("withdraw it with `kubectl stayput -n default cancel logs --id {}`", written.id);
+    assert!(error.contains("is not accepted yet") && error.contains(&cancel), "{error}");
     let again = fixture.succeeds(&format!("restart --id {}", written.id)).await;
     assert!(again.contains("was requested before"), "{again}");
     assert!(fixture.succeeds("status").await.contains(": not accepted yet\n"));
@@ -221,6 +222,74 @@ async fn cancel_names_the_restart_under_way() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_in_the_way_is_withdrawn_and_not_the_restart_under_way() {
+    let fixture = Fixture::with(under_way("a", "rolling")).await;
+    fixture.succeeds("restart --id b").await;
+    let error = fixture.fails("restart --id c", 1).await;
+    let (_, told) = error.split_once("`kubectl stayput -n default ").unwrap();
+    let (line, _) = told.split_once('`').unwrap();
+    assert_eq!(line, "cancel logs --id b");
+    assert!(fixture.succeeds(line).await.contains("request b withdrawn before it was accepted"));
+    assert_eq!(request(&fixture).await, None);
+    assert_eq!(fixture.annotation(annotation::CANCEL).await, None);
+}
+
+/// `b` is under way, and `q` begins when it has ended.
+fn with_queued() -> Value {
+    let mut status = under_way("b", "rolling");
+    status["queued"] = json!({"id": "q", "strategy": "rolling", "target": {}});
+    status["handled"] = json!(["b", "q"]);
+    status
+}
+
+#[tokio::test]
+async fn cancel_names_the_restart_that_begins_then() {
+    let fixture = Fixture::with(with_queued()).await;
+    let next = |id: &str| {
+        let cancel = format!("kubectl stayput -n default cancel logs --id {id}");
+        format!("restart {id} begins then; to cancel it: `{cancel}`\n")
+    };
+    let page = fixture.succeeds("cancel").await;
+    assert!(page.contains("cancellation of restart b requested"), "{page}");
+    assert!(page.ends_with(&next("q")), "{page}");
+    // What is requested takes the place of what is queued.
+    fixture.succeeds("restart --id r").await;
+    let page = fixture.succeeds("cancel").await;
+    assert!(page.ends_with(&next("r")), "{page}");
+    let mut status = with_queued();
+    status["restart"]["ending"] = json!({"outcome": "aborted", "reason": "cancelled"});
+    fixture.status(status).await;
+    let error = fixture.fails("cancel", 1).await;
+    let why = format!("already stops no further node; it will end as aborted; {}", next("r"));
+    assert!(error.ends_with(&why), "{error}");
+    let page = fixture.succeeds("cancel --id q").await;
+    assert_eq!(page, "cancellation of restart q requested: it will not begin\n");
+}
+
+#[tokio::test]
+async fn a_cancellation_that_is_not_accepted_yet_is_not_overwritten() {
+    let fixture = Fixture::with(with_queued()).await;
+    let cancelled = async || fixture.annotation(annotation::CANCEL).await;
+    fixture.succeeds("cancel --id b").await;
+    for (line, first) in [("cancel --id q", "b"), ("cancel --id b", "q")] {
+        let error = fixture.fails(line, 1).await;
+        let why = format!("cancellation of restart {first} is not accepted yet: wait");
+        assert!(error.contains(&why), "{line}: {error}");
+        assert_eq!(cancelled().await.as_deref(), Some(first));
+        fixture.change(json!({"metadata": {"annotations": {annotation::CANCEL: "q"}}})).await;
+    }
+    // The same twice is the same once.
+    fixture.succeeds("cancel --id q").await;
+    // The reconciler has accepted it: what is left of the annotation is not needed.
+    let mut status = with_queued();
+    status["restart"]["ending"] = json!({"outcome": "aborted", "reason": "cancelled"});
+    fixture.status(status).await;
+    fixture.change(json!({"metadata": {"annotations": {annotation::CANCEL: "b"}}})).await;
+    fixture.succeeds("cancel --id q").await;
+    assert_eq!(cancelled().await.as_deref(), Some("q"));
+}
+
+#[tokio::test]
 async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     let fixture = Fixture::with(idle()).await;
     let key = annotation::STOPPED;
@@ -253,21 +322,34 @@ async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
 #[tokio::test]
 async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
     let fixture = Fixture::with(idle()).await;
-    fixture.succeeds("stop logs-0").await;
-    let refuse = || {
-        fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch").resource("pods"));
+    let refuse_the_second_patch = || {
+        for how in [How::Delay(Duration::ZERO), How::Refuse(403)] {
+            fixture.server.inject(Fault::new(how).verb("patch").resource("pods"));
+        }
     };
-    refuse();
-    let error = fixture.fails("stop logs-0 logs-1", 1).await;
-    for part in [
-        "logs-0 is already asked for; logs-1: you may not patch pods logs-1 in namespace default",
-        "; to take that back: `kubectl stayput -n default start logs-0 --cluster logs`",
+    // logs-0 is so already: it is not changed, and stays.
+    for (before, line, back) in [
+        (&["stop logs-1 logs-2"][..], "start logs-0 logs-1 logs-2", "stop"),
+        (&["start logs-2", "stop logs-0"], "stop logs-0 logs-1 logs-2 --yes", "start"),
     ] {
-        assert!(error.contains(part), "{error}");
+        for line in before {
+            fixture.succeeds(line).await;
+        }
+        refuse_the_second_patch();
+        let error = fixture.fails(line, 1).await;
+        for part in [
+            "logs-1 is already asked for; logs-2: you may not patch pods logs-2 in namespace default",
+            &format!(
+                "; to take that back: `kubectl stayput -n default {back} logs-1 --cluster logs`"
+            ),
+        ] {
+            assert!(error.contains(part), "{line}: {error}");
+        }
     }
-    refuse();
-    let error = fixture.fails("start logs-0 logs-1", 1).await;
-    assert!(!error.contains("already"), "{error}");
+    // Nothing was changed before logs-2.
+    fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch").resource("pods"));
+    let error = fixture.fails("stop logs-0 logs-2 --yes", 1).await;
+    assert!(!error.contains("already asked for"), "{error}");
 }
 
 #[tokio::test]

@@ -187,6 +187,8 @@ async fn what_stands_in_the_way_is_named_with_its_remedy() {
     assert!(page.contains("logs-0   replace   name and volume claims"), "{page}");
     assert!(page.contains("spec.containers[search].tomorrow"), "{page}");
     assert!(page.contains("kubectl patch statefulset logs --namespace default"), "{page}");
+    let page = fixture.succeeds("diff --context stand-in").await;
+    assert!(page.contains(": kubectl --context stand-in patch statefulset logs "), "{page}");
 
     // The revision of a pod is no longer there; a pod has no owner.
     let revisions: Api<ControllerRevision> = Api::namespaced(fixture.client.clone(), "default");

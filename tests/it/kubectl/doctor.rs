@@ -144,6 +144,9 @@ async fn all_clusters_are_looked_at_each_for_itself() {
     assert!(metrics.contains("error       no_pods: "), "{metrics}");
     let one = fixture.run(&format!("doctor logs {reconciler}")).await;
     assert_eq!(one.code, 0, "{}{}", one.stdout, one.stderr);
+    let ended = fixture.run("doctor metrics --reconciler nonsense: --context stand-in").await;
+    let command = "this namespace: `kubectl --context stand-in get pods -A -l ";
+    assert!(ended.stdout.contains(command), "{}", ended.stdout);
     let printed = fixture.run(&format!("doctor -A -o json {reconciler}")).await;
     let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
     let clusters = printed["clusters"].as_array().unwrap();

@@ -89,18 +89,35 @@ async fn the_reconciler_is_asked_and_what_it_sees_can_be_saved() {
     let url = reconciler("200 OK", seen(&fixture).await).await;
     let plan = fixture.succeeds(&format!("plan --reconciler {url}")).await;
     assert!(plan.contains("\nstep 2      logs-hot-0 ("), "{plan}");
+    let plan = fixture.succeeds(&format!("plan --reconciler {url} --context stand-in")).await;
+    let last = "\ncommands    that the reconciler has written also need --context stand-in\n";
+    assert!(plan.ends_with(last), "{plan}");
     let plan = fixture.json(&format!("plan --reconciler {url} --coordinated")).await;
     assert_eq!(plan["forecast"]["blocker"]["code"], "another_in_progress");
     let dry = fixture.succeeds(&format!("restart --dry-run --reconciler {url}")).await;
     assert!(dry.contains("blocked by  another_in_progress: "), "{dry}");
     assert!(dry.ends_with("This is a dry run: nothing was requested.\n"), "{dry}");
+    let refused = format!("restart --dry-run --role nosuch --reconciler {url}");
+    let ended = fixture.run(&refused).await;
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("blocked by  invalid_input: "), "{}", ended.stdout);
+    assert!(ended.stderr.contains("would refuse this request: see above"), "{}", ended.stderr);
+    let ended = fixture.run(&format!("{refused} -o json")).await;
+    let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &printed["result"]), (1, &json!("wouldBeRefused")));
+    assert_eq!(printed["forecast"]["blocker"]["code"], "invalid_input");
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("snapshot.json");
     let line = format!("snapshot --reconciler {url} --file {}", file.display());
     let printed = fixture.succeeds(&line).await;
     assert!(printed.starts_with("saved "), "{printed}");
+    let names =
+        "it holds no value of a Secret, but names: of the Secrets and ConfigMaps of the config";
+    assert!(printed.contains(names), "{printed}");
     let again = fixture.succeeds(&format!("plan --snapshot {}", file.display())).await;
     assert!(again.contains("\nstep 2      logs-hot-0 ("), "{again}");
+    let error = fixture.fails(&format!("{line} -o json"), 64).await;
+    assert!(error.contains("this command has no --output"), "{error}");
     let error = fixture.fails(&line, 1).await;
     assert!(error.contains("cannot write the snapshot"), "one that is there stays: {error}");
 }
@@ -110,6 +127,12 @@ async fn what_keeps_it_from_being_asked_is_told_with_its_remedy() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("plan --reconciler http://127.0.0.1:1", 2).await;
     assert!(error.contains("without --reconciler its port is forwarded"), "{error}");
+    let dry = fixture.succeeds("restart --dry-run --reconciler http://127.0.0.1:1").await;
+    assert!(dry.contains("\norder       logs-2, logs-1, logs-0\n"), "{dry}");
+    let why = "cannot reach the reconciler at http://127.0.0.1:1: ";
+    assert!(dry.contains(&format!("\nno dry run  {why}")), "{dry}");
+    let dry = fixture.json("restart --dry-run --reconciler http://127.0.0.1:1").await;
+    assert!(dry["noForecast"].as_str().unwrap().starts_with(why), "{dry}");
     let error = fixture.fails("plan --reconciler nonsense:", 64).await;
     assert!(error.contains("is not an address of the reconciler"), "{error}");
     let url = reconciler("503 Service Unavailable", "its pods are not listed yet\n".into()).await;

@@ -170,6 +170,25 @@ async fn commands_find_the_same_apiserver() {
         let page = fixture.succeeds(&format!("{line} --context stand-in")).await;
         assert!(page.ends_with(end), "{line}: {page}");
     }
+    let context = " --context stand-in";
+    let page = fixture.succeeds(&format!("plan{context}")).await;
+    assert!(page.ends_with(end), "{page}");
+    fixture.delete_lease().await;
+    let page = fixture.succeeds(&format!("plan{context}")).await;
+    assert!(page.contains("; see `kubectl --context stand-in -n stayput get pods`"), "{page}");
+
+    let unprocessed = Fixture::empty().await;
+    unprocessed.declare("logs").await;
+    let command = "`kubectl --context stand-in get pods -A -l app.kubernetes.io/name=stayput-recon";
+    for line in ["status", "plan", "status -A", "history"] {
+        let page = unprocessed.succeeds(&format!("{line}{context}")).await;
+        assert!(page.contains(command), "{line}: {page}");
+    }
+    let error = unprocessed.fails(&format!("restart{context}"), 1).await;
+    assert!(error.contains(command), "{error}");
+    let bare = Fixture::bare().await;
+    let error = bare.fails(&format!("status{context}"), 1).await;
+    assert!(error.contains("`kubectl --context stand-in apply -k deploy/`"), "{error}");
 }
 
 #[tokio::test]

@@ -77,6 +77,18 @@ async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
 }
 
 #[tokio::test]
+async fn who_does_not_wait_gives_no_time_for_it() {
+    let fixture = Fixture::with(idle()).await;
+    for line in ["restart --timeout 1h", "restart --dry-run --timeout 1h", "restart --wait --watch"]
+    {
+        let error = fixture.fails(line, 64).await;
+        assert!(error.contains("--wait"), "{line}: {error}");
+    }
+    assert_eq!(fixture.annotation(annotation::REQUEST).await, None);
+    fixture.fails("restart --wait --timeout 300ms", 124).await;
+}
+
+#[tokio::test]
 async fn who_waits_is_told_why_nothing_happens() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;

@@ -49,8 +49,13 @@ pub(in crate::kubectl) enum ActionError {
     #[error("{cluster} has no node that may be restarted: see `{status}`")]
     NoNodes { cluster: String, status: String },
 
-    #[error("restart {id} already stops no further node; it will end as {outcome}")]
-    AlreadyEnding { id: String, outcome: &'static str },
+    #[error(
+        "restart {id} already stops no further node; it will end as {outcome}{}",
+        next.as_ref().map(|next| format!("; {next}")).unwrap_or_default()
+    )]
+    AlreadyEnding { id: String, outcome: &'static str, next: Option<String> },
+    #[error("cancellation of restart {id} is not accepted yet: wait")]
+    OtherCancelled { id: String },
     #[error("restart {id} cannot be cancelled any more: {reason}")]
     NotCancellable { id: String, reason: String },
     #[error("restart {id} has ended: {outcome}")]

@@ -65,9 +65,12 @@ async fn apply(
     let (result, page) = match args.dry_run {
         true => (ActionResult::DryRun, page + "This is a dry run: nothing was changed.\n"),
         false => {
-            for (at, node) in nodes.iter().enumerate() {
-                if let Err(error) = annotate(session, view.clone(), node, value).await {
-                    return Err(failed_at(view, &nodes[..at], node, value, error));
+            let mut changed = Vec::new();
+            for node in &nodes {
+                match annotate(session, view.clone(), node, value).await {
+                    Ok(true) => changed.push(node.clone()),
+                    Ok(false) => {}
+                    Err(error) => return Err(failed_at(view, changed, node, value, error)),
                 }
             }
             (result, page)
@@ -78,10 +81,10 @@ async fn apply(
     Ok(ActionReport { page, output })
 }
 
-/// The error of a node, with what is asked for already and stays so.
+/// The error of a node, with what was changed before it and stays so.
 fn failed_at(
     view: &ClusterView,
-    done: &[String],
+    done: Vec<String>,
     node: &str,
     value: Option<&str>,
     error: ActionError,
@@ -89,28 +92,29 @@ fn failed_at(
     if done.is_empty() {
         return error;
     }
-    let back = view.command_for(if value.is_some() { "start" } else { "stop" }, done);
-    let (done, node, error) = (done.to_vec(), node.to_owned(), Box::new(error));
+    let back = view.command_for(if value.is_some() { "start" } else { "stop" }, &done);
+    let (node, error) = (node.to_owned(), Box::new(error));
     ActionError::Partly { done, node, error, back }
 }
 
+/// Whether anything had to be changed for that.
 async fn annotate(
     session: &Session,
     mut view: ClusterView,
     node: &str,
     value: Option<&str>,
-) -> Result<(), ActionError> {
+) -> Result<bool, ActionError> {
     let mut attempts = Attempts::default();
     loop {
         let pod = view.pod_of_node(node).ok_or_else(|| ActionError::PodGone(node.to_owned()))?;
         if pod.kept_stopped_by_annotation == value.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let (version, key) = (&pod.resource_version, annotation::STOPPED);
         attempts.next("pod", &pod.name, version)?;
         let patch = set_annotation(version, pod.has_annotations, key, value);
         match patch_pod(session, &pod.name, patch).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(error) => attempts.refused(version, error)?,
         }
         view = selection::view(session, Some(&view.name)).await?;

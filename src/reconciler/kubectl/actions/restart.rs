@@ -8,8 +8,9 @@ use super::report::{self, ActionReport};
 use crate::kubectl::apiserver::patch_cluster;
 use crate::kubectl::args::RestartArgs;
 use crate::kubectl::cluster_view::ClusterView;
-use crate::kubectl::json::ActionResult;
+use crate::kubectl::json::{ActionResult, ForecastOutput};
 use crate::kubectl::leader::Reconciler;
+use crate::kubectl::options::into_quoted_commands;
 use crate::kubectl::session::Session;
 use crate::kubectl::{forecast, pages, selection};
 use crate::random_id::random_id;
@@ -37,9 +38,7 @@ pub(in crate::kubectl) async fn restart(
         }
         check(&view, &request)?;
         if args.dry_run {
-            let forecast = forecast::of_request(session, &view, &args.reconciler, &request).await;
-            let page = pages::dry_run(&view, &request, forecast.as_ref());
-            return Ok(report(&view, &request, ActionResult::DryRun, page));
+            return Ok(dry_run(session, &view, args, &request).await);
         }
         if !confirmed {
             confirm(outage(&view, &request))?;
@@ -60,6 +59,27 @@ pub(in crate::kubectl) async fn restart(
 fn is_already_requested(view: &ClusterView, id: &str) -> bool {
     let requested = view.requested().and_then(Result::ok);
     requested.is_some_and(|request| request.id == id) || view.has_handled(id)
+}
+
+/// What the request would do; without a snapshot the order of the nodes, and why there is none.
+async fn dry_run(
+    session: &Session,
+    view: &ClusterView,
+    args: &RestartArgs,
+    request: &Request,
+) -> ActionReport {
+    let forecast = forecast::of_request(session, view, &args.reconciler, request).await;
+    let forecast =
+        forecast.map_err(|error| into_quoted_commands(&error.to_string(), &view.options));
+    let is_refused = forecast.as_ref().is_ok_and(|dated| dated.forecast.is_refused);
+    let result = if is_refused { ActionResult::WouldBeRefused } else { ActionResult::DryRun };
+    let page = pages::dry_run(view, request, forecast.as_ref());
+    let mut report = report(view, request, result, page);
+    match forecast {
+        Ok(dated) => report.output.forecast = Some(Box::new(ForecastOutput::new(&dated))),
+        Err(why) => report.output.no_forecast = Some(why),
+    }
+    report
 }
 
 fn report(
@@ -89,7 +109,8 @@ fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
         return Err(ActionError::NotProcessed);
     }
     if let Some(Ok(other)) = view.requested() {
-        return Err(ActionError::OtherRequested { id: other.id, cancel: view.command("cancel") });
+        let cancel = view.cancel_command(&other.id);
+        return Err(ActionError::OtherRequested { id: other.id, cancel });
     }
     let known: Vec<String> = view.node_names().collect();
     if let Some(node) = request.target.nodes.iter().find(|node| !known.contains(node)) {

@@ -66,6 +66,7 @@ pub(in crate::kubectl) async fn read(
         cluster: cluster.name_any(),
         pods: compared,
         rolling: sets.filter(|set| set.replaced_from.is_some()).collect(),
+        options: session.options_in_shell(),
     })
 }
 

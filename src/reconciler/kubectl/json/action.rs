@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::forecast::ForecastOutput;
 use stayput_restart::Strategy;
 
 /// `restart`, `cancel`, `stop`, `start` and `detach`.
@@ -21,13 +22,19 @@ pub(in crate::kubectl) struct ActionOutput {
     /// engine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) nodes: Vec<String>,
+    /// Of `restart --dry-run`: what the request would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) forecast: Option<Box<ForecastOutput>>,
+    /// Of `restart --dry-run`: why the reconciler gave no snapshot to work that out from; for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kubectl) no_forecast: Option<String>,
     /// Why no reconciler works, and what to read about that; for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::kubectl) reconciler: Option<String>,
 }
 
 /// What was done.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) enum ActionResult {
     /// The restart is requested.
@@ -52,4 +59,6 @@ pub(in crate::kubectl) enum ActionResult {
     Detached,
     /// Nothing: a dry run.
     DryRun,
+    /// Nothing: a dry run of a request that the reconciler would refuse.
+    WouldBeRefused,
 }

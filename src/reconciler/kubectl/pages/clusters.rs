@@ -1,6 +1,6 @@
 //! `status -A`: all clusters, one in a line.
 
-use super::common::{NOT_PROCESSED, add_reconciler_of_all};
+use super::common::{add_reconciler_of_all, not_processed};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::{Page, Paint};
 
@@ -16,7 +16,7 @@ pub(in crate::kubectl) fn status_of_all(views: &[ClusterView]) -> String {
 fn row(view: &ClusterView) -> [String; 5] {
     let name = format!("{}/{}", view.namespace, view.name);
     let Some(status) = &view.status else {
-        return [name, "unknown".into(), "-".into(), "-".into(), NOT_PROCESSED.into()];
+        return [name, "unknown".into(), "-".into(), "-".into(), not_processed(view)];
     };
     let report = &status.report;
     let ready = format!("{}/{}", report.counts.ready, report.counts.pods);

@@ -4,13 +4,19 @@ use std::collections::BTreeSet;
 
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{duration_as_given, time_to_second};
+use crate::kubectl::options::into_quoted_commands;
 use crate::kubectl::page::{Page, Tone};
 use crate::kubectl::pod_view::PodView;
 use stayput_restart::{Outcome, Request, UpdateStep};
 
 /// Why a SearchCluster has no status, and what to check.
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
-     this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler";
+     this namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`";
+
+/// The same, with the options that the command needs.
+pub(super) fn not_processed(view: &ClusterView) -> String {
+    into_quoted_commands(NOT_PROCESSED, &view.options)
+}
 
 /// Adds that no reconciler works, if that is known.
 pub(super) fn add_reconciler(view: &ClusterView, page: &mut Page) {

@@ -5,6 +5,7 @@ use stayput_reuse::Difference;
 
 use crate::kubectl::diff::{Diff, Wanted};
 use crate::kubectl::format::or_dash;
+use crate::kubectl::options::into_commands;
 use crate::kubectl::page::{Page, Paint};
 
 pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
@@ -48,10 +49,10 @@ pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
     }
     if diff.pods.iter().any(|pod| pod.is_outdated) {
         for set in &diff.rolling {
+            let command = into_commands(&set.on_delete_command(&diff.namespace), &diff.options);
             page.line(format!(
-                "StatefulSet {} replaces its pods by itself. To keep them: {}",
-                set.name,
-                set.on_delete_command(&diff.namespace)
+                "StatefulSet {} replaces its pods by itself. To keep them: {command}",
+                set.name
             ));
         }
     }

@@ -1,7 +1,7 @@
 //! `restart --dry-run`: what a request would do; and the order of nodes as far as it is known without
 //! the engine.
 
-use super::common::request_summary;
+use super::common::{add_options, request_summary};
 use super::forecast::add_steps;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
@@ -13,10 +13,11 @@ use stayput_restart::{Request, Strategy};
 pub(super) const ORDER_LIMITS: &str = "(data nodes go before master-eligible nodes and the elected master goes last, which only the \
      engine knows)";
 
+/// Without a forecast, with the reason for that.
 pub(in crate::kubectl) fn dry_run(
     view: &ClusterView,
     request: &Request,
-    forecast: Option<&DatedForecast>,
+    forecast: Result<&DatedForecast, &String>,
 ) -> String {
     let mut page = Page::new(Paint::default());
     page.fact("request", request_summary(request));
@@ -28,8 +29,14 @@ pub(in crate::kubectl) fn dry_run(
         page.fact("waits", "until spec.paused is false");
     }
     match forecast {
-        Some(dated) => add_steps(&dated.forecast, &mut page),
-        None => add_order(view, request, &mut page),
+        Ok(dated) => {
+            add_steps(&dated.forecast, &mut page);
+            add_options(view, &mut page);
+        }
+        Err(why) => {
+            add_order(view, request, &mut page);
+            page.fact("no dry run", why);
+        }
     }
     page.line("This is a dry run: nothing was requested.");
     page.into_text()

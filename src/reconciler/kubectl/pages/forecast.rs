@@ -1,6 +1,6 @@
 //! A dry run: the steps of a restart in their order, and which rule blocks which nodes.
 
-use super::common::{only_restarted, request_summary, update};
+use super::common::{add_options, only_restarted, request_summary, update};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::forecast::DatedForecast;
 use crate::kubectl::format::{node_count, time_to_second};
@@ -24,6 +24,7 @@ pub(in crate::kubectl) fn forecast(
     page.fact("cluster", format!("{}/{}, observed at {at}", view.namespace, view.name));
     page.fact("restart", basis(forecast));
     add_steps(forecast, &mut page);
+    add_options(view, &mut page);
     page.into_text()
 }
 

@@ -1,6 +1,6 @@
 //! `history`: the restarts that have ended, the latest first, and changes that restarted nothing.
 
-use super::common::{NOT_PROCESSED, add_reconciler, add_reconciler_of_all, ignored_changes};
+use super::common::{add_reconciler, add_reconciler_of_all, ignored_changes, not_processed};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::{rounded_duration, time_to_second};
 use crate::kubectl::page::{Page, Paint};
@@ -12,7 +12,7 @@ pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
     match (view.history().is_empty(), &view.status) {
         (false, _) => add_table(view, &mut page),
         (true, Some(_)) => page.line("no restart has ended yet"),
-        (true, None) => page.line(NOT_PROCESSED),
+        (true, None) => page.line(not_processed(view)),
     }
     for ignored in ignored_changes(view, None) {
         page.line(ignored);

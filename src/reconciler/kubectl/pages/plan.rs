@@ -1,9 +1,10 @@
 //! `plan` without a dry run: what the status says about what is next, and what the nodes wait for.
 
-use super::common::{NOT_PROCESSED, add_options, message, only_restarted, request_summary, update};
+use super::common::{add_options, message, not_processed, only_restarted, request_summary, update};
 use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
+use crate::kubectl::options::into_quoted_commands;
 use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart, UpdateStep};
 
@@ -11,7 +12,7 @@ use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart,
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
     let mut page = Page::new(paint);
     let Some(status) = &view.status else {
-        page.line(NOT_PROCESSED);
+        page.line(not_processed(view));
         return page.into_text();
     };
     let report = &status.report;
@@ -36,7 +37,7 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
     if let Some(queued) = &status.ledger.queued {
         page.fact("queued", request_summary(queued));
     }
-    page.fact("no dry run", no_forecast);
+    page.fact("no dry run", into_quoted_commands(no_forecast, &view.options));
     add_options(view, &mut page);
     page.into_text()
 }

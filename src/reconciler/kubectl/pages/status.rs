@@ -1,7 +1,7 @@
 //! `status`: one screen about a whole cluster.
 
 use super::common::{
-    NOT_PROCESSED, add_options, add_outage, add_reconciler, message, phase_of, request_summary,
+    add_options, add_outage, add_reconciler, message, not_processed, phase_of, request_summary,
     update,
 };
 use crate::kubectl::cluster_view::ClusterView;
@@ -18,7 +18,7 @@ pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) ->
     add_reconciler(view, &mut page);
     let Some(status) = &view.status else {
         page.toned("phase", Tone::Warning, "unknown");
-        page.fact("", NOT_PROCESSED);
+        page.fact("", not_processed(view));
         add_requested(view, &mut page);
         return page.into_text();
     };

@@ -1,7 +1,7 @@
 //! `why`: one page about one node.
 
 use super::common::{
-    NOT_PROCESSED, add_options, add_outage, add_reconciler, ignored_changes, message, phase_of,
+    add_options, add_outage, add_reconciler, ignored_changes, message, not_processed, phase_of,
     tone_of_outcome, update,
 };
 use super::forecast::add_node;
@@ -74,7 +74,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     let is_blocked = report.is_some_and(|report| report.blocked_by.is_some());
     let is_down = report.is_some_and(|report| report.down.is_some());
     if view.status.is_none() {
-        page.toned("why", Tone::Warning, NOT_PROCESSED);
+        page.toned("why", Tone::Warning, not_processed(view));
     } else {
         let tone = if is_blocked || is_down { Tone::Bad } else { Tone::Neutral };
         page.toned("why", tone, message(view, pod));

@@ -193,7 +193,7 @@ fn status_before_the_first_look() {
         "\
 cluster     search/logs
 phase       unknown
-            stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this namespace: kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler
+            stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`
 requested   the restart request is not a valid JSON object: missing field `id` at line 1 column 2; write for example {\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}
 "
     );
@@ -295,14 +295,16 @@ fn a_dry_run_tells_the_order() {
     let mut pods = pods();
     pods[0]["metadata"]["annotations"] = json!({"stayput.dev/stopped": "true"});
     let view = view(&idle(), &Value::Null, pods);
+    let why = "nobody answers".to_owned();
     let rolling = Request { id: "a".into(), ..Request::default() };
     assert_eq!(
-        pages::dry_run(&view, &rolling, None),
+        pages::dry_run(&view, &rolling, Err(&why)),
         "\
 request     rolling a
 order       logs-1, logs-2
             (data nodes go before master-eligible nodes and the elected master goes last, which only the engine knows)
 left out    logs-0: kept stopped
+no dry run  nobody answers
 This is a dry run: nothing was requested.
 "
     );
@@ -310,23 +312,25 @@ This is a dry run: nothing was requested.
     let role = Request { target, ..rolling };
     let coordinated = Request { strategy: Strategy::Coordinated, ..role.clone() };
     assert_eq!(
-        pages::dry_run(&view, &role, None),
+        pages::dry_run(&view, &role, Err(&why)),
         "\
 request     rolling a, role data
 order       logs-1, logs-2
             (only those with the role or zone, which only the engine knows)
             (data nodes go before master-eligible nodes and the elected master goes last, which only the engine knows)
 left out    logs-0: kept stopped
+no dry run  nobody answers
 This is a dry run: nothing was requested.
 "
     );
     assert_eq!(
-        pages::dry_run(&view, &coordinated, None),
+        pages::dry_run(&view, &coordinated, Err(&why)),
         "\
 request     coordinated a, role data
 nodes       logs-1, logs-2: all are stopped before any is started
             (only those with the role or zone, which only the engine knows)
 left out    logs-0: kept stopped
+no dry run  nobody answers
 This is a dry run: nothing was requested.
 "
     );

@@ -115,6 +115,34 @@ fn without_an_id_the_one_under_way_or_else_the_next_is_followed() {
 }
 
 #[test]
+fn an_id_that_nobody_has_requested_is_not_called_a_request() {
+    let mut reported = Reported::new(Some("typo".into()));
+    let rest = view(&idle(), &Value::Null, Vec::new());
+    let (lines, state) = observed(&mut reported, &rest, now());
+    assert_eq!(lines[0].message, "no restart typo is known; waiting for it");
+    assert!(lines[0].is_trouble, "also who waits for the end alone sees it");
+    assert_eq!((lines.len(), state), (1, State::Open));
+    assert_eq!(reported.next_check_in(now()), None);
+    assert!(messages(&mut reported, &rest, now().plus(60_000)).is_empty());
+    // Once it is requested, the reconciler has its time.
+    let request = json!({"stayput.dev/restart-request": "{\"id\":\"typo\"}"});
+    let asked = view(&idle(), &request, Vec::new());
+    let later = now().plus(60_000);
+    assert_eq!(messages(&mut reported, &asked, later), ["restart typo is requested"]);
+    assert_eq!(reported.next_check_in(later), Some(15_000));
+    // It is withdrawn.
+    let line = ["no restart typo is known; waiting for it"];
+    assert_eq!(messages(&mut reported, &rest, later.plus(15_000)), line);
+}
+
+#[test]
+fn what_is_not_requested_is_looked_at_only_when_it_changes() {
+    let mut reported = Reported::new(None);
+    messages(&mut reported, &view(&idle(), &Value::Null, Vec::new()), now());
+    assert_eq!(reported.next_check_in(now().plus(60_000)), None);
+}
+
+#[test]
 fn what_was_adopted_never_begins() {
     let mut status = idle();
     status["history"] = json!([]);
@@ -138,4 +166,5 @@ fn what_is_queued_says_what_it_waits_for() {
         messages(&mut reported, &view(&status, &Value::Null, pods()), now().plus(60_000))
             .is_empty()
     );
+    assert_eq!(reported.next_check_in(now().plus(60_000)), None);
 }

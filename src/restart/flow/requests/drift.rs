@@ -181,8 +181,8 @@ fn how(
     }
     let (namespace, name) = namespace_and_name(&context.snapshot.cluster.name);
     wait(format!(
-        "{sentence}; ask for a coordinated restart, which is an outage: kubectl stayput -n {namespace} \
-         restart {name} --coordinated"
+        "{sentence}; ask for a coordinated restart, which is an outage: `kubectl stayput -n \
+         {namespace} restart {name} --coordinated`"
     ))
 }
 
