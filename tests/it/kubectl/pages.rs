@@ -29,7 +29,7 @@ fn usage_errors_are_64_and_help_is_none() {
         assert!(!ended.stderr.is_empty(), "{line}");
         if line == "status" {
             assert!(
-                ended.stderr.contains("/nonexistent/kubeconfig: No such file"),
+                ended.stderr.contains("there is no kubeconfig (/nonexistent/kubeconfig)"),
                 "{}",
                 ended.stderr
             );
