@@ -111,8 +111,24 @@ impl Error {
         let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if !self.output().is_some_and(is_broken_pipe) {
             // Where stderr cannot be written, the exit code is all that is left.
-            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", plain(&self.to_string()));
+            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", lines(&self.to_string()));
         }
         self.exit().into()
+    }
+}
+
+/// Safe for a terminal. What is asked before an action has several lines.
+fn lines(message: &str) -> String {
+    message.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_of_several_lines_is_shown_in_them() {
+        let shown = lines("first:\n  \u{1b}[2Jsecond\tone\n");
+        assert_eq!(shown, "first:\n  \\u{1b}[2Jsecond\\tone");
     }
 }
