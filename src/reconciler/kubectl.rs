@@ -33,6 +33,7 @@ mod pod_view;
 mod port_forward;
 mod printer;
 mod progress;
+mod proxy;
 mod reconciler_client;
 mod run;
 mod runbook;

@@ -14,4 +14,5 @@ pub mod kubectl;
 mod object_name;
 mod patch_operations;
 mod random_id;
+mod read_limits;
 mod workload;

@@ -13,5 +13,6 @@ mod inject;
 mod pages;
 mod port_forward;
 mod running;
+mod session;
 mod ui;
 mod watch;

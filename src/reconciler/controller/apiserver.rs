@@ -31,7 +31,7 @@ use crate::cluster::SearchCluster;
 use crate::object_name::is_object_name;
 use crate::patch_operations::{has_uid, place, replace};
 
-pub(super) use connection::{WATCH_SECONDS, bounded, watch_config};
+pub(super) use connection::bounded;
 pub(super) use error::{ApiError, watch_error};
 pub(super) use objects::Version;
 

@@ -15,9 +15,10 @@ use kube::runtime::{WatchStreamExt, watcher};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::apiserver::{Apiserver, watch_config, watch_error};
+use super::apiserver::{Apiserver, watch_error};
 use super::pods::{Pods, Reading};
 use crate::cluster::{Checked, SearchCluster};
+use crate::read_limits::watch_config;
 
 /// So often in a row the connection was polled and brought nothing, before [`PodWatch::drain`] ends.
 const EMPTY_POLLS: u32 = 4;

@@ -16,11 +16,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::apiserver::{watch_config, watch_error};
+use super::apiserver::watch_error;
 use super::clusters::{Clusters, Key, NewestCluster};
 use super::context::{Context, Shared};
 use super::snapshot_requests::SnapshotQueues;
 use super::worker;
+use crate::read_limits::watch_config;
 use failed::Failed;
 use known::{Known, Object};
 

@@ -39,14 +39,20 @@ pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 pub(super) struct Operation {
     verb: &'static str,
     resource: &'static str,
-    /// Of one object; none for all of the namespace.
+    /// Of one object; none for all of them.
     name: Option<String>,
-    namespace: String,
+    /// None for the whole cluster.
+    namespace: Option<String>,
 }
 
 impl Operation {
     fn new(verb: &'static str, resource: &'static str, namespace: &str) -> Self {
-        Self { verb, resource, name: None, namespace: namespace.to_owned() }
+        Self { verb, resource, name: None, namespace: Some(namespace.to_owned()) }
+    }
+
+    /// In all namespaces, or where there are none.
+    fn everywhere(verb: &'static str, resource: &'static str) -> Self {
+        Self { verb, resource, name: None, namespace: None }
     }
 
     /// About the object with this name.
@@ -67,7 +73,10 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { verb, resource, name, namespace } = self;
         let name = name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-        write!(f, "{verb} {resource}{name} in namespace {namespace}")
+        match namespace {
+            Some(namespace) => write!(f, "{verb} {resource}{name} in namespace {namespace}"),
+            None => write!(f, "{verb} {resource}{name} in the whole cluster"),
+        }
     }
 }
 
@@ -147,20 +156,14 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             "the apiserver does not accept your credentials ({message}): log in again, or choose \
              another --context"
         ),
-        403 if matches!(operation.resource, STATEFUL_SETS | REVISIONS) => format!(
-            "you may not {operation}: ask for a Role with the verb get on statefulsets and \
-             controllerrevisions (API group apps) there; the apiserver says: {message}"
-        ),
-        403 if operation.verb == "delete" || !matches!(operation.resource, CLUSTERS | PODS) => {
+        403 => {
+            let Operation { verb, resource, namespace, .. } = operation;
+            let role = if namespace.is_some() { "Role there" } else { "ClusterRole" };
             format!(
-                "you may not {operation}: ask for a Role with that right; the apiserver says: {message}"
+                "you may not {operation}: ask for a {role} with the verb {verb} on {resource}; the \
+                 apiserver says: {message}"
             )
         }
-        403 => format!(
-            "you may not {operation}: ask for a Role with the verbs get, list, watch and patch on \
-             searchclusters (API group stayput.dev) and on pods there; the apiserver says: \
-             {message}"
-        ),
         // A list is empty rather than not found: it is the resource that does not exist.
         404 if matches!((operation.verb, operation.resource), ("list" | "get", CLUSTERS)) => {
             "this Kubernetes has no resource SearchCluster: install the reconciler first, `kubectl \
@@ -191,7 +194,7 @@ pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster>
 /// Every SearchCluster of all namespaces.
 pub(super) async fn all_clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::all(session.client.clone());
-    let operation = Operation::new("list", CLUSTERS, "(all)");
+    let operation = Operation::everywhere("list", CLUSTERS);
     let list = call(&operation, api.list(&ListParams::default())).await?;
     Ok(list.items.into_iter().map(SearchCluster::completed).collect())
 }
@@ -292,5 +295,38 @@ async fn call<T>(
     match timeout(APISERVER_ANSWER_TIMEOUT, call).await {
         Ok(answer) => answer.map_err(|error| ApiError::call(operation, error)),
         Err(_) => Err(ApiError::Timeout { operation: operation.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who may patch pods can do more than stop nodes: nobody is told to ask for more than was refused.
+    #[test]
+    fn who_may_not_is_told_the_right_that_is_missing() {
+        let refused = |operation: &Operation| {
+            let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
+            ApiError::call(operation, kube::Error::Api(Box::new(status))).to_string()
+        };
+        for (operation, told) in [
+            (
+                Operation::new("list", PODS, "search"),
+                "you may not list pods in namespace search: ask for a Role there with the verb list on \
+                 pods; the apiserver says: no",
+            ),
+            (
+                Operation::new("get", REVISIONS, "search").named("a"),
+                "you may not get controllerrevisions.apps a in namespace search: ask for a Role there \
+                 with the verb get on controllerrevisions.apps; the apiserver says: no",
+            ),
+            (
+                Operation::everywhere("list", CLUSTERS),
+                "you may not list searchclusters.stayput.dev in the whole cluster: ask for a \
+                 ClusterRole with the verb list on searchclusters.stayput.dev; the apiserver says: no",
+            ),
+        ] {
+            assert_eq!(refused(&operation), told);
+        }
     }
 }

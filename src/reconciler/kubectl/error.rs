@@ -113,8 +113,24 @@ impl Error {
         if !self.output().is_some_and(is_broken_pipe) {
             // Where stderr cannot be written, the exit code is all that is left.
             let message = into_quoted_commands(&self.to_string(), options);
-            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", plain(&message));
+            let _ = writeln!(io::stderr(), "kubectl-stayput: {}", lines(&message));
         }
         self.exit().into()
+    }
+}
+
+/// Safe for a terminal. What is asked before an action has several lines.
+fn lines(message: &str) -> String {
+    message.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_of_several_lines_is_shown_in_them() {
+        let shown = lines("first:\n  \u{1b}[2Jsecond\tone\n");
+        assert_eq!(shown, "first:\n  \\u{1b}[2Jsecond\\tone");
     }
 }

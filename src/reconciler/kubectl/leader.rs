@@ -3,7 +3,7 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 
-use super::apiserver::{ApiError, Asked};
+use super::apiserver::{self, ApiError, Asked};
 use super::clock::now;
 use super::exit::Exit;
 use super::format::rounded_duration;
@@ -13,7 +13,7 @@ use stayput_restart::Time;
 pub(super) const NAMESPACE: &str = "stayput";
 /// Name of its Lease, its service account and its label.
 pub(super) const NAME: &str = "stayput-reconciler";
-/// A leader renews its Lease every few seconds. The clocks may differ as well.
+/// A leader renews its Lease every few seconds. Its clock and the apiserver's may differ as well.
 const OLD: u64 = 60_000;
 
 /// Whether a reconciler works, as far as we may know that.
@@ -38,8 +38,8 @@ impl Reconciler {
     /// # Errors
     /// If the apiserver does not answer.
     pub(super) async fn look(client: &Client) -> Result<Self, ApiError> {
-        match lease(client).await {
-            Ok(lease) => Ok(why_none(lease.as_ref(), now()).map_or(Self::Works, Self::Absent)),
+        match Box::pin(lease(client)).await {
+            Ok((lease, now)) => Ok(why_none(lease.as_ref(), now).map_or(Self::Works, Self::Absent)),
             Err(error) if error.exit() == Exit::NotReachable => Err(error),
             Err(_) => Ok(Self::Unknown),
         }
@@ -64,10 +64,13 @@ impl Reconciler {
     }
 }
 
-/// The Lease; none if there is none.
-async fn lease(client: &Client) -> Result<Option<Lease>, ApiError> {
+/// The Lease, if there is one, and the apiserver's time: the clock of this machine may be wrong.
+pub(super) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
     let asked = Asked { client, namespace: NAMESPACE };
-    asked.find("leases.coordination.k8s.io", NAME).await
+    let lease = asked.find("leases.coordination.k8s.io", NAME);
+    let (lease, time) = tokio::join!(lease, apiserver::time(client));
+    // Where it may not be asked for the time, ours is all there is.
+    Ok((lease?, time.unwrap_or_else(|_| now())))
 }
 
 /// Why no reconciler works; none if one does.
@@ -96,6 +99,8 @@ pub(super) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
 
     use super::*;
 
@@ -112,6 +117,44 @@ mod tests {
         assert_eq!(why(held("2026-11-21T03:00:00.000000Z")).as_deref(), Some(old));
         assert!(why(json!({})).is_some_and(|why| why.contains("nobody holds")));
         assert!(why_none(None, now).is_some_and(|why| why.contains("ever worked")));
+    }
+
+    /// An apiserver that answers everything with this Lease, at this time.
+    async fn at(date: &str, renewed: &str) -> Reconciler {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME},
+            "spec": {"holderIdentity": "one", "renewTime": renewed},
+        });
+        let (lease, head) = (lease.to_string(), "HTTP/1.1 200 OK\r\nconnection: close");
+        let length = lease.len();
+        let answer = format!("{head}\r\ndate: {date}\r\ncontent-length: {length}\r\n\r\n{lease}");
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut asked = BufReader::new(&mut client).lines();
+                while asked.next_line().await.unwrap().is_some_and(|line| !line.is_empty()) {}
+                client.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
+        Reconciler::look(&client).await.unwrap()
+    }
+
+    /// The times are years before and after any at which this runs.
+    #[tokio::test]
+    async fn the_clock_of_this_machine_does_not_count() {
+        for year in ["2001", "2101"] {
+            let renewed = format!("{year}-11-21T03:09:30.000000Z");
+            let weekday = if year == "2001" { "Wed" } else { "Mon" };
+            let date = |time: &str| format!("{weekday}, 21 Nov {year} {time} GMT");
+            assert_eq!(at(&date("03:10:00"), &renewed).await, Reconciler::Works, "{year}");
+            let absent = at(&date("03:20:00"), &renewed).await;
+            assert!(
+                absent.why_absent().is_some_and(|why| why.ends_with("for 10m 30s")),
+                "{absent:?}"
+            );
+        }
     }
 
     #[test]

@@ -12,14 +12,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use tokio::sync::oneshot::{self, error::RecvError};
 use tokio::time::timeout;
 
-use super::apiserver::{ApiError, Asked};
-use super::clock::now;
+use super::apiserver::ApiError;
 use super::exit::Exit;
-use super::leader::{NAME, NAMESPACE, why_none};
+use super::leader::{NAMESPACE, lease, why_none};
 use super::session::Session;
 
 /// Where the reconciler serves snapshots, on its loopback interface.
@@ -104,9 +102,8 @@ impl PortForward {
 
 /// The pod of the leader, by its Lease.
 async fn leader(session: &Session) -> Result<String, ForwardError> {
-    let there = Asked { client: &session.client, namespace: NAMESPACE };
-    let lease: Option<Lease> = there.find("leases.coordination.k8s.io", NAME).await?;
-    if let Some(why) = why_none(lease.as_ref(), now()) {
+    let (lease, now) = lease(&session.client).await?;
+    if let Some(why) = why_none(lease.as_ref(), now) {
         return Err(ForwardError::NoLeader(why));
     }
     let holder = lease.and_then(|lease| lease.spec).and_then(|spec| spec.holder_identity);

@@ -268,8 +268,10 @@ async fn watch_until_done(
     limit: Option<Span>,
     print: impl FnMut(&Line) -> std::io::Result<()>,
 ) -> Result<(), Error> {
-    let cluster = selection::cluster(session, cluster).await?;
-    let watching = watch(&session.client, &cluster, id, print);
+    let watching = async {
+        let cluster = selection::cluster(session, cluster).await?;
+        Ok::<_, Error>(watch(&session.client, &cluster, id, print).await?)
+    };
     let ended = match limit {
         None => watching.await?,
         Some(limit) => {

@@ -3,6 +3,8 @@
 mod around;
 mod error;
 mod objects;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::pin::pin;
@@ -19,6 +21,7 @@ use super::clock::now;
 use super::cluster_view::ClusterView;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
+use crate::read_limits::watch_config;
 use around::{Around, looks};
 pub(super) use error::WatchError;
 pub(super) use objects::Objects;
@@ -39,10 +42,10 @@ pub(super) async fn watch(
 ) -> Result<HistoryEntry, WatchError> {
     let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
     let clusters: Api<SearchCluster> = Api::namespaced(client.clone(), &namespace);
-    let by_name = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let by_name = watch_config().fields(&format!("metadata.name={name}"));
     let mut clusters = pin!(watcher(clusters, by_name).default_backoff());
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    let selected = watcher::Config::default().labels_from(&apiserver::selector(cluster)?);
+    let selected = watch_config().labels_from(&apiserver::selector(cluster)?);
     let mut pods = pin!(watcher(pods, selected).default_backoff());
 
     let watch_clusters = Operation::watch_clusters(&namespace);
@@ -51,7 +54,6 @@ pub(super) async fn watch(
     let mut reported = Reported::new(id);
     let mut looks = pin!(looks(client));
     let mut around = Around::default();
-    let mut is_open = false;
     loop {
         let mut next_check = None;
         if let Some((cluster, pods)) = objects.complete() {
@@ -69,7 +71,6 @@ pub(super) async fn watch(
                 }
                 State::Open => next_check = reported.next_check_in(now()),
             }
-            is_open = true;
         }
         let check = sleep(next_check.map_or(Duration::MAX, Duration::from_millis));
         let mut lines = Vec::new();
@@ -84,7 +85,7 @@ pub(super) async fn watch(
                 objects.apply_pod(event);
                 lines.extend(line);
             }
-            Some(seen) = looks.next(), if is_open => lines = around.look(seen, now()),
+            Some(seen) = looks.next() => lines = around.look(seen, now()),
             () = check => {}
         }
         for line in &lines {

@@ -203,5 +203,5 @@ async fn what_stands_in_the_way_is_named_with_its_remedy() {
 
     fixture.server.inject(Fault::new(How::Refuse(403)).verb("get").resource("statefulsets"));
     let error = fixture.fails("diff", 1).await;
-    assert!(error.contains("the verb get on statefulsets and controllerrevisions"), "{error}");
+    assert!(error.contains("the verb get on statefulsets.apps;"), "{error}");
 }

@@ -78,6 +78,11 @@ async fn what_cannot_be_read_is_an_error() {
     fixture.fails("status logs -A", 64).await;
     fixture.server.inject(Fault::new(How::Refuse(403)));
     let error = fixture.fails("status -A", 1).await;
-    assert!(error.contains("you may not list searchclusters.stayput.dev"), "{error}");
+    assert!(
+        error.contains(
+            "list searchclusters.stayput.dev in the whole cluster: ask for a ClusterRole"
+        ),
+        "{error}"
+    );
     assert!(fixture.server.is_faultless());
 }

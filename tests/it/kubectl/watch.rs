@@ -74,6 +74,10 @@ async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let error = fixture.fails("watch --timeout 300ms", 124).await;
     assert!(error.contains("not over after 300ms"), "{error}");
+    // The time is that of all that is asked.
+    fixture.server.inject(Fault::new(How::Hang).resource("searchclusters").times(u32::MAX));
+    let error = fixture.fails("watch --timeout 300ms", 124).await;
+    assert!(error.contains("not over after 300ms"), "{error}");
 }
 
 #[tokio::test]

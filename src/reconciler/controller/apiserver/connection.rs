@@ -1,39 +1,25 @@
 //! The connection to the apiserver: no wait on it is without end, and no call is repeated in secret.
 
-use std::time::Duration;
+use crate::read_limits::limited;
 
-use kube::runtime::watcher;
-
-/// How long a connection may bring nothing while an answer is awaited: longer than a watch lasts, and
-/// shorter than a lost apiserver should stay unnoticed.
-const READ_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long one watch lasts, in seconds; then the next one follows.
-pub(in crate::controller) const WATCH_SECONDS: u32 = 60;
-
-/// How to reach the apiserver, with bounds. Without them a list, or a watch that is being set up, waits for ever; and a
+/// How to reach the apiserver, with limits. Without them a list, or a watch that is being set up, waits for ever; and a
 /// refusal by an overloaded apiserver is repeated 15 times before anything is told of it.
-pub(in crate::controller) fn bounded(mut config: kube::Config) -> kube::Config {
-    config.read_timeout = Some(READ_TIMEOUT);
-    // The time in which a connection was not used does not count.
-    config.reset_reader_on_write = true;
+pub(in crate::controller) fn bounded(config: kube::Config) -> kube::Config {
+    let mut config = limited(config);
     // What failed is tried again by the next reconcile, or by the watch.
     config.default_retry = false;
     config
-}
-
-/// How everything is watched.
-pub(in crate::controller) fn watch_config() -> watcher::Config {
-    watcher::Config::default().timeout(WATCH_SECONDS)
 }
 
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use futures_util::StreamExt;
     use k8s_openapi::api::core::v1::Pod;
-    use kube::runtime::WatchStreamExt;
+    use kube::runtime::{WatchStreamExt, watcher};
     use kube::{Api, Client};
     use stayput_standin::apiserver::{ApiServer, Asked, Fault, How};
     use tokio::time::timeout;
@@ -41,6 +27,7 @@ mod tests {
     use super::*;
     use crate::controller::apiserver::{ApiError, Apiserver};
     use crate::controller::metrics::Metrics;
+    use crate::read_limits::{READ_TIMEOUT, watch_config};
 
     async fn server_with(fault: Fault) -> (ApiServer, Client) {
         let server = ApiServer::start().await.expect("a stand-in apiserver");

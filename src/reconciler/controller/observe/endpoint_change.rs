@@ -8,7 +8,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::WatchParams;
 
-use crate::controller::apiserver::{Apiserver, WATCH_SECONDS};
+use crate::controller::apiserver::Apiserver;
+use crate::read_limits::WATCH_SECONDS;
 
 /// Completes once an EndpointSlice differs from what was listed at this version; never if that is
 /// not awaited, or cannot be watched: then the next reconcile lists them again.

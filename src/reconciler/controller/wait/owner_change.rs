@@ -9,7 +9,8 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
 
-use crate::controller::apiserver::{Apiserver, WATCH_SECONDS};
+use crate::controller::apiserver::Apiserver;
+use crate::read_limits::WATCH_SECONDS;
 
 /// Completes with the name of a StatefulSet that differs from the version that was read; never if
 /// none is known, or if they cannot be watched: then they are read when they are due.

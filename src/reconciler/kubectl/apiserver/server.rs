@@ -27,7 +27,7 @@ pub(in crate::kubectl) async fn definition(
 ) -> Result<Option<CustomResourceDefinition>, ApiError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let resource = "customresourcedefinitions.apiextensions.k8s.io";
-    call(&Operation::new("get", resource, "(all)"), api.get_opt("searchclusters.stayput.dev")).await
+    call(&Operation::everywhere("get", resource), api.get_opt("searchclusters.stayput.dev")).await
 }
 
 /// Whether somebody may do something.
@@ -36,14 +36,14 @@ pub(in crate::kubectl) async fn review(
     review: SubjectAccessReview,
 ) -> Result<bool, ApiError> {
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
-    let operation = Operation::new("create", "subjectaccessreviews.authorization.k8s.io", "(all)");
+    let operation = Operation::everywhere("create", "subjectaccessreviews.authorization.k8s.io");
     let answer = call(&operation, api.create(&PostParams::default(), &review)).await?;
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 /// The apiserver's clock, by the date in its answer.
 pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> {
-    let operation = Operation::new("get", "/version", "(all)");
+    let operation = Operation::everywhere("get", "/version");
     let request = http::Request::get("/version").body(Body::empty());
     let request = request.map_err(kube::Error::HttpError);
     let request = request.map_err(|error| ApiError::call(&operation, error))?;
@@ -57,7 +57,7 @@ pub(in crate::kubectl) async fn document(
     session: &Session,
     path: &'static str,
 ) -> Result<String, ApiError> {
-    let operation = Operation::new("get", path, &session.namespace);
+    let operation = Operation::everywhere("get", path);
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
     let request = request.map_err(|error| ApiError::call(&operation, error))?;
     call(&operation, session.client.request_text(request)).await

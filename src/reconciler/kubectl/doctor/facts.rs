@@ -12,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::core::DynamicObject;
 
 use crate::cluster::SearchCluster;
+use crate::kubectl::leader::why_none;
 use stayput_restart::{Known, Saved, Time};
 use stayput_reuse::{Ignore, Source};
 
@@ -46,8 +47,15 @@ pub(super) struct Facts {
     pub(super) budgets: Known<Vec<PodDisruptionBudget>>,
     /// What the reconciler needs to be allowed, and whether it is.
     pub(super) rights: Vec<(Right, Known<bool>)>,
-    /// The apiserver's clock, and this machine's when it was read.
-    pub(super) apiserver_time: Known<(Time, Time)>,
+    pub(super) apiserver_time: Known<ApiserverTime>,
+}
+
+/// The apiserver's clock, and this machine's around it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ApiserverTime {
+    pub(super) asked: Time,
+    pub(super) server: Time,
+    pub(super) answered: Time,
 }
 
 /// A snapshot, and this machine's clock around it.
@@ -79,6 +87,13 @@ impl Facts {
     /// As findings name it.
     pub(super) fn object(&self) -> String {
         format!("SearchCluster/{}", self.name())
+    }
+
+    /// Why no reconciler works, if that is known. The Lease is compared with the apiserver's clock: this
+    /// machine's may be wrong.
+    pub(super) fn why_no_reconciler(&self) -> Option<String> {
+        let now = self.apiserver_time.as_ref().map_or(self.now, |time| time.server);
+        why_none(self.lease.as_ref().ok()?.as_ref(), now)
     }
 
     /// The pods, as far as they are known.

@@ -10,7 +10,7 @@ pub(in crate::kubectl) struct Finding {
     pub(in crate::kubectl) severity: Severity,
     /// For programs.
     pub(in crate::kubectl) code: &'static str,
-    /// Kind and name of the object, such as `Pod/logs-0`; of several, with commas between them.
+    /// Kind and name of the object, such as `Pod/logs-0`; of several, with commas between them. Or `this machine`.
     pub(in crate::kubectl) object: String,
     /// What was found.
     pub(in crate::kubectl) message: String,

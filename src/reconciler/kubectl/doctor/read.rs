@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::ResourceExt;
 use kube::core::params::ListParams;
+use kube::{Client, ResourceExt};
 
-use super::facts::{Facts, Taken};
+use super::facts::{ApiserverTime, Facts, Taken};
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{self, ApiError, Asked, STATEFUL_SETS};
 use crate::kubectl::clock::now;
@@ -57,7 +57,7 @@ pub(super) async fn read(
     let view = ClusterView::from_objects(&cluster, found);
     Facts {
         snapshot: snapshot(session, reconciler, &view).await,
-        apiserver_time: known(apiserver::time(client).await).map(|time| (time, now())),
+        apiserver_time: apiserver_time(client).await,
         lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
         reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
         reconcilers,
@@ -88,6 +88,13 @@ async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterVie
         Ok(saved) => Ok(Taken { asked, saved, answered }),
         Err(error) => Err(Unknown { message: error.to_string() }),
     }
+}
+
+async fn apiserver_time(client: &Client) -> Known<ApiserverTime> {
+    let asked = now();
+    let answer = apiserver::time(client).await;
+    let answered = now();
+    known(answer).map(|server| ApiserverTime { asked, server, answered })
 }
 
 /// Names of the StatefulSets of the pods.

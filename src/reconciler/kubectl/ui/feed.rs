@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
 use tokio::sync::watch::Sender;
 use tokio::time::{Instant, interval_at, sleep, timeout};
@@ -24,6 +24,7 @@ use crate::kubectl::apiserver::{self, ApiError, Asked, CLUSTERS};
 use crate::kubectl::clock::now;
 use crate::kubectl::leader::Reconciler;
 use crate::kubectl::watch::Objects;
+use crate::read_limits::watch_config;
 
 /// How often, and how long.
 #[derive(Debug, Clone, Copy)]
@@ -142,10 +143,10 @@ impl Subject {
             return moment;
         };
         let clusters: Api<SearchCluster> = Api::namespaced(self.client.clone(), &self.namespace);
-        let by_name = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
+        let by_name = watch_config().fields(&format!("metadata.name={}", self.name));
         let mut clusters = pin!(watcher(clusters, by_name));
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let selected = watcher::Config::default().labels_from(&selector);
+        let selected = watch_config().labels_from(&selector);
         let mut pods = pin!(watcher(pods, selected));
         let mut checks = interval_at(Instant::now() + self.pace.check, self.pace.check);
         let mut objects = Objects::new(found.cluster.clone());

@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// What was said of it, so that each is said once.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    /// A watch could not begin, and nothing was answered since.
+    /// A watch could not begin, or a look had no answer, and nothing was answered since.
     is_broken: bool,
     is_absent: bool,
 }
@@ -36,11 +36,14 @@ impl Around {
         match heard {
             Heard::Event(event) => (Some(event), self.answers(now)),
             Heard::Broken(None) => (None, None),
-            Heard::Broken(Some(error)) => {
-                let was_broken = std::mem::replace(&mut self.is_broken, true);
-                (None, (!was_broken).then(|| unreachable(&error, now)))
-            }
+            Heard::Broken(Some(error)) => (None, self.breaks(&error, now)),
         }
+    }
+
+    fn breaks(&mut self, error: &ApiError, now: Time) -> Option<Line> {
+        let was_broken = std::mem::replace(&mut self.is_broken, true);
+        let trouble = || Line::trouble(now, Tone::Bad, format!("{error}; trying again"));
+        (!was_broken).then(trouble)
     }
 
     fn answers(&mut self, now: Time) -> Option<Line> {
@@ -50,9 +53,13 @@ impl Around {
     }
 
     /// What to say after a look at the Lease, which says also whether the apiserver answers: a watch
-    /// that has begun again has no event before something changes.
+    /// that hangs is broken only after its time is over, and one that has begun again has no event before
+    /// something changes.
     pub(super) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
-        let Ok(reconciler) = seen else { return Vec::new() };
+        let reconciler = match seen {
+            Ok(reconciler) => reconciler,
+            Err(error) => return self.breaks(&error, now).into_iter().collect(),
+        };
         let mut lines: Vec<Line> = self.answers(now).into_iter().collect();
         let warning = reconciler.warning();
         let was_absent = std::mem::replace(&mut self.is_absent, warning.is_some());
@@ -68,10 +75,6 @@ impl Around {
         }
         lines
     }
-}
-
-fn unreachable(error: &ApiError, now: Time) -> Line {
-    Line::trouble(now, Tone::Bad, format!("{error}; trying again"))
 }
 
 /// Looks at the Lease, at once and then again and again.
@@ -108,8 +111,14 @@ mod tests {
         assert_eq!(hear(Heard::Event(Event::Init)), again);
         assert_eq!(hear(Heard::Event(Event::Init)), [""; 0]);
         hear(Heard::Broken(Some(silent())));
-        assert!(around.look(Err(silent()), now()).is_empty());
-        assert_eq!(messages(around.look(Ok(Reconciler::Unknown), now())), again);
+        let mut look = |seen| messages(around.look(seen, now()));
+        assert_eq!(look(Err(silent())), [""; 0]);
+        assert_eq!(look(Ok(Reconciler::Unknown)), again);
+        // A watch that hangs says nothing.
+        let told = look(Err(silent()));
+        assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
+        assert_eq!(look(Err(silent())), [""; 0]);
+        assert_eq!(look(Ok(Reconciler::Unknown)), again);
     }
 
     #[test]

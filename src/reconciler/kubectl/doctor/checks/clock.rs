@@ -1,8 +1,8 @@
-//! Whether the reconciler's clock is that of the apiserver, and the managers' that of the reconciler.
-//! Tokens and Leases have times in them.
+//! Whether this machine's clock and the reconciler's are that of the apiserver, and the managers' that of
+//! the reconciler. Tokens and Leases have times in them.
 
 use super::{Facts, Finding};
-use crate::kubectl::doctor::facts::Taken;
+use crate::kubectl::doctor::facts::{ApiserverTime, Taken};
 use stayput_net::jwt::LEEWAY;
 use stayput_restart::Time;
 
@@ -11,37 +11,48 @@ const LARGE: i64 = 5_000;
 /// Managers accept tokens of clocks that are ten minutes wrong at most.
 const TOO_LARGE: i64 = 5 * 60_000;
 
+const RECONCILER: &str = "Deployment/stayput-reconciler";
 const REMEDY: &str = "kubectl get nodes -o wide; on the nodes: timedatectl status";
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
-    let Ok(taken) = &facts.snapshot else { return Vec::new() };
-    reconciler(facts, taken).into_iter().chain(managers(facts, taken)).collect()
-}
+/// By how much a clock is ahead of this machine's, at least and at most.
+type Ahead = [i64; 2];
 
-/// Against the apiserver's.
-fn reconciler(facts: &Facts, taken: &Taken) -> Option<Finding> {
-    let object = "Deployment/stayput-reconciler";
-    let (server, here) = match &facts.apiserver_time {
-        Ok(times) => *times,
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let taken = facts.snapshot.as_ref().ok();
+    let mut found: Vec<Finding> = match &facts.apiserver_time {
         Err(unknown) => {
-            return Some(Finding::error("clock", object, &unknown.message, REMEDY).into_unknown());
+            vec![Finding::error("clock", RECONCILER, &unknown.message, REMEDY).into_unknown()]
+        }
+        Ok(time) => {
+            let reconciler = taken.and_then(|taken| reconciler(time, taken));
+            machine(time).into_iter().chain(reconciler).collect()
         }
     };
-    // By this machine's clock, which may be wrong itself.
-    let server_is_ahead = ahead(server, here);
-    let [least, most] =
-        [taken.answered, taken.asked].map(|here| ahead(taken.saved.snapshot.now, here));
-    let difference = if server_is_ahead < least {
-        least - server_is_ahead
-    } else {
-        most.min(server_is_ahead) - server_is_ahead
-    };
+    found.extend(taken.into_iter().flat_map(|taken| managers(facts, taken)));
+    found
+}
+
+/// This machine's, against the apiserver's.
+fn machine(time: &ApiserverTime) -> Option<Finding> {
+    let difference = apart([0, 0], of_apiserver(time));
+    let message = format!(
+        "this machine's clock is {} the apiserver's: times and ages are shown wrong by as much",
+        in_words(difference)
+    );
+    let finding = || Finding::error("clock", "this machine", message, "timedatectl status");
+    (difference.abs() >= LARGE).then(|| finding().into_warning())
+}
+
+/// The reconciler's, against the apiserver's.
+fn reconciler(time: &ApiserverTime, taken: &Taken) -> Option<Finding> {
+    let reconciler = ahead_of_us(taken.saved.snapshot.now, taken.asked, taken.answered);
+    let difference = apart(reconciler, of_apiserver(time));
     // The apiserver's time has no fractions of a second.
     if difference.abs() < LARGE {
         return None;
     }
-    let message = format!("the reconciler's clock is {} the apiserver's", apart(difference));
-    let finding = Finding::error("clock", object, message, REMEDY);
+    let message = format!("the reconciler's clock is {} the apiserver's", in_words(difference));
+    let finding = Finding::error("clock", RECONCILER, message, REMEDY);
     Some(if difference.abs() < TOO_LARGE { finding.into_warning() } else { finding })
 }
 
@@ -54,7 +65,7 @@ fn managers(facts: &Facts, taken: &Taken) -> Vec<Finding> {
             return None;
         }
         let object = format!("Pod/{}", pod.name);
-        let message = format!("its manager's clock is {} the reconciler's", apart(difference));
+        let message = format!("its manager's clock is {} the reconciler's", in_words(difference));
         if sends_tokens && difference.unsigned_abs() >= LEEWAY * 1000 {
             let message = format!("{message}: it may refuse tokens, {LEEWAY} s are allowed");
             return Some(Finding::error("clock", object, message, REMEDY));
@@ -64,13 +75,25 @@ fn managers(facts: &Facts, taken: &Taken) -> Vec<Finding> {
     taken.saved.snapshot.pods.iter().filter_map(of_pod).collect()
 }
 
-/// In words; negative is behind.
-fn apart(milliseconds: i64) -> String {
+/// Negative is behind.
+fn in_words(milliseconds: i64) -> String {
     let direction = if milliseconds > 0 { "ahead of" } else { "behind" };
     format!("{} s {direction}", milliseconds.unsigned_abs() / 1000)
 }
 
-fn ahead(there: Time, here: Time) -> i64 {
-    let since = |one: Time, other: Time| i64::try_from(one.since(other)).unwrap_or(i64::MAX);
-    if there >= here { since(there, here) } else { -since(here, there) }
+fn of_apiserver(time: &ApiserverTime) -> Ahead {
+    ahead_of_us(time.server, time.asked, time.answered)
+}
+
+/// A clock that was read at some time between these two of ours.
+fn ahead_of_us(there: Time, asked: Time, answered: Time) -> Ahead {
+    [answered, asked].map(|here| {
+        let since = |one: Time, other: Time| i64::try_from(one.since(other)).unwrap_or(i64::MAX);
+        if there >= here { since(there, here) } else { -since(here, there) }
+    })
+}
+
+/// By how much the first one is ahead of the other one for certain.
+fn apart([least, most]: Ahead, other: Ahead) -> i64 {
+    if least > other[1] { least - other[1] } else { (most - other[0]).min(0) }
 }

@@ -1,7 +1,7 @@
 //! Whether the reconciler reaches each manager, and may tell it what to do.
 
 use super::{Facts, Finding};
-use crate::kubectl::leader::{NAME, NAMESPACE, why_none};
+use crate::kubectl::leader::{NAME, NAMESPACE};
 use stayput_restart::{Pod, Snapshot};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -26,7 +26,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 /// How the reconciler is reached; where none works, how to find out why.
 fn reach(facts: &Facts) -> String {
-    if facts.lease.as_ref().is_ok_and(|lease| why_none(lease.as_ref(), facts.now).is_some()) {
+    if facts.why_no_reconciler().is_some() {
         return format!("kubectl -n {NAMESPACE} logs deployment/{NAME}");
     }
     format!(

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 
 use super::{Facts, Finding, REINSTALL};
-use crate::kubectl::leader::{NAME, NAMESPACE, why_none};
+use crate::kubectl::leader::{NAME, NAMESPACE};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = lease(facts).into_iter().collect();
@@ -39,8 +39,8 @@ fn lease(facts: &Facts) -> Option<Finding> {
     let finding = |message: &str| Finding::error("leader", format!("Lease/{NAME}"), message, log);
     match &facts.lease {
         Err(unknown) => Some(finding(&unknown.message).into_unknown()),
-        Ok(lease) => {
-            let why = why_none(lease.as_ref(), facts.now)?;
+        Ok(_) => {
+            let why = facts.why_no_reconciler()?;
             Some(finding(&format!("{why}; nothing is restarted, and what is owed is not undone")))
         }
     }

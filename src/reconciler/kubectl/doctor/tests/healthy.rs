@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use crate::cluster::crd;
-use crate::kubectl::doctor::facts::{Facts, Right, Taken};
+use crate::kubectl::doctor::facts::{ApiserverTime, Facts, Right, Taken};
 use stayput_restart::{Saved, Time, Unknown};
 
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -57,7 +57,7 @@ pub(super) fn healthy() -> Facts {
             "metadata": {"name": "logs"}, "spec": {"selector": {"matchLabels": {"app": "logs"}}},
         }))]),
         rights: rights.into(),
-        apiserver_time: Ok((now(), now())),
+        apiserver_time: Ok(ApiserverTime { asked: now(), server: now(), answered: now() }),
     }
 }
 

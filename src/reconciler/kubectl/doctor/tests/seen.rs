@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::Severity::{Error, Note, Warning};
-use super::healthy::{certificate, encoded, from, healthy, now};
+use super::healthy::{certificate, encoded, from, healthy, now, unknown};
 use super::{each, findings};
-use crate::kubectl::doctor::facts::{Facts, Taken};
+use crate::kubectl::doctor::facts::{ApiserverTime, Facts, Taken};
+use stayput_restart::Time;
 
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";
@@ -248,7 +249,7 @@ fn manager_ahead(facts: &mut Facts, seconds: i64) {
 fn ahead(facts: &mut Facts, seconds: i64) {
     let Ok(Taken { saved, .. }) = &mut facts.snapshot else { return };
     let at = now().0.checked_add_signed(seconds * 1000).unwrap();
-    saved.snapshot.now = stayput_restart::Time(at);
+    saved.snapshot.now = Time(at);
 }
 
 #[test]
@@ -312,10 +313,32 @@ fn clocks() {
     ahead(&mut facts, 30);
     facts.snapshot.as_mut().unwrap().answered = now().plus(40_000);
     assert_eq!(findings(&facts), []);
-    // This machine's own clock does not matter.
+    // So is an answer of the apiserver that takes long.
     ahead(&mut facts, 0);
-    facts.apiserver_time = Ok((now().plus(3_600_000), now().plus(3_600_000)));
+    let (asked, answered) = (now(), now().plus(40_000));
+    facts.apiserver_time = Ok(ApiserverTime { asked, server: now().plus(20_000), answered });
     assert_eq!(findings(&facts), []);
+}
+
+/// It is compared without a reconciler, and makes none absent.
+#[test]
+fn a_wrong_clock_of_this_machine_is_no_fault_of_the_reconciler() {
+    for (server, words) in
+        [(-3600, "3600 s ahead of the apiserver's"), (3600, "3600 s behind the apiserver's")]
+    {
+        let server = Time(now().0.checked_add_signed(server * 1000).unwrap());
+        let mut facts = healthy();
+        facts.apiserver_time = Ok(ApiserverTime { asked: now(), server, answered: now() });
+        facts.lease = Ok(Some(from(json!({"spec": {
+            "holderIdentity": "one", "renewTime": server.to_string(),
+        }}))));
+        facts.snapshot = Err(unknown());
+        let found = findings(&facts);
+        let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["no_snapshot", "clock"], "{found:#?}");
+        assert!(found[1].message.contains(words), "{found:#?}");
+        assert_eq!((found[1].severity, found[1].object.as_str()), (Warning, "this machine"));
+    }
 }
 
 #[test]
