@@ -5,11 +5,12 @@ mod restart;
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
 use stayput_api::{Code, Config, LastRequest, Problem, Reason, RequestKind, State, Status};
 use tempfile::TempDir;
 
@@ -140,7 +141,10 @@ fn a_manager_that_is_not_there_is_2() {
             assert!(ended.stderr.contains(hint), "{line}: {}", ended.stderr);
         }
         // The second time, the socket's file exists, but no process listens.
-        drop(std::os::unix::net::UnixListener::bind(&path));
+        let unix = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None);
+        let address = UnixAddr::new(&path).expect("a path");
+        // After the second time it is there already.
+        let _ = bind(unix.expect("a socket").as_raw_fd(), &address);
     }
 }
 

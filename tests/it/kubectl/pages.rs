@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::fixture::{Fixture, idle, under_way};
 use crate::support::lease::lead;
+use crate::support::ports::closed_port;
 use crate::support::program::{finish, kubectl_stayput};
 use stayput_standin::apiserver::{Fault, How};
 
@@ -88,7 +89,9 @@ async fn who_may_not_is_told_what_to_ask_for_and_who_cannot_is_2() {
         "{error}"
     );
     let mut command = fixture.command("status");
-    drop(fixture.server);
+    let nowhere = format!("http://127.0.0.1:{}", closed_port());
+    let kubeconfig = fixture.server.kubeconfig().replace(fixture.server.url(), &nowhere);
+    std::fs::write(fixture.kubeconfig(), kubeconfig).unwrap();
     let ended = tokio::task::spawn_blocking(move || finish(&mut command)).await.unwrap();
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("cannot reach the apiserver"), "{}", ended.stderr);

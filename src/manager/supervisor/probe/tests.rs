@@ -113,6 +113,20 @@ fn assert_fails(first: Result<(), String>, again: Result<(), String>, reason: &s
     assert!(!error.contains("hush") && !error.contains("ZWxhc3R"), "{error}");
 }
 
+/// Checks until the time of a check is not over: a machine that is busy for a second is no fault of an engine.
+async fn checked(prober: &Prober) -> Result<(), String> {
+    let is_late = |error: &String| {
+        ["not answered within", "did not answer"].iter().any(|text| error.contains(text))
+    };
+    let mut result = prober.check().await;
+    for _ in 0..5 {
+        if result.as_ref().is_err_and(is_late) {
+            result = prober.check().await;
+        }
+    }
+    result
+}
+
 #[tokio::test]
 async fn old_and_new_engines_with_users_are_ready() {
     for versions in [&[&TLS12][..], &[&TLS13], &[&TLS13, &TLS12]] {
@@ -120,7 +134,7 @@ async fn old_and_new_engines_with_users_are_ready() {
         engine.write("auth", "elastic:hush\n");
         for ca in [None, Some("ca.crt")] {
             let prober = engine.prober("https", ca, Some("auth"));
-            assert_eq!(prober.check().await, Ok(()), "{versions:?} {ca:?}");
+            assert_eq!(checked(&prober).await, Ok(()), "{versions:?} {ca:?}");
         }
     }
 }
@@ -131,9 +145,9 @@ async fn the_secret_of_eck_lets_in_as_a_directory_also_after_its_password_change
     engine.write("elastic", "old");
     let prober = engine.prober("https", Some("ca.crt"), Some("."));
     let reason = "does not accept what is in --ready-auth";
-    assert_fails(prober.check().await, prober.check().await, reason);
+    assert_fails(checked(&prober).await, checked(&prober).await, reason);
     engine.write("elastic", "hush");
-    assert_eq!(prober.check().await, Ok(()));
+    assert_eq!(checked(&prober).await, Ok(()));
 }
 
 #[tokio::test]
@@ -141,20 +155,20 @@ async fn a_secured_engine_tells_what_is_missing() {
     let engine = Engine::tls(&[&TLS13], OK).await;
     let stranger = engine.prober("https", None, None);
     let reason = "answered 401: the engine asks for a user: give one with --ready-auth";
-    assert_fails(stranger.check().await, stranger.check().await, reason);
-    let error = stranger.check().await.unwrap_err();
+    assert_fails(checked(&stranger).await, checked(&stranger).await, reason);
+    let error = checked(&stranger).await.unwrap_err();
     let url = format!("the probe https://127.0.0.1:{}/_cluster/health answered", engine.port);
     assert!(error.starts_with(&url), "{error}");
 
     engine.write("auth", "elastic:hush-hush");
     let prober = engine.prober("https", None, Some("auth"));
     assert_fails(
-        prober.check().await,
-        prober.check().await,
+        checked(&prober).await,
+        checked(&prober).await,
         "does not accept what is in --ready-auth",
     );
     engine.write("auth", "elastic:hush");
-    assert_eq!(prober.check().await, Ok(()), "the file is read again after a refusal");
+    assert_eq!(checked(&prober).await, Ok(()), "the file is read again after a refusal");
 
     engine.write("other", &KeyPair::generate().unwrap().public_key_pem());
     for (ca, auth, reason) in [
@@ -165,7 +179,7 @@ async fn a_secured_engine_tells_what_is_missing() {
         (None, Some("other"), "is neither USER:PASSWORD nor"),
     ] {
         let prober = engine.prober("https", ca, auth);
-        assert_fails(prober.check().await, prober.check().await, reason);
+        assert_fails(checked(&prober).await, checked(&prober).await, reason);
     }
 }
 
@@ -177,9 +191,9 @@ async fn a_certificate_by_another_ca_gets_no_password() {
     engine.write("trusted.crt", &ca(&other).unwrap());
     let prober = engine.prober("https", Some("trusted.crt"), Some("auth"));
     let reason = "trusted.crt did not sign";
-    assert_fails(prober.check().await, prober.check().await, reason);
+    assert_fails(checked(&prober).await, checked(&prober).await, reason);
     engine.write("trusted.crt", &ca(&engine).unwrap());
-    assert_eq!(prober.check().await, Ok(()), "the CA is read again");
+    assert_eq!(checked(&prober).await, Ok(()), "the CA is read again");
     // Elsewhere the name counts, too: this host is not `logs.search`.
     let config =
         tls::client_config(prober.files.as_ref().unwrap().get().await.unwrap().roots.clone(), true)
@@ -197,7 +211,7 @@ async fn what_is_no_answer_of_an_engine_is_told() {
     engine.write("auth", "elastic:hush");
     let redirected = engine.prober("http", None, Some("auth"));
     let reason = "answered 302 to https://login.example/?next=: redirects are not followed";
-    assert_fails(redirected.check().await, redirected.check().await, reason);
+    assert_fails(checked(&redirected).await, checked(&redirected).await, reason);
     let tls_to_plain = engine.prober("https", None, None);
     // The plain server waits for a whole request, or closes.
     let error = tls_to_plain.check().await.unwrap_err();
@@ -205,11 +219,11 @@ async fn what_is_no_answer_of_an_engine_is_told() {
 
     let engine = Engine::tls(&[&TLS13], OK).await;
     let plain_to_tls = engine.prober("http", None, None);
-    assert_fails(plain_to_tls.check().await, plain_to_tls.check().await, "expect https://?");
+    assert_fails(checked(&plain_to_tls).await, checked(&plain_to_tls).await, "expect https://?");
     engine.server.abort();
     let _ = (&mut { engine.server }).await;
     let reason = "is refused: nothing listens there";
-    assert_fails(plain_to_tls.check().await, plain_to_tls.check().await, reason);
+    assert_fails(checked(&plain_to_tls).await, checked(&plain_to_tls).await, reason);
 }
 
 #[tokio::test]
