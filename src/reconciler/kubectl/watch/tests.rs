@@ -9,6 +9,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 use stayput_standin::apiserver::{ApiServer, Fault, How};
+use stayput_standin::harness::paused_clock;
 use tokio::time::timeout;
 
 use super::{WatchError, watch};
@@ -19,6 +20,7 @@ use crate::kubectl::session::Session;
 
 /// What is said of the apiserver.
 async fn trouble(fault: Fault) -> String {
+    paused_clock::in_steps();
     let server = ApiServer::start().await.unwrap();
     let definitions: Api<CustomResourceDefinition> = Api::all(server.client());
     definitions.create(&PostParams::default(), &crd()).await.unwrap();
