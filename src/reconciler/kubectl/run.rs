@@ -208,8 +208,9 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
         Ok(forecast) => print_forecast(&view, &forecast, printer),
         Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {
-            let page = pages::plan(&view, &error.to_string(), printer.paint);
-            Ok(printer.page(&page, &PlanOutput::new(&view, None))?)
+            let why = options::into_quoted_commands(&error.to_string(), &view.options);
+            let page = pages::plan(&view, &why, printer.paint);
+            Ok(printer.page(&page, &PlanOutput::new(&view, Err(&why)))?)
         }
     }
 }
@@ -226,7 +227,7 @@ fn print_forecast(
     printer: &Printer,
 ) -> Result<(), Error> {
     let page = pages::forecast(view, forecast, printer.paint);
-    printer.page(&page, &PlanOutput::new(view, Some(forecast)))?;
+    printer.page(&page, &PlanOutput::new(view, Ok(forecast)))?;
     if forecast.forecast.is_refused { Err(Error::WouldBeRefused) } else { Ok(()) }
 }
 

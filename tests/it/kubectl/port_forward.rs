@@ -81,6 +81,12 @@ async fn what_keeps_it_from_being_forwarded_is_told() {
     // Without options, the status is an answer.
     let ended = run(&fixture, "plan", kubectl.path()).await;
     assert!(ended.code == 0 && ended.stdout.contains("no dry run  kubectl does not forward"));
+    let ended = run(&fixture, "plan -o json", kubectl.path()).await;
+    assert!(
+        ended.stdout.contains(r#""noForecast": "kubectl does not forward"#),
+        "{}",
+        ended.stdout
+    );
 
     let nowhere = tempfile::tempdir().unwrap();
     let mut command = fixture.command("snapshot");

@@ -33,10 +33,17 @@ pub(in crate::kubectl) struct PlanOutput {
     requested: Option<Request>,
     /// The dry run; none if the reconciler gave no snapshot.
     forecast: Option<ForecastOutput>,
+    /// Why there is no dry run; for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_forecast: Option<String>,
 }
 
 impl PlanOutput {
-    pub(in crate::kubectl) fn new(view: &ClusterView, forecast: Option<&DatedForecast>) -> Self {
+    /// Without a forecast, with the reason for that.
+    pub(in crate::kubectl) fn new(
+        view: &ClusterView,
+        forecast: Result<&DatedForecast, &String>,
+    ) -> Self {
         let report = view.status.clone().unwrap_or_default().report;
         let members = view.restart().map_or(&[][..], |restart| &restart.members);
         let restarting = members.iter().filter(|member| member.is_under_way());
@@ -57,7 +64,8 @@ impl PlanOutput {
             scheduled: scheduled.map(|pod| NodeOutput::new(view, &pod.node)).collect(),
             queued: view.queued().cloned(),
             requested: view.requested().and_then(Result::ok),
-            forecast: forecast.map(ForecastOutput::new),
+            forecast: forecast.ok().map(ForecastOutput::new),
+            no_forecast: forecast.err().cloned(),
         }
     }
 }

@@ -4,7 +4,6 @@ use super::common::{add_options, message, not_processed, only_restarted, request
 use super::dry_run::{ORDER_LIMITS, add_order};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
-use crate::kubectl::options::into_quoted_commands;
 use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart, UpdateStep};
 
@@ -37,7 +36,7 @@ pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Pai
     if let Some(queued) = &status.ledger.queued {
         page.fact("queued", request_summary(queued));
     }
-    page.fact("no dry run", into_quoted_commands(no_forecast, &view.options));
+    page.fact("no dry run", no_forecast);
     add_options(view, &mut page);
     page.into_text()
 }

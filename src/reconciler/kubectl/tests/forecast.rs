@@ -85,10 +85,8 @@ never       unreplicated_index: logs-hot-1 holds the only copy of shard 0 of onc
 #[test]
 fn for_programs() {
     let saved = sample();
-    let output = PlanOutput::new(
-        &ClusterView::from_snapshot(&saved),
-        Some(&DatedForecast::new(&saved, None)),
-    );
+    let output =
+        PlanOutput::new(&ClusterView::from_snapshot(&saved), Ok(&DatedForecast::new(&saved, None)));
     let plan = serde_json::to_value(output).unwrap();
     let forecast = &plan["forecast"];
     assert_eq!(forecast["basis"], "underWay");
@@ -148,7 +146,7 @@ template    logs-master-2 (without a restart): relabel, keeps the engine's proce
         assert!(page.contains(lines), "{lines}is not in\n{page}");
     }
     let dated = DatedForecast::new(&saved, None);
-    let output = PlanOutput::new(&ClusterView::from_snapshot(&saved), Some(&dated));
+    let output = PlanOutput::new(&ClusterView::from_snapshot(&saved), Ok(&dated));
     let others = &serde_json::to_value(output).unwrap()["forecast"]["otherUpdates"];
     assert_eq!(
         (&others[0]["name"], &others[0]["step"]),
