@@ -10,12 +10,12 @@ mod control;
 mod failure;
 mod fallback;
 mod install;
-mod lasting;
 mod poll;
 mod render;
 mod run;
 mod serve;
 mod token;
+mod unfailing;
 mod upgrade;
 mod usage;
 mod wait;
@@ -32,8 +32,8 @@ use crate::settings::Environment;
 use args::{Cli, ClientArgs, Command};
 use control::ControlRequest;
 use failure::{Failure, USAGE};
-use lasting::Lasting;
 use stayput_net::manager_client::ManagerClient;
+use unfailing::Unfailing;
 
 /// Every command and option of `stayput`: man pages are made from it.
 pub fn definition() -> clap::Command {
@@ -95,26 +95,20 @@ fn command(
         }
         Command::Stop { client, request, wait } => {
             let stop = ControlRequest::Stop(request.into_request());
-            let mut out = Lasting::new(out);
-            let sent = with(&client, environment, async |client| {
-                control::send(&client, stop, &wait, &mut out).await
-            });
-            out.result(sent)?;
+            to_its_end(&client, environment, out, async |client, out| {
+                control::send(&client, stop, &wait, out).await
+            })?;
         }
         Command::Start { client, request, wait } => {
             let start = ControlRequest::Start(request.into_request());
-            let mut out = Lasting::new(out);
-            let sent = with(&client, environment, async |client| {
-                control::send(&client, start, &wait, &mut out).await
-            });
-            out.result(sent)?;
+            to_its_end(&client, environment, out, async |client, out| {
+                control::send(&client, start, &wait, out).await
+            })?;
         }
         Command::Restart { client, request, wait } => {
-            let mut out = Lasting::new(out);
-            let sent = with(&client, environment, async |client| {
-                control::restart(&client, request, &wait, &mut out).await
-            });
-            out.result(sent)?;
+            to_its_end(&client, environment, out, async |client, out| {
+                control::restart(&client, request, &wait, out).await
+            })?;
         }
         Command::Checksum(args) => checksum::print(args, out)?,
         Command::Token(args) => token::print(&args, out)?,
@@ -133,6 +127,18 @@ fn command(
         Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a client command that changes the engine. It goes on where its output cannot be written any more.
+fn to_its_end<W: Write>(
+    client: &ClientArgs,
+    environment: &Environment,
+    out: &mut W,
+    command: impl AsyncFnOnce(ManagerClient, &mut Unfailing<'_, W>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut out = Unfailing::new(out);
+    let result = with(client, environment, async |client| command(client, &mut out).await);
+    out.result(result)
 }
 
 /// Runs a client command, on one thread.

@@ -3,6 +3,7 @@
 //! The manager decides when it is done: it delays its answer until then. The status is polled at the
 //! same time, only to print changes.
 
+use std::convert::Infallible;
 use std::future;
 use std::io::Write;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::args::{RestartArgs, TimeoutArgs, WaitArgs};
 use super::failure::Failure;
 use super::poll::{POLL_TIMEOUT, RETRY_DELAY, StatusPoller};
 use super::render::{self, ChangePrinter};
+use super::unfailing::Unfailing;
 use super::wait::{ANSWER_DELAY, checked, print_answer};
 use crate::http::wait::{self, Outcome};
 use stayput_api::{Code, ConfigChoice, Span, StartRequest, Status, StopRequest};
@@ -90,7 +92,7 @@ pub(super) async fn send(
     client: &ManagerClient,
     mut request: ControlRequest,
     args: &WaitArgs,
-    out: &mut impl Write,
+    out: &mut Unfailing<'_, impl Write>,
 ) -> Result<(), Failure> {
     let TimeoutArgs { timeout, json } = args.timeout;
     let answer = if args.no_wait {
@@ -110,7 +112,7 @@ pub(super) async fn restart(
     client: &ManagerClient,
     args: RestartArgs,
     timeout: &TimeoutArgs,
-    out: &mut impl Write,
+    out: &mut Unfailing<'_, impl Write>,
 ) -> Result<(), Failure> {
     let TimeoutArgs { timeout, json } = *timeout;
     let (stop, mut start) = args.into_requests();
@@ -203,7 +205,7 @@ async fn until_done(
     timeout: Span,
     json: bool,
     changes: &mut ChangePrinter,
-    out: &mut impl Write,
+    out: &mut Unfailing<'_, impl Write>,
 ) -> Result<Answer, Failure> {
     let deadline = Instant::now() + timeout.to_duration();
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
@@ -216,7 +218,7 @@ async fn until_done(
             tokio::select! {
                 biased;
                 outcome = request.send(client, Some(left.min(MAX_WAIT))) => outcome,
-                failure = printing => return Err(failure),
+                never = printing => match never {},
                 // The manager must have answered by now.
                 () = time::sleep_until(deadline + ANSWER_DELAY) => {
                     return Err(Failure::TimedOut(format!(
@@ -265,7 +267,7 @@ async fn followed(
     end: impl Fn(&Status) -> Option<Outcome>,
     json: bool,
     changes: &mut ChangePrinter,
-    out: &mut impl Write,
+    out: &mut Unfailing<'_, impl Write>,
 ) -> Result<Result<Answer, Answer>, Failure> {
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
     let mut answer = checked(poller.next().await, json, out)?;
@@ -297,25 +299,19 @@ async fn followed(
     }
 }
 
-/// Prints each change. Ends only if the output fails: the request continues even if the status
-/// cannot be read.
+/// Prints each change, without end: the request continues even if the status cannot be read.
 async fn print_changes(
     poller: &mut StatusPoller<'_>,
     changes: &mut ChangePrinter,
     json: bool,
-    out: &mut impl Write,
-) -> Failure {
+    out: &mut Unfailing<'_, impl Write>,
+) -> Infallible {
     if json {
         return future::pending().await;
     }
-    loop {
-        match poller.next().await {
-            Ok(answer) => {
-                if let Err(error) = changes.print(&answer.status, out) {
-                    return Failure::Output(error);
-                }
-            }
-            Err(_) => return future::pending().await,
-        }
+    while let Ok(answer) = poller.next().await {
+        // It keeps its error.
+        let _ = changes.print(&answer.status, out);
     }
+    future::pending().await
 }

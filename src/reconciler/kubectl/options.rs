@@ -15,6 +15,11 @@ pub(super) fn given(common: &CommonArgs) -> Vec<OsString> {
     file.into_iter().chain(context).flatten().collect()
 }
 
+/// Those that were given, of [`in_shell`].
+pub(super) fn given_in_shell(common: &CommonArgs) -> String {
+    in_shell(&given(common))
+}
+
 /// As a shell reads them, with a space in front of each; empty if there are none.
 pub(super) fn in_shell(options: &[OsString]) -> String {
     let words = options.iter().map(|word| format!(" {}", shell_word(&word.to_string_lossy())));

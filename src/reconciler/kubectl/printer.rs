@@ -8,7 +8,7 @@ use super::actions::ActionReport;
 use super::args::CommonArgs;
 use super::format::time_to_second;
 use super::json::ProgressOutput;
-use super::options::{given, in_shell, into_quoted_commands};
+use super::options::{given_in_shell, into_quoted_commands};
 use super::page::Paint;
 use super::progress::Line;
 use stayput_net::terminal::plain;
@@ -25,7 +25,7 @@ impl Printer {
     pub(super) fn new(common: &CommonArgs) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colored = !common.no_color && !no_color && io::stdout().is_terminal();
-        let options = in_shell(&given(common));
+        let options = given_in_shell(common);
         Self { paint: Paint { colored }, json: common.output.is_some(), options }
     }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 use http::uri::InvalidUri;
+use ipnet::IpNet;
 
 /// Why the proxy cannot be used. Its address may contain a password and is not shown.
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +63,8 @@ fn is_direct(server: &Uri, exceptions: &str) -> bool {
     });
     exceptions.split(',').any(|exception| {
         let exception = exception.trim().to_lowercase();
-        if let Some(is_in) = address.and_then(|address| is_in(address, &exception)) {
-            return is_in;
+        if let (Some(address), Ok(network)) = (&address, exception.parse::<IpNet>()) {
+            return network.contains(address);
         }
         let (name, only) = name_and_port(&exception);
         let is_meant = match address {
@@ -72,25 +73,6 @@ fn is_direct(server: &Uri, exceptions: &str) -> bool {
         };
         exception == "*" || (is_meant && only.is_none_or(|only| only.parse() == Ok(port)))
     })
-}
-
-/// Whether the address is in a network such as `10.0.0.0/8`; none if that is no network.
-fn is_in(address: IpAddr, network: &str) -> Option<bool> {
-    let (first, length) = network.split_once('/')?;
-    let length: u32 = length.parse().ok()?;
-    let rest = match (first.parse().ok()?, address) {
-        (IpAddr::V4(first), IpAddr::V4(address)) => {
-            let differs = first.to_bits() ^ address.to_bits();
-            differs.checked_shr(u32::BITS.checked_sub(length)?).map(u128::from)
-        }
-        (IpAddr::V6(first), IpAddr::V6(address)) => {
-            let differs = first.to_bits() ^ address.to_bits();
-            differs.checked_shr(u128::BITS.checked_sub(length)?)
-        }
-        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return Some(false),
-    };
-    // All bits were shifted out if the length is 0.
-    Some(rest.unwrap_or_default() == 0)
 }
 
 /// `host:443` and `[::1]:443` have a port, `::1` has none.

@@ -55,7 +55,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
         }
     };
-    let options = options::in_shell(&options::given(&cli.common));
+    let options = options::given_in_shell(&cli.common);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Runtime);
     match runtime.and_then(|runtime| runtime.block_on(run(cli))) {

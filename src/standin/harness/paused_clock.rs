@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// How far the clock goes at most at once.
@@ -11,10 +11,10 @@ const STEP: Duration = Duration::from_millis(500);
 /// How long each step takes: packets arrive meanwhile.
 const REAL: Duration = Duration::from_millis(2);
 
-/// Until its end, a paused clock goes in small steps. By itself it goes on to the next timer as soon as nothing
-/// is ready, also if a packet of a loopback connection is still on its way in the kernel: then a time is over
-/// in which the other side has answered.
-pub fn in_steps() -> JoinHandle<()> {
+/// From now on a paused clock goes on in small steps. By itself it jumps to the next timer as soon as nothing is
+/// ready, also while the kernel still has a packet of a loopback connection: a time limit is then over although
+/// the other side has answered.
+pub fn in_steps() {
     tokio::spawn(async {
         loop {
             // It does not go on while another thread works.
@@ -22,5 +22,5 @@ pub fn in_steps() -> JoinHandle<()> {
             worked.expect("it sleeps");
             sleep(STEP).await;
         }
-    })
+    });
 }

@@ -16,7 +16,7 @@ use super::objects::{NAMESPACE, eventually, search_cluster};
 use stayput_standin::apiserver::{ApiServer, Asked};
 
 /// Waits until no pod shows a phase; checks that each shows how the restart `id` ended.
-async fn until_clean(fixture: &Fixture, id: &str) {
+pub(super) async fn until_clean(fixture: &Fixture, id: &str) {
     eventually("nothing is left on the pods", async || {
         for name in NODES {
             let annotations = fixture.pod(name).await.metadata.annotations.unwrap_or_default();

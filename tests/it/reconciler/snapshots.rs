@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{KEY, NAMESPACE, eventually};
+use super::rolling::until_clean;
 use crate::support::ports::free_loopback_port;
 use crate::support::processes::send;
 
@@ -82,13 +83,10 @@ async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!(entry.outcome, Outcome::Done, "{entry:?}");
     let mut ended: Vec<(String, String)> = Vec::new();
+    until_clean(&fixture, "r1").await;
     for name in NODES {
-        // The pod is told after the ledger.
-        let last = eventually("its last restart is on the pod", async || {
-            fixture.pod(name).await.metadata.annotations?.remove("stayput.dev/last-restart")
-        })
-        .await;
-        let last: Value = serde_json::from_str(&last).expect("JSON");
+        let annotations = fixture.pod(name).await.metadata.annotations.expect("annotations");
+        let last: Value = serde_json::from_str(&annotations["stayput.dev/last-restart"]).unwrap();
         ended.push((last["started"].as_str().unwrap().to_owned(), name.to_owned()));
     }
     ended.sort();

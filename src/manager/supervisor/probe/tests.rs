@@ -113,7 +113,7 @@ fn assert_fails(first: Result<(), String>, again: Result<(), String>, reason: &s
     assert!(!error.contains("hush") && !error.contains("ZWxhc3R"), "{error}");
 }
 
-/// Checks until the time of a check is not over: a machine that is busy for a second is no fault of an engine.
+/// Checks again where a check took too long: a machine that is busy for a second is no fault of an engine.
 async fn checked(prober: &Prober) -> Result<(), String> {
     let is_late = |error: &String| {
         ["not answered within", "did not answer"].iter().any(|text| error.contains(text))
