@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod charts;
+mod eck;
 mod findings;
 mod images;
 mod laws;

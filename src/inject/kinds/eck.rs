@@ -6,6 +6,9 @@
 //! pkg/controller/common/container/defaulter.go in github.com/elastic/cloud-on-k8s): they get one that
 //! asks the manager, so that a drain takes the pod out of its Services.
 //!
+//! From Elasticsearch 8.8 on it gives `runAsNonRoot` to each container without a `securityContext`
+//! (`securitycontext.For` in pkg/controller/elasticsearch). The init container has one, so it says the same itself.
+//!
 //! The manager asks the engine's readiness port, which needs no user and opens when the node has joined its
 //! cluster. Where there is none it asks the engine's health, with the Secrets that the operator makes:
 //! their names follow from that of the object.
@@ -43,6 +46,8 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
 #[derive(Debug)]
 struct Secured {
     has_readiness_port: bool,
+    /// The `securityContext` of a container that has none in the template.
+    default_security: Value,
     has_tls: bool,
     /// The user elastic; none if the object has none.
     login: Option<Login>,
@@ -59,8 +64,14 @@ impl Secured {
         let is_off = tls["selfSignedCertificate"]["disabled"] == true;
         let has_elastic = spec["auth"]["disableElasticUser"] != true;
         let login = || Login::of(format!("{name}-es-elastic-user"), "elastic");
+        let version = spec["version"].as_str().unwrap_or_default();
         Self {
-            has_readiness_port: has_readiness_port(spec["version"].as_str().unwrap_or_default()),
+            has_readiness_port: is_since(version, (8, 2)),
+            default_security: if is_since(version, (8, 8)) {
+                json!({ "runAsNonRoot": true })
+            } else {
+                Value::Null
+            },
             has_tls: has_own || !is_off,
             login: has_elastic.then(login),
             authority: (!has_own && !is_off)
@@ -118,14 +129,18 @@ fn node_set(
         plan.found.push(pod::by_hand(place));
         return;
     }
+    let own = &container["securityContext"];
     let facts = EngineFacts {
         pod: &spec["securityContext"],
-        container: &container["securityContext"],
+        container: if own.is_null() { &secured.default_security } else { own },
         // The operator gives an init container those of the engine.
         resources: &Value::Null,
         user: pod::USER,
     };
-    plan.found.extend(facts.note(&format!("{place}.securityContext"), options));
+    let note = facts.note(&format!("{place}.securityContext"), options);
+    // It is the same for all node sets.
+    let is_known = |note: &Found| plan.found.iter().any(|known| known.message == note.message);
+    plan.found.extend(note.filter(|note| !is_known(note)));
     let init = pod::init_container(options, facts);
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
@@ -183,10 +198,11 @@ fn command(container: &Value, options: &Options) -> Value {
     manager.into_iter().chain(entrypoint).collect()
 }
 
-fn has_readiness_port(version: &str) -> bool {
+/// True for a version that is not understood, too: it is a new one.
+fn is_since(version: &str, since: (u32, u32)) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
-        (Some(major), Some(minor)) => (major, minor) >= (8, 2),
+        (Some(major), Some(minor)) => (major, minor) >= since,
         _ => true,
     }
 }

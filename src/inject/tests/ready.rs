@@ -115,6 +115,11 @@ fn the_secrets_of_eck_follow_from_the_name() {
     let old = manifest("eck-7.yaml");
     let with = |line: &str| old.replace("  nodeSets:", &format!("  {line}\n  nodeSets:"));
     let new = manifest("eck.yaml");
+    // That the init container gets a user is said elsewhere.
+    let options = |ready: &str, login: &str, authority: &str| Options {
+        assigned_user: true,
+        ..options(ready, login, authority)
+    };
     let plain = "http://127.0.0.1:9200/_cluster/health";
     let no_tls = with("http: {tls: {selfSignedCertificate: {disabled: true}}}");
     let own = with("http: {tls: {certificate: {secretName: own}}}");

@@ -1,8 +1,13 @@
 //! The targets of a pod's liveness and startup probes: one that asks the engine has the container
-//! killed while the engine is stopped. A readiness probe kills no container.
+//! killed while the engine is stopped, unless it has to fail for a day. A readiness probe kills no
+//! container.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// Seconds for which a probe has to fail so that it is harmless: no restart keeps an engine stopped for as long. What
+/// `inject` writes where an operator lets only the times of a probe be chosen fails for months.
+const PATIENT: i64 = 24 * 60 * 60;
 
 /// The target of one probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +43,20 @@ pub(crate) fn probe_targets(spec: &PodSpec) -> Vec<ProbeTarget> {
         let probes =
             [("liveness", &container.liveness_probe), ("startup", &container.startup_probe)];
         for (name, probe) in probes {
-            if let Some(at) = probe.as_ref().and_then(|probe| at(container, probe)) {
+            let probe = probe.as_ref().filter(|probe| !is_patient(probe));
+            if let Some(at) = probe.and_then(|probe| at(container, probe)) {
                 targets.push(ProbeTarget { container: container.name.clone(), probe: name, at });
             }
         }
     }
     targets
+}
+
+/// Whether the kubelet kills only after a day. The defaults are those of the apiserver.
+fn is_patient(probe: &Probe) -> bool {
+    let period = i64::from(probe.period_seconds.unwrap_or(10));
+    let failures = i64::from(probe.failure_threshold.unwrap_or(3));
+    period * failures >= PATIENT
 }
 
 fn at(container: &Container, probe: &Probe) -> Option<At> {
@@ -112,6 +125,50 @@ mod tests {
             json!({"exec": {"command": ["curl", "localhost:92001"]}}),
         ] {
             assert!(!hits(&probe), "{probe}");
+        }
+    }
+
+    #[test]
+    fn a_probe_that_has_to_fail_for_a_day_kills_nobody() {
+        let with = |times: Value| {
+            let mut probe = json!({"tcpSocket": {"port": 9200}});
+            probe.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+            hits(&probe)
+        };
+        assert!(with(json!({})));
+        assert!(with(json!({"periodSeconds": 60, "failureThreshold": 1439})));
+        assert!(!with(json!({"periodSeconds": 60, "failureThreshold": 1440})));
+        assert!(with(json!({"failureThreshold": 8639})));
+        assert!(!with(json!({"failureThreshold": 8640})));
+        assert!(!with(json!({"periodSeconds": i32::MAX, "failureThreshold": i32::MAX})));
+    }
+
+    /// The operator connects to the engine, and lets only the times be chosen: pkg/builders/cluster.go in
+    /// github.com/opensearch-project/opensearch-k8s-operator.
+    #[test]
+    fn what_inject_writes_for_the_opensearch_operator_kills_nobody() {
+        for group in ["opensearch.org", "opensearch.opster.io"] {
+            let cluster = json!({
+                "apiVersion": format!("{group}/v1"), "kind": "OpenSearchCluster",
+                "metadata": {"name": "logs"},
+                "spec": {
+                    "general": {"serviceName": "logs", "version": "3.0.0"},
+                    "nodePools": [{"component": "nodes", "replicas": 3, "probes": {
+                        "liveness": {"periodSeconds": 1},
+                    }}],
+                },
+            });
+            let options = stayput_inject::Options::default();
+            let injected = stayput_inject::inject(&cluster.to_string(), &options).unwrap().text;
+            let injected: Value = serde_json::from_str(&injected).unwrap();
+            let probes = &injected["spec"]["nodePools"][0]["probes"];
+            for (name, times) in probes.as_object().unwrap() {
+                let mut probe = json!({"tcpSocket": {"port": 9200}, "periodSeconds": 20});
+                probe.as_object_mut().unwrap().extend(times.as_object().unwrap().clone());
+                assert!(name == "readiness" || !hits(&probe), "{group}: {name} {probe}");
+            }
+            assert_eq!(probes["liveness"]["periodSeconds"], 1);
+            assert!(probes["startup"].is_object());
         }
     }
 }
