@@ -181,6 +181,28 @@ impl From<WrittenRequest> for Request {
 const MAX_ID: usize = 63;
 
 impl Request {
+    /// True if it lifts no rule and sets no time: what a phase on a pod asks for, too.
+    pub(crate) const fn is_plain(&self) -> bool {
+        let Self {
+            id: _,
+            strategy: _,
+            target: _,
+            not_before,
+            deadline,
+            allow_unreplicated,
+            allow_outage,
+            outside_windows,
+            skip_rules,
+            by: _,
+        } = self;
+        not_before.is_none()
+            && deadline.is_none()
+            && allow_unreplicated.is_empty()
+            && !*allow_outage
+            && !*outside_windows
+            && skip_rules.is_empty()
+    }
+
     /// Whether its nodes are stopped together or not at all: those of a zone.
     pub fn goes_as_a_whole(&self) -> bool {
         self.strategy == Strategy::Rolling && self.target.zone.is_some()

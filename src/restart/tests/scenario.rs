@@ -221,6 +221,9 @@ scenarios! {
     phase_applied_again_to_a_pod
     owner_replaces
     phase_edited_by_hand
+    phase_beside_a_zone
+    phase_beside_an_outage
+    phase_beside_own_restart
     phase_taken_from_all
     phase_written_again
     pod_being_deleted

@@ -1,7 +1,7 @@
 //! Phases that a person wrote on pods, and phases that a person removed.
 
 use super::open::{open, remember};
-use super::{ignore_input, kept_phase};
+use super::{ignore_input, is_own, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::target::scheduled;
@@ -126,13 +126,24 @@ fn phase_written(
         let message = format!("{} is kept stopped: it is not restarted", pod.node);
         return Written::Settled(ignore_input(Some(&pod.uid), message));
     }
-    let joins = restart
-        .is_some_and(|restart| restart.ending.is_none() && restart.request.strategy == strategy);
-    if joins && member.is_none() && strategy != Strategy::Coordinated {
+    if member.is_none() && restart.is_some_and(|restart| may_join(restart, strategy)) {
         let member = Box::new(scheduled(pod, context.snapshot.now));
         return Written::Settled(Changes::of_ledger(RestartChange::AddMember(member)));
     }
     Written::AsksFor(strategy)
+}
+
+/// Whether a node that a phase asks for becomes a member of the restart under way. What a request
+/// allows is for the nodes that it names; and a zone, or the nodes that a changed config or template
+/// is for, are no more than those.
+fn may_join(restart: &Restart, strategy: Strategy) -> bool {
+    let request = &restart.request;
+    restart.ending.is_none()
+        && request.strategy == strategy
+        && strategy != Strategy::Coordinated
+        && request.is_plain()
+        && !request.goes_as_a_whole()
+        && !is_own(restart)
 }
 
 /// Begins one restart for the pods with the same phase; pods with another phase wait for its end.
