@@ -12,7 +12,7 @@ pub fn has_leftovers(
 ) -> bool {
     let is_marked = allocation.marker.as_ref().is_some_and(|marker| is_ours(marker, cluster));
     is_marked && ledger.debts.allocation.is_none()
-        || records.iter().any(|record| is_left_over(record, ledger))
+        || records.iter().any(|record| is_left_over(record, ledger, cluster))
 }
 
 /// Whether a marker was set for this SearchCluster.
@@ -20,14 +20,29 @@ pub(crate) fn is_ours(marker: &Marker, cluster: &str) -> bool {
     marker.cluster == cluster
 }
 
-/// Whether a restart of ours has made this shutdown record, and no debt is about its node.
-pub(crate) fn is_left_over(record: &Record, ledger: &Ledger) -> bool {
-    record.is_restart && ledger.has_handled(&record.reason) && !is_owed(record, ledger)
+/// The reason of a shutdown record for a restart of this SearchCluster: others of the same engine may
+/// have restarts with the same id.
+pub(crate) fn record_reason(cluster: &str, restart: &str) -> String {
+    format!("{cluster} {restart}")
 }
 
-/// Whether this record announces a restart that is none of ours.
-pub(crate) fn is_of_another(record: &Record, ledger: &Ledger) -> bool {
-    record.is_restart && !ledger.has_handled(&record.reason) && !is_owed(record, ledger)
+/// Id of the restart that a record of this SearchCluster is for: the end of [`record_reason`], or the
+/// whole reason, as older versions wrote it. A reason of another SearchCluster is no id.
+pub(crate) fn restart_of<'r>(record: &'r Record, cluster: &str) -> &'r str {
+    let own = record.reason.strip_prefix(cluster).and_then(|rest| rest.strip_prefix(' '));
+    own.unwrap_or(&record.reason)
+}
+
+/// Whether a restart of this SearchCluster has made this shutdown record, and no debt is about its node.
+pub(crate) fn is_left_over(record: &Record, ledger: &Ledger, cluster: &str) -> bool {
+    record.is_restart && ledger.has_handled(restart_of(record, cluster)) && !is_owed(record, ledger)
+}
+
+/// Whether this record announces a restart that is none of this SearchCluster.
+pub(crate) fn is_of_another(record: &Record, ledger: &Ledger, cluster: &str) -> bool {
+    record.is_restart
+        && !ledger.has_handled(restart_of(record, cluster))
+        && !is_owed(record, ledger)
 }
 
 fn is_owed(record: &Record, ledger: &Ledger) -> bool {
@@ -64,11 +79,15 @@ mod tests {
         let theirs = Allocation { setting: theirs, marker: None };
 
         assert!(look(&ledger, &marked_by("search/logs"), &[]));
-        assert!(look(&ledger, &none, &[record(true, "r1")]));
+        for ours in ["search/logs r1", "r1"] {
+            assert!(look(&ledger, &none, &[record(true, ours)]), "{ours}");
+        }
         for untouched in [&none, &theirs, &marked_by("search/other")] {
             assert!(!look(&ledger, untouched, &[]), "{untouched:?}");
         }
-        for untouched in [record(true, "a person's"), record(false, "r1")] {
+        let others = ["a person's", "search/other r1", "search/logs-2 r1"];
+        let others = others.map(|reason| record(true, reason));
+        for untouched in others.into_iter().chain([record(false, "search/logs r1")]) {
             assert!(!look(&ledger, &none, std::slice::from_ref(&untouched)), "{untouched:?}");
         }
 
@@ -86,6 +105,6 @@ mod tests {
         let debts =
             Debts { allocation: Some(debt), records: vec![record_debt], ..Debts::default() };
         let owed = Ledger { debts, ..ledger };
-        assert!(!look(&owed, &marked_by("search/logs"), &[record(true, "r1")]));
+        assert!(!look(&owed, &marked_by("search/logs"), &[record(true, "search/logs r1")]));
     }
 }

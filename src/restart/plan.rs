@@ -165,8 +165,11 @@ pub enum Action {
     PutRecord {
         /// Id of the node.
         node_id: String,
-        /// The restart's id.
+        /// The SearchCluster and the restart's id.
         reason: String,
+        /// For how long after the stop the copies of the node are not made elsewhere, in milliseconds: as
+        /// long as the node may take to be back.
+        allocation_delay: u64,
     },
     /// Exclude this node from voting.
     ExcludeVoter {

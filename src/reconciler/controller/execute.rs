@@ -22,8 +22,7 @@ use crate::engine_client::{self, EngineClient, EngineError, Flush};
 use patches::On;
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 use stayput_restart::{
-    Action, AllocationBefore, Policy, UpdateStep, annotation, drain_request, start_request,
-    stop_request,
+    Action, AllocationBefore, UpdateStep, annotation, drain_request, start_request, stop_request,
 };
 
 /// How long a flush may take: it only makes recovery shorter.
@@ -68,15 +67,14 @@ pub(super) struct Executed {
 pub(super) struct Executor<'a> {
     pub(super) observer: &'a Observer,
     pub(super) cluster: &'a SearchCluster,
-    pub(super) policy: &'a Policy,
     pub(super) metrics: &'a Metrics,
     pub(super) lease: &'a Lease,
 }
 
 impl<'a> Executor<'a> {
-    pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster, policy: &'a Policy) -> Self {
+    pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster) -> Self {
         let Context { observer, metrics, lease, .. } = cx;
-        Self { observer, cluster, policy, metrics, lease }
+        Self { observer, cluster, metrics, lease }
     }
 }
 
@@ -227,9 +225,9 @@ impl Executor<'_> {
                 }
                 Ok(Answered::Flushed(node.clone()))
             }
-            Action::PutRecord { node_id, reason } => {
+            Action::PutRecord { node_id, reason, allocation_delay } => {
                 let (client, _) = self.engine()?;
-                let delay = Duration::from_millis(self.policy.phase_timeout.saturating_mul(2));
+                let delay = Duration::from_millis(*allocation_delay);
                 let put = client.put_restart_record(node_id, reason, delay);
                 self.ask_engine("put_record", put).await
             }

@@ -319,7 +319,7 @@ async fn execute(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Outcome {
-    let executor = Executor::new(cx, cluster, &spec.checked.policy);
+    let executor = Executor::new(cx, cluster);
     let executed = executor.execute_all(actions).await;
     for pod in executed.pods {
         cx.observer.pods.put(pod);

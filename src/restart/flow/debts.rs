@@ -65,7 +65,7 @@ pub(super) fn pay_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
         }
     };
     for debt in due {
-        if records.iter().any(|record| debt.is_about(record)) {
+        if records.iter().any(|record| debt.is_about(record, context.index.cluster())) {
             changes.act(Action::DeleteRecord { node_id: debt.node_id.clone() });
         } else {
             changes.change(paid(debt));
@@ -82,7 +82,7 @@ pub(super) fn delete_late_records(context: &Context<'_>, ledger: &Ledger) -> Cha
     let Ok(Some(records)) = &engine.records else { return changes };
     let listed = |id: &str| engine.nodes.iter().any(|node| node.id == id);
     for record in records {
-        if is_left_over(record, ledger) && listed(&record.node_id) {
+        if is_left_over(record, ledger, context.index.cluster()) && listed(&record.node_id) {
             changes.act(Action::DeleteRecord { node_id: record.node_id.clone() });
         }
     }

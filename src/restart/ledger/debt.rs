@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MemberUpdate;
+use crate::leftovers::restart_of;
 use crate::{Record, Time};
 use stayput_api::ConfigChoice;
 use stayput_declare::Leaving;
@@ -109,7 +110,7 @@ pub struct RecordDebt {
     pub node: String,
     /// Uid of the pod it is kept for while that is a member under way.
     pub pod_uid: String,
-    /// Id of the restart: the record's reason.
+    /// Id of the restart: the end of the record's reason.
     pub restart: String,
 }
 
@@ -153,9 +154,9 @@ impl RemovedExclusion {
 }
 
 impl RecordDebt {
-    /// Whether this is the record it is about.
-    pub fn is_about(&self, record: &Record) -> bool {
-        record.node_id == self.node_id && record.reason == self.restart
+    /// Whether this is the record that is owed by this SearchCluster, `namespace/name`.
+    pub fn is_about(&self, record: &Record, cluster: &str) -> bool {
+        record.node_id == self.node_id && restart_of(record, cluster) == self.restart
     }
 }
 

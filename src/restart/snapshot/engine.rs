@@ -221,7 +221,7 @@ pub struct Record {
     pub node_id: String,
     /// Whether it is of the type `restart`.
     pub is_restart: bool,
-    /// Its reason; in our records the id of the restart.
+    /// Its reason; in our records the SearchCluster and the id of the restart.
     pub reason: String,
     /// Whether the engine has finished its preparation.
     pub complete: bool,

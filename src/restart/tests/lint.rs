@@ -58,7 +58,7 @@ pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<Str
                 engine_calls::restore(&facts, before, &mut wrong)
             }
             Action::Flush { node } => engine_calls::flush(&facts, node, &mut wrong),
-            Action::PutRecord { node_id, reason } => {
+            Action::PutRecord { node_id, reason, .. } => {
                 engine_calls::put_record(&facts, node_id, reason, &mut wrong);
             }
             Action::DeleteRecord { node_id } => {

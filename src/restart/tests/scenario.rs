@@ -142,6 +142,7 @@ scenarios! {
     deleted_with_its_pods
     another_announces_a_restart
     another_announces_at_once
+    one_id_in_two_searchclusters
     deadline_after_absence
     limited_in_the_slot
     not_before_deadline
@@ -241,6 +242,7 @@ scenarios! {
     shutdown_records
     sidecar_crashes
     silent_before_stop_copy_fails
+    shutdown_records_of_an_update
     silent_before_stop_paused
     silent_one_of_two
     silent_with_its_engine

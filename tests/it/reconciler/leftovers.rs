@@ -24,7 +24,7 @@ async fn what_a_late_request_has_left_is_undone_by_a_reconciler_that_begins() {
     let marker = json!({ "cluster": "default/logs", "restart": "r1", "before": {} }).to_string();
     let ours = json!({ ALLOCATION: "primaries", "cluster.metadata.stayput": marker });
     put(&fixture, "/_cluster/settings", json!({ "persistent": ours })).await;
-    record(&fixture, NODES[0], "r1").await;
+    record(&fixture, NODES[0], "default/logs r1").await;
     record(&fixture, NODES[1], "a person replaces its disk").await;
 
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -179,7 +179,7 @@ async fn write(
     let has_finalizer = |name: &String| name == restart::annotation::FINALIZER;
     let finalizers = cluster.metadata.finalizers.as_deref().unwrap_or_default();
     if !leaving.is_empty() && !finalizers.iter().any(has_finalizer) {
-        let executor = Executor::new(cx, cluster, &spec.checked.policy);
+        let executor = Executor::new(cx, cluster);
         let executed = executor.execute_all(&[&restart::Action::AddFinalizer]).await;
         executed.outcome?;
         if let Some(changed) = executed.cluster {

@@ -33,7 +33,6 @@ async fn execute(lease: &Lease, action: &Action) -> Outcome {
     let executor = Executor {
         observer: &Observer::of_nothing_for_test(),
         cluster: &cluster(),
-        policy: &Policy::default(),
         metrics: &Metrics::new(),
         lease,
     };
@@ -49,7 +48,7 @@ fn engine_actions() -> Vec<Action> {
         Action::TightenAllocation { value: "primaries".into(), marker },
         Action::RestoreAllocation { before: before() },
         Action::Flush { node: node() },
-        Action::PutRecord { node_id: node(), reason: "r1".into() },
+        Action::PutRecord { node_id: node(), reason: "r1".into(), allocation_delay: 60_000 },
         Action::DeleteRecord { node_id: node() },
         Action::ExcludeVoter { node: node() },
         Action::ClearVotingExclusions,
@@ -72,7 +71,6 @@ async fn what_a_manager_does_not_take_is_a_failure_in_its_words() {
         let executor = Executor {
             observer: &Observer::of_nothing_for_test(),
             cluster: &cluster(),
-            policy: &Policy::default(),
             metrics: &Metrics::new(),
             lease: &Lease::not_needed(),
         };
@@ -122,7 +120,6 @@ async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
     let executor = Executor {
         observer: &observer,
         cluster: &cluster(),
-        policy: &Policy::default(),
         metrics: &metrics,
         lease: &Lease::not_needed(),
     };
@@ -150,7 +147,6 @@ async fn a_start_that_no_client_can_send_has_failed_and_that_of_a_pod_that_is_go
     let executor = Executor {
         observer: &observer,
         cluster: &cluster(),
-        policy: &Policy::default(),
         metrics: &Metrics::new(),
         lease: &Lease::not_needed(),
     };

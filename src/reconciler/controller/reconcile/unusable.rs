@@ -12,7 +12,7 @@ use crate::controller::observe::now;
 use crate::controller::requeue::Next;
 use crate::controller::status::Reported;
 use crate::controller::status_report::{gauges, ledger_of, pods_unlisted};
-use stayput_restart::{Action, Ledger, Policy, Report, annotation};
+use stayput_restart::{Action, Ledger, Report, annotation};
 
 /// While a spec is refused: a person has to repair something, and then a watch reports it.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(300);
@@ -53,8 +53,7 @@ async fn report_only(
 ) -> Next {
     if is_to_be_released(cluster) {
         // Apiserver: remove our finalizer.
-        let policy = Policy::default();
-        let executor = Executor::new(cx, cluster, &policy);
+        let executor = Executor::new(cx, cluster);
         let executed = executor.execute_all(&[&Action::RemoveFinalizer]).await;
         if let Some(changed) = executed.cluster {
             cx.cluster.remember(changed);

@@ -67,7 +67,7 @@ pub(in crate::flow) fn owe_protection(
         if let Ok(Allocation { marker: Some(marker), .. }) = &engine.allocation {
             not_of_another(context, marker)?;
         }
-        record::is_alone(engine, ledger, node_id)?;
+        record::is_alone(context, engine, ledger, node_id)?;
         return Ok(Some(LedgerChange::AddRecordDebt(RecordDebt {
             node_id: node_id.clone(),
             node: member.node.clone(),

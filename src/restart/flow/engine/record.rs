@@ -3,11 +3,11 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
+use crate::flow::member::update::phases;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
-use crate::{
-    Action, Blocker, Code, Engine, Ledger, Member, Record, RecordDebt, Restart, leftovers,
-};
+use crate::leftovers::{is_of_another, record_reason};
+use crate::{Action, Blocker, Code, Engine, Ledger, Member, Record, RecordDebt, Restart};
 
 /// The debt for a member's record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
@@ -30,10 +30,16 @@ pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
 
 /// Passes unless another client has announced the restart of another node that is listed: two that stop nodes of one
 /// engine beside each other do not see each other's stops in time.
-pub(super) fn is_alone(engine: &Engine, ledger: &Ledger, node_id: &str) -> Check {
+pub(super) fn is_alone(
+    context: &Context<'_>,
+    engine: &Engine,
+    ledger: &Ledger,
+    node_id: &str,
+) -> Check {
     let records = engine.records.as_ref().map_err(Blocker::engine_unreachable)?;
-    let is_another =
-        |record: &&Record| record.node_id != node_id && leftovers::is_of_another(record, ledger);
+    let is_another = |record: &&Record| {
+        record.node_id != node_id && is_of_another(record, ledger, context.index.cluster())
+    };
     let others = records.iter().flatten().filter(is_another);
     let mut listed = others.filter_map(|record| {
         let node = engine.nodes.iter().find(|node| node.id == record.node_id)?;
@@ -56,14 +62,19 @@ pub(super) fn announce(
     member: &Member,
 ) -> Result<(), Turn> {
     let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
+    let cluster = context.index.cluster();
     let record = records(context)?.iter().find(|record| record.node_id == debt.node_id);
     Err(match record {
         None => Turn::act_and_wait(
-            Action::PutRecord { node_id: debt.node_id.clone(), reason: restart.request.id.clone() },
+            Action::PutRecord {
+                node_id: debt.node_id.clone(),
+                reason: record_reason(cluster, &restart.request.id),
+                allocation_delay: phases(member) * context.policy.phase_timeout,
+            },
             Code::Preparing,
             "its restart is being announced to the engine",
         ),
-        Some(record) if record.reason != debt.restart || !record.is_restart => wait(
+        Some(record) if !(debt.is_about(record, cluster) && record.is_restart) => wait(
             Code::ForeignController,
             format!(
                 "the engine already has a shutdown record for this node, by {:?}; the \
@@ -73,7 +84,7 @@ pub(super) fn announce(
         ),
         // That of another client may have come at the same time as ours.
         Some(record) if record.complete => {
-            return Ok(is_alone(context.index.engine()?, ledger, &debt.node_id)?);
+            return Ok(is_alone(context, context.index.engine()?, ledger, &debt.node_id)?);
         }
         Some(record) => wait(Code::Preparing, prepares(Some(record))),
     })
@@ -86,7 +97,7 @@ pub(super) fn withdraw(
     member: &Member,
 ) -> Result<(), Turn> {
     let Some(debt) = record_debt(ledger, member) else { return Ok(()) };
-    if !records(context)?.iter().any(|record| debt.is_about(record)) {
+    if !records(context)?.iter().any(|record| debt.is_about(record, context.index.cluster())) {
         return Ok(());
     }
     Err(Turn::act_and_wait(
@@ -103,7 +114,9 @@ pub(in crate::flow) fn settle(
     uid: &str,
 ) -> Vec<LedgerChange> {
     let Ok(records) = records(context) else { return Vec::new() };
-    let is_there = |debt: &&RecordDebt| records.iter().any(|record| debt.is_about(record));
+    let is_there = |debt: &&RecordDebt| {
+        records.iter().any(|record| debt.is_about(record, context.index.cluster()))
+    };
     let debts = ledger.debts.records.iter();
     let gone = debts.filter(|debt| debt.pod_uid == uid && !is_there(debt));
     gone.cloned().map(LedgerChange::RemoveRecordDebt).collect()

@@ -103,7 +103,8 @@ fn until_ready_to_stop(
     }
     let debts = &ledger.debts;
     if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {
-        let record = records(context)?.iter().find(|record| debt.is_about(record));
+        let record =
+            records(context)?.iter().find(|record| debt.is_about(record, context.index.cluster()));
         if !record.is_some_and(|record| record.complete) {
             return refuse(Code::Preparing, prepares(record));
         }

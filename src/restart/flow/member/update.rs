@@ -34,7 +34,7 @@ pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
 }
 
 /// In how many phases a member must be back: the one between stop and start is one more.
-pub(super) fn phases(member: &Member) -> u64 {
+pub(in crate::flow) fn phases(member: &Member) -> u64 {
     let waits_for_others = member.update.as_ref().is_some_and(|fixed| !fixed.others.is_empty());
     2 + u64::from(step_of(member) > UpdateStep::Restart || waits_for_others)
 }

@@ -106,9 +106,10 @@ fn records(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
         let gone = match seen {
             None => false,
             Some(None) => true,
-            Some(Some(records)) => !records
-                .iter()
-                .any(|record| record.node_id == debt.node_id && record.reason == debt.restart),
+            Some(Some(records)) => !records.iter().any(|record| {
+                let reason = format!("{} {}", facts.snapshot.cluster.name, debt.restart);
+                record.node_id == debt.node_id && record.reason == reason
+            }),
         };
         if !gone {
             wrong.push(format!("S8: the record of {} is forgotten", debt.node));

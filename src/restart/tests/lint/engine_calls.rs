@@ -2,7 +2,7 @@
 //! nothing is cleaned up before the new process is proven.
 
 use super::facts::Facts;
-use crate::{AllocationBefore, Marker, Member, MemberStep, Outcome, Strategy};
+use crate::{AllocationBefore, Marker, Member, MemberStep, Outcome, RecordDebt, Strategy};
 
 pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
@@ -108,11 +108,13 @@ pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
 
 pub(super) fn put_record(facts: &Facts, node_id: &str, reason: &str, wrong: &mut Vec<String>) {
     let debts = &facts.snapshot.ledger.debts;
-    if !debts.records.iter().any(|debt| debt.node_id == node_id && debt.restart == reason) {
+    let reason_of = |id: &str| format!("{} {id}", facts.snapshot.cluster.name);
+    let is_owed = |debt: &RecordDebt| debt.node_id == node_id && reason_of(&debt.restart) == reason;
+    if !debts.records.iter().any(is_owed) {
         wrong.push(format!("S6: a record for {node_id} that is not owed"));
     }
     let turn = facts.restart().is_some_and(|restart| {
-        restart.request.id == reason
+        reason_of(&restart.request.id) == reason
             && restart.members.iter().any(|member| {
                 member.step == MemberStep::Restarting && member.node_id.as_deref() == Some(node_id)
             })
@@ -135,14 +137,15 @@ pub(super) fn delete_record(facts: &Facts, node_id: &str, wrong: &mut Vec<String
         wrong.push(format!("the record of {node_id} is deleted and was not seen"));
         return;
     };
-    let ours = record.is_restart
-        && (ledger.has_handled(&record.reason)
-            || ledger.debts.records.iter().any(|debt| debt.restart == record.reason));
-    if !ours {
+    let Some((_, id)) = record.reason.split_once(' ').filter(|(cluster, id)| {
+        let is_known =
+            ledger.has_handled(id) || ledger.debts.records.iter().any(|debt| debt.restart == **id);
+        record.is_restart && *cluster == facts.snapshot.cluster.name && is_known
+    }) else {
         wrong.push(format!("the record of {node_id} is deleted and is not ours"));
-    }
-    let Some(restart) = facts.restart().filter(|restart| restart.request.id == record.reason)
-    else {
+        return;
+    };
+    let Some(restart) = facts.restart().filter(|restart| restart.request.id == id) else {
         return;
     };
     for member in &restart.members {

@@ -1,7 +1,9 @@
 //! The lines of a script, one command each.
 
 use super::{templates, wait};
+use crate::leftovers::record_reason;
 use crate::tests::driver::{ActionFate, Driver};
+use crate::tests::world::engine::id_of;
 use crate::tests::world::{Asked, Services, SimPod, Tool};
 use crate::{
     Disabled, Drain, OnConfigChange, Request, RunningSnapshot, Share, Sources, Strategy, Time,
@@ -139,10 +141,14 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         }
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["another", "client", "announces", "the", "restart", "of", node] => {
-            driver.world.engine.is_restarted_by_another(now, node, true);
+            driver.world.engine.announce(now, &id_of(node), "of another");
         }
-        ["another", "client", "withdraws", "the", "restart", "of", node] => {
-            driver.world.engine.is_restarted_by_another(now, node, false);
+        ["another", "searchcluster", "announces", "the", "restart", "of", node, "for", id] => {
+            let reason = record_reason("search/other", id);
+            driver.world.engine.announce(now, &id_of(node), &reason);
+        }
+        ["another", "client" | "searchcluster", "withdraws", "the", "restart", "of", node] => {
+            driver.world.engine.forget(&id_of(node));
         }
         ["engine", "unreachable"] => driver.world.engine.unreachable = true,
         ["engine", "refuses", "writes"] => driver.world.engine.refuses_writes = true,

@@ -199,14 +199,6 @@ impl Searching {
         self.takes_writes() && self.records.remove(node_id).is_some()
     }
 
-    /// A shutdown record of another client comes or goes.
-    pub(crate) fn is_restarted_by_another(&mut self, now: u64, node: &str, announced: bool) {
-        match announced {
-            true => self.announce(now, &id_of(node), "of another"),
-            false => self.forget(&id_of(node)),
-        };
-    }
-
     /// What its API reports.
     pub(crate) fn observe(&self, now: u64) -> Result<Engine, Unknown> {
         if self.unreachable || self.joined.is_empty() {

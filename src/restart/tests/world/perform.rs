@@ -56,7 +56,10 @@ pub(crate) fn describe_action(action: &Action) -> String {
                 .map_or("unset", String::as_str)
         ),
         Action::Flush { node } => format!("flush for {node}"),
-        Action::PutRecord { node_id, reason } => format!("announce {node_id} for {reason}"),
+        Action::PutRecord { node_id, reason, allocation_delay } => {
+            let minutes = allocation_delay / 60_000;
+            format!("announce {node_id} for {reason}, for {minutes} minutes")
+        }
         Action::DeleteRecord { node_id } => format!("delete the record of {node_id}"),
         Action::ExcludeVoter { node } => format!("exclude {node} from voting"),
         Action::ClearVotingExclusions => "remove all voting exclusions".into(),
@@ -158,7 +161,7 @@ impl World {
                 self.engine.tighten(value, marker.clone())
             }
             Action::RestoreAllocation { before } => self.engine.restore(before),
-            Action::PutRecord { node_id, reason } => self.engine.announce(now, node_id, reason),
+            Action::PutRecord { node_id, reason, .. } => self.engine.announce(now, node_id, reason),
             Action::DeleteRecord { node_id } => self.engine.forget(node_id),
             Action::ExcludeVoter { node } => self.engine.exclude(node),
             Action::ClearVotingExclusions => self.engine.clear_exclusions(),
