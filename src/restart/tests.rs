@@ -22,6 +22,7 @@ mod properties;
 mod recovering;
 mod releases;
 mod resumed;
+mod replaced;
 mod saved;
 mod scenario;
 mod schema;

@@ -230,6 +230,8 @@ scenarios! {
     pod_being_deleted
     pod_not_listed
     pod_replaced
+    pod_replaced_on_old_config
+    pod_replaced_on_old_config_without_records
     queue_of_one
     queued_for_the_last_node
     role_of_a_node_down

@@ -6,7 +6,8 @@
 //! was taken before its pod could be changed.
 //!
 //! So does one whose engine was started by its manager, on another config than ours: we or the apiserver were
-//! away. Its start is refused then, and the next turn stops it once more.
+//! away. Its start is refused then, and the next turn stops it once more. And one whose pod was replaced by
+//! another one that runs on an old config.
 
 use super::super::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
 use super::update;

@@ -11,10 +11,11 @@ use crate::draft::LATER;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::clean_up;
 use crate::flow::observed::{is_over_time, lists_new_process};
-use crate::flow::turn::{Turn, wait};
+use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::{
-    Blocker, Code, Direction, Ending, Ledger, Member, Outcome, Pod, Restart, Sources, UpdateStep,
+    Blocker, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart, Sources,
+    UpdateStep,
 };
 
 /// The pod of a member that waits for its turn; what happens to it while its pod is not listed. The
@@ -80,19 +81,19 @@ pub(super) fn in_its_turn(
     if let Some(other) = other_claims(member, successor) {
         return Turn::Abort(other);
     }
-    let joined = lists_new_process(context, member);
-    let runs = context.index.manager(&successor.uid).ok().and_then(|manager| manager.run.as_ref());
-    let other = match (&successor.sources, runs) {
-        (Sources::Checksum(wanted), Some(run)) => {
-            run.checksum.as_ref() != Some(wanted) && !successor.ignores_change
+    if lists_new_process(context, member) && context.index.is_up(successor) {
+        let manager = match context.index.manager(&successor.uid) {
+            Ok(manager) => manager,
+            Err(blocker) if is_over_time(context, member, phases) => {
+                return Turn::Abort(format!("its pod was replaced: {}", blocker.message));
+            }
+            Err(blocker) => return Turn::Wait(blocker),
+        };
+        if runs_on_old_config(successor, manager) {
+            // Its next turn begins as any other: with the rules, and with all that protects its shards.
+            let reason = "its pod was replaced by one that runs on an old config".to_owned();
+            return Turn::GiveBack(GiveBack { reason, by_rule: false });
         }
-        (Sources::Unknown(_) | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
-    };
-    if joined && context.index.is_up(successor) && other {
-        // The kubelet mounted an old config: the new pod still has to be restarted.
-        return taken_over(context, ledger, member);
-    }
-    if joined && context.index.is_up(successor) {
         if let Err(Unread::Yet(why)) = claims_known(member, successor)
             && !is_over_time(context, member, phases)
         {
@@ -122,6 +123,16 @@ pub(super) fn in_its_turn(
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
         (false, _) => silent::until_loosened(context, ledger, member, wait(code, message)),
+    }
+}
+
+/// Whether the kubelet mounted an old config: the new pod still has to be restarted.
+fn runs_on_old_config(successor: &Pod, manager: &Manager) -> bool {
+    match (&successor.sources, &manager.run) {
+        (Sources::Checksum(wanted), Some(run)) => {
+            run.checksum.as_ref() != Some(wanted) && !successor.ignores_change
+        }
+        (Sources::Unknown(_) | Sources::Absent(_), _) | (Sources::Checksum(_), None) => false,
     }
 }
 

@@ -328,6 +328,12 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// Whether another pod is in the place of the member's pod, and the cluster lists a new process.
+    pub(super) fn is_back_in_another_pod(&self, member: &Member) -> bool {
+        let is_replaced = self.snapshot.pods.iter().any(|pod| pod.name == member.pod);
+        self.pod(&member.pod_uid).is_none() && is_replaced && self.has_joined(member)
+    }
+
     /// A stop of ours may have reached the manager: the slot was taken, and the manager does not
     /// report a lower sequence.
     pub(super) fn may_be_stopped(&self, member: &Member) -> bool {

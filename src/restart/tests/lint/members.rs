@@ -114,6 +114,7 @@ fn check_member(
         && facts.may_be_stopped(old)
         && !facts.runs_on_another(old)
         && !is_known_to_run
+        && !facts.is_back_in_another_pod(old)
     {
         wrong.push(format!("S7: {node} gives its slot back and may be stopped"));
     }

@@ -37,7 +37,8 @@ pub(super) enum Fault {
     Replace(usize),
     /// Its owner replaces it after a while.
     OwnerReplaces(usize),
-    /// Its pod is being deleted, and its engine runs until the hook before its stop is over.
+    /// Its pod is being deleted, and its engine runs until the hook before its stop is over. The kubelet
+    /// mounts an old config in the new one first.
     Evicted(usize),
     /// A container beside the engine's fails for good.
     SidecarCrashes(usize),
@@ -209,7 +210,7 @@ impl Fault {
             Self::Evicted(node) => {
                 play_line(driver, &format!("pod {} is being deleted", name(node)));
                 driver.run(20_000, |_| false);
-                format!("replace pod {}", name(node))
+                format!("replace pod {} on v1", name(node))
             }
             Self::SidecarCrashes(node) => format!("sidecar of {} crashes", name(node)),
             Self::PersonStops(node) => format!("person stops {}", name(node)),

@@ -231,7 +231,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         }
         ["node", pod, "stays"] => driver.world.pod(pod).leaving = None,
         ["pod", pod, "is", "being", "deleted"] => driver.world.pod(pod).terminating = true,
-        ["replace", "pod", pod] => replace(driver, pod),
+        ["replace", "pod", pod] => replace(driver, pod, None),
+        ["replace", "pod", pod, "on", config] => replace(driver, pod, Some(config)),
         ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
         ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
         ["pod", pods, "is", "gone", "for", "good"] => {
@@ -358,13 +359,18 @@ fn person(driver: &mut Driver, pod: &str, asked: Asked) {
     driver.world.ask(&uid, asked, "person");
 }
 
-/// The pod is deleted, and its owner makes another one of the same name.
-fn replace(driver: &mut Driver, name: &str) {
+/// The pod is deleted, and its owner makes another one of the same name. The kubelet mounts what the
+/// sources have, or first an old config that it has kept.
+fn replace(driver: &mut Driver, name: &str, kept: Option<&str>) {
     let now = driver.world.now;
     let pod = driver.world.pod(name);
-    let Sources::Checksum(config) = pod.sources.clone() else { panic!("sources of {name}") };
+    let sources = pod.sources.clone();
+    let Sources::Checksum(config) = &sources else { panic!("sources of {name}") };
     let incarnation: u32 = pod.uid.rsplit("uid").next().unwrap().parse().unwrap();
-    let mut next = SimPod::new(name, incarnation + 1, &config, now);
+    let mut next = SimPod::new(name, incarnation + 1, kept.unwrap_or(config), now);
+    if kept.is_some() {
+        next.change_sources(sources, now);
+    }
     next.living = pod.living.remade();
     next.machine.boots_now(now);
     *pod = next;
