@@ -4,7 +4,8 @@ use super::{Blocker, Check, Evaluation, Peer, Predicate, disable_hint};
 use crate::Color;
 
 /// In a yellow cluster a node that serves is restarted only if waiting would not help. Either it runs
-/// an older version than others, so that replicas cannot be allocated to it, and no shard is moving.
+/// an older version than others, so that replicas cannot be allocated to it, and no shard is moving or
+/// waits for its node.
 /// Or the cluster is settled: nothing is moving, and no node is missing.
 ///
 /// In place the versions of the running nodes are compared, and *settled* yellow passes, where the
@@ -21,9 +22,9 @@ pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
     if health.color != Color::Yellow || is_alone {
         return Ok(());
     }
-    let is_settled =
-        !health.timed_out && health.initializing + health.relocating + health.in_flight_fetch == 0;
-    if is_settled && evaluation.is_behind(candidate) {
+    // A delayed copy waits for a node that may be back at any moment.
+    let waits = health.initializing + health.relocating + health.delayed + health.in_flight_fetch;
+    if !health.timed_out && waits == 0 && evaluation.is_behind(candidate) {
         return Ok(());
     }
     evaluation.settled.check().map_err(|blocker| {
