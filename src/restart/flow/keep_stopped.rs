@@ -87,7 +87,10 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
         let back = member.compensation.as_ref();
         back.map_or(member.start_sequence, |back| back.start_sequence)
     });
-    let sequence = manager.sequence.max(taken) + 1;
+    // A start that is owed may have been sent, and arrive later than the stop.
+    let owed = ledger.debts.start.iter().filter(|debt| debt.pod_uid == pod.uid);
+    let owed = owed.map(|debt| debt.sequence).max().unwrap_or_default();
+    let sequence = manager.sequence.max(taken).max(owed) + 1;
     let mut changes = leave_restart(ledger, pod);
     // Its label names the template that it had.
     if let Some(member) = member.filter(|member| is_due_of(member, Some(pod))) {

@@ -221,10 +221,10 @@ scenarios! {
     phase_applied_again
     phase_applied_again_to_a_pod
     owner_replaces
-    phase_edited_by_hand
     phase_beside_a_zone
     phase_beside_an_outage
     phase_beside_own_restart
+    phase_edited_by_hand
     phase_taken_from_all
     phase_written_again
     pod_being_deleted
@@ -242,9 +242,9 @@ scenarios! {
     searchable_snapshots
     secret_never_arrives
     shutdown_records
+    shutdown_records_of_an_update
     sidecar_crashes
     silent_before_stop_copy_fails
-    shutdown_records_of_an_update
     silent_before_stop_paused
     silent_one_of_two
     silent_with_its_engine
