@@ -3,18 +3,21 @@
 # by Maven, unpacked beside its final path and then renamed, so that an interrupted install is never
 # taken for a complete one. Sourced after common.sh.
 
-# -C: a file that does not match its published checksum is an error, not a warning.
-from_maven() { # LOG GOAL OPTIONS…
-    local log=$1 goal=$2
-    shift 2
-    mvn -q -B -C -l "$log" "dependency:$goal" "$@" || {
+from_maven() { # LOG CHECKSUMS GOAL OPTIONS…
+    local log=$1 checksums=$2 goal=$3
+    shift 3
+    mvn -q -B "$checksums" -l "$log" "dependency:$goal" "$@" || {
         tail -n 20 "$log" >&2
         die "maven: dependency:$goal failed"
     }
 }
 
-install_engine() { # NAME GROUP:ARTIFACT VERSION
-    local name=$1 coordinates=$2 version=$3
+# SHA256 is for a file whose published checksum cannot be had; without it that one is checked.
+install_engine() { # NAME GROUP:ARTIFACT VERSION [SHA256]
+    local name=$1 coordinates=$2 version=$3 sum=${4:-}
+    # -C: a file that does not match its published checksum is an error; -c: a warning.
+    local checksums=-C
+    [ -z "$sum" ] || checksums=-c
     local home="$STAYPUT_CACHE/engines/$name-$version"
     if [ -d "$home" ]; then
         say "found $name $version"
@@ -31,9 +34,11 @@ install_engine() { # NAME GROUP:ARTIFACT VERSION
 
     local unpacked
     work_directory "$STAYPUT_CACHE/engines" "$name"
-    from_maven "$work/log" get -Dtransitive=false -Dartifact="$coordinates:$version:zip"
-    from_maven "$work/log" copy -Dartifact="$coordinates:$version:zip" \
+    from_maven "$work/log" "$checksums" get -Dtransitive=false -Dartifact="$coordinates:$version:zip"
+    from_maven "$work/log" "$checksums" copy -Dartifact="$coordinates:$version:zip" \
         -DoutputDirectory="$work" -Dmdep.overWriteReleases=true
+    [ -z "$sum" ] || sha256sum --quiet --check <<<"$sum  $(echo "$work"/*.zip)" >&2 ||
+        die "$coordinates:$version is not what it was"
     unzip -q "$work"/*.zip -d "$work/unpacked"
     unpacked=$(echo "$work"/unpacked/*)
     [ -d "$unpacked/lib" ] || die "$coordinates:$version does not hold one server"

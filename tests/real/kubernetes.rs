@@ -6,6 +6,7 @@ mod cluster;
 mod completion;
 mod crd;
 mod doctor;
+mod eck;
 mod helm;
 mod init;
 mod install;

@@ -8,6 +8,7 @@ pub(crate) mod fixture;
 pub(crate) mod kubelet;
 mod load;
 mod lost_apiserver;
+mod newest;
 mod opensearch;
 pub(crate) mod reconciler;
 mod rolling;

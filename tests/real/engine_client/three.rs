@@ -38,6 +38,8 @@ fn story(flavor: Flavor, name: &str) {
         Flavor::Elasticsearch | Flavor::ElasticsearchWithCertificates => {
             (Distribution::Elasticsearch, "8.19.0", false)
         }
+        Flavor::OpenSearch3 => (Distribution::OpenSearch, "3.2.0", false),
+        Flavor::Elasticsearch9 => (Distribution::Elasticsearch, "9.1.0", false),
         Flavor::ElasticsearchWithRecords => (Distribution::Elasticsearch, "8.19.0", true),
     };
     let seen = (engine.distribution, engine.version.to_string(), engine.has_node_shutdown);

@@ -62,6 +62,9 @@ fn installed_with_one_command() {
     if let Err(why) = super::operators::take_what_we_write(admin) {
         skip("kubernetes::operators::take_what_we_write", &why);
     }
+    if let Err(why) = super::eck::makes_pods_that_start(&server) {
+        skip("kubernetes::eck::makes_pods_that_start", &why);
+    }
     if let Err(why) = super::helm::post_rendered(admin) {
         skip("kubernetes::helm::post_rendered", &why);
     }

@@ -1,5 +1,5 @@
 //! What we write for operators, against the definitions that they install. The apiserver checks fields and
-//! types; the operators do not run.
+//! types; `eck.rs` has what ECK itself makes of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,17 +55,30 @@ fn is_refused(admin: &Kubectl, manifest: &str, [field, wrong]: [&str; 2]) {
     assert!(why.contains("unknown field"), "{why}");
 }
 
-fn eck(admin: &Kubectl) {
-    let manifest = root().join("src/inject/tests/manifests/eck.yaml");
+/// The example of an Elasticsearch that has the manager.
+pub(super) fn example() -> String {
+    text(&root().join("examples/kubernetes/eck.yaml"))
+}
+
+fn plain() -> PathBuf {
+    root().join("src/inject/tests/manifests/eck.yaml")
+}
+
+/// An Elasticsearch into which `inject` has put the manager.
+pub(super) fn injected() -> String {
     let mut inject = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"));
-    let output = inject.args(["inject", "--open-metrics"]).arg(&manifest).output();
+    let output = inject.args(["inject", "--open-metrics"]).arg(plain()).output();
     let output = output.expect("it can be executed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let injected = String::from_utf8(output.stdout).expect("UTF-8");
-    is_taken(admin, &text(&manifest));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn eck(admin: &Kubectl) {
+    let injected = injected();
+    is_taken(admin, &text(&plain()));
     is_taken(admin, &injected);
     is_refused(admin, &injected, ["podTemplate:", "podTemplates:"]);
-    is_taken(admin, &text(&root().join("examples/kubernetes/eck.yaml")));
+    is_taken(admin, &example());
     let get = ["get", "elasticsearch", "logs", "--namespace", "search"];
     let logs = admin.json(&get);
     let container = &logs["spec"]["nodeSets"][0]["podTemplate"]["spec"]["containers"][0];

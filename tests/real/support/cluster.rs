@@ -21,7 +21,7 @@ pub(crate) use member::Member;
 pub(crate) use rest::Rest;
 
 use super::archive;
-use super::engine::{Kind, home, work_directory};
+use super::engine::{Kind, work_directory};
 use super::namespace::cannot_isolate;
 use super::pki::{Issued, issue};
 use super::ports::free_port;
@@ -43,7 +43,11 @@ pub(crate) enum Flavor {
     OpenSearch,
     /// As it is shipped: with its own JVM options, which are all compilers and a heap of 1 GB.
     ShippedOpenSearch,
+    /// OpenSearch 3, on Java 25.
+    OpenSearch3,
     Elasticsearch,
+    /// Elasticsearch 9, on Java 25.
+    Elasticsearch9,
     /// With `tests/parts/es-node-shutdown`.
     ElasticsearchWithRecords,
     /// With certificates beside its config, and without TLS as long as no setting turns it on.
@@ -53,24 +57,25 @@ pub(crate) enum Flavor {
 impl Flavor {
     pub(crate) const fn kind(self) -> Kind {
         match self {
-            Self::OpenSearch | Self::ShippedOpenSearch => Kind::OpenSearch,
+            Self::OpenSearch | Self::ShippedOpenSearch | Self::OpenSearch3 => Kind::OpenSearch,
             Self::Elasticsearch
+            | Self::Elasticsearch9
             | Self::ElasticsearchWithRecords
             | Self::ElasticsearchWithCertificates => Kind::Elasticsearch,
         }
     }
 
-    fn home(self) -> Result<PathBuf, String> {
-        let home = match self {
-            Self::OpenSearch
-            | Self::ShippedOpenSearch
-            | Self::Elasticsearch
-            | Self::ElasticsearchWithCertificates => home(self.kind()),
-            Self::ElasticsearchWithRecords => {
-                std::env::var_os("STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME").map(PathBuf::from)
+    /// The variables that name the engine's home and its Java.
+    const fn variables(self) -> [&'static str; 2] {
+        match self {
+            Self::OpenSearch | Self::ShippedOpenSearch => ["STAYPUT_OPENSEARCH_HOME", "JAVA_HOME"],
+            Self::OpenSearch3 => ["STAYPUT_OPENSEARCH3_HOME", "STAYPUT_JAVA25_HOME"],
+            Self::Elasticsearch | Self::ElasticsearchWithCertificates => {
+                ["STAYPUT_ELASTICSEARCH_HOME", "JAVA_HOME"]
             }
-        };
-        home.ok_or_else(|| format!("{self:?} is not installed"))
+            Self::Elasticsearch9 => ["STAYPUT_ELASTICSEARCH9_HOME", "STAYPUT_JAVA25_HOME"],
+            Self::ElasticsearchWithRecords => ["STAYPUT_ELASTICSEARCH_SHUTDOWN_HOME", "JAVA_HOME"],
+        }
     }
 }
 
@@ -176,8 +181,10 @@ impl Cluster {
         seats: Vec<Seat>,
         issuer: Option<Issuer>,
     ) -> Result<Self, String> {
-        let home = flavor.home()?;
-        let java = std::env::var_os("JAVA_HOME").ok_or("no JAVA_HOME")?;
+        let [home, java] = flavor.variables().map(|variable| {
+            std::env::var_os(variable).ok_or(format!("{flavor:?} is not installed: no {variable}"))
+        });
+        let (home, java) = (PathBuf::from(home?), java?);
         if let Some(why) = cannot_isolate() {
             return Err(why);
         }

@@ -250,6 +250,8 @@ pub(crate) fn own_files(home: &Path, work: &Path) -> [String; 2] {
     let options = read("jvm.options")
         .lines()
         .filter(|line| !line.contains("logs/gc.log"))
+        // The Java of `tests/parts/java25` does not have it.
+        .filter(|line| !line.contains("--add-modules=jdk.incubator.vector"))
         .map(|line| line.replace("=logs/", &format!("={work}/logs/")))
         .map(|line| line.replace("Path=data", &format!("Path={work}/data")) + "\n")
         .collect();

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{Flavor, PodIdentity, Rest, Seat, Shared};
 use crate::support::archive;
 use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
-use crate::support::engine::{own_files, paths, variables, work_directory};
+use crate::support::engine::{Kind, own_files, paths, variables, work_directory};
 use crate::support::manager::{Launch, Manager};
 
 /// A node and its manager.
@@ -87,13 +87,9 @@ impl Member {
                 yml += "node.search.cache.size: 16mb\n";
             }
         }
-        yml += &match flavor {
-            Flavor::OpenSearch | Flavor::ShippedOpenSearch => {
-                format!("cluster.initial_cluster_manager_nodes: {masters:?}\n")
-            }
-            Flavor::Elasticsearch
-            | Flavor::ElasticsearchWithRecords
-            | Flavor::ElasticsearchWithCertificates => format!(
+        yml += &match flavor.kind() {
+            Kind::OpenSearch => format!("cluster.initial_cluster_manager_nodes: {masters:?}\n"),
+            Kind::Elasticsearch => format!(
                 "cluster.initial_master_nodes: {masters:?}\nxpack.security.enabled: false\n"
             ),
         };
@@ -165,21 +161,15 @@ impl Member {
         let Shared { flavor, home, java, namespace, ports, issuer, directory, .. } = &*self.shared;
         let common = |name: &str| directory.path().join(name).display().to_string();
         let own = |name: &str| self.work().join(name).display().to_string();
-        let ready = match flavor {
+        let ready = if *flavor == Flavor::ElasticsearchWithCertificates {
             // Whether it has TLS or not.
-            Flavor::ElasticsearchWithCertificates => {
-                format!("tcp://{}:{}", self.address, ports.http)
-            }
+            format!("tcp://{}:{}", self.address, ports.http)
+        } else {
             // A node is ready if it is in a cluster with a master.
-            Flavor::OpenSearch
-            | Flavor::ShippedOpenSearch
-            | Flavor::Elasticsearch
-            | Flavor::ElasticsearchWithRecords => {
-                format!(
-                    "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
-                    self.address, ports.http
-                )
-            }
+            format!(
+                "http://{}:{}/_cluster/health?master_timeout=500ms&timeout=500ms",
+                self.address, ports.http
+            )
         };
         let mut launch = Launch::new(self.work(), [home.join("bin").join(flavor.kind().name())])
             .options(["--listen".into(), format!("{}:{}", self.address, ports.manager)])
@@ -198,12 +188,10 @@ impl Member {
                 .options(["--jwt-issuer", &issuer.issuer])
                 .options(["--allow-subject", &allowed]);
         }
-        launch.variables = match flavor {
-            Flavor::ShippedOpenSearch => paths(flavor.kind(), java, self.work()).into(),
-            Flavor::OpenSearch
-            | Flavor::Elasticsearch
-            | Flavor::ElasticsearchWithRecords
-            | Flavor::ElasticsearchWithCertificates => variables(flavor.kind(), java, self.work()),
+        launch.variables = if *flavor == Flavor::ShippedOpenSearch {
+            paths(flavor.kind(), java, self.work()).into()
+        } else {
+            variables(flavor.kind(), java, self.work())
         };
         let identity = [("NAMESPACE", namespace), ("NAME", &self.pod.name), ("UID", &self.pod.uid)];
         let identity = identity.map(|(name, value)| (format!("STAYPUT_POD_{name}"), value.into()));
