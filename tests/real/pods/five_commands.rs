@@ -62,6 +62,10 @@ fn five_commands_to_the_first_restart_in_place() {
         assert_eq!(node.status["state"], "running", "{name}: {:#}", node.status);
     }
 
+    let answers = Document::read_all(&fixture, "curl.md").section("In a cluster");
+    let states = answers.replace(": ", ":").matches("\"state\":\"running\"").count();
+    assert_eq!(states, 4, "{answers}");
+
     reader.section_with(UNINSTALL, |script| {
         if script.contains("uninject") {
             detached(&fixture, &after);
