@@ -14,6 +14,7 @@ mod clusters;
 mod concurrency;
 mod context;
 mod credentials;
+mod decision_log;
 mod declared;
 mod definition;
 mod effective_spec;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::apiserver::Apiserver;
 use super::certificates::Certificates;
 use super::clusters::{Key, NewestCluster};
+use super::decision_log::DecisionLog;
 use super::declared::Declared;
 use super::definition::Definition;
 use super::effective_spec::ValidSpec;
@@ -53,6 +54,7 @@ pub(super) struct Context {
     pub(super) joined: Option<Processes>,
     pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
+    pub(super) decision_log: DecisionLog,
     pub(super) last_valid: Option<ValidSpec>,
     /// Whether the apiserver keeps what is written.
     pub(super) definition: Definition,
@@ -82,6 +84,7 @@ impl Context {
             joined: None,
             new_phases: NewPhases::default(),
             start_times: StartTimes::default(),
+            decision_log: DecisionLog::default(),
             last_valid: None,
             definition: definition.clone(),
             declared: Declared::new(settings.account.as_ref()),

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use super::certificates;
 use super::context::Context;
+use super::decision_log;
 use super::declared;
 use super::effective_spec::EffectiveSpec;
 use super::execute::Executor;
@@ -339,6 +340,7 @@ async fn report_and_requeue(
 ) -> Result<Next, Failure> {
     let Acted { decision, outcome, cluster, started } = acted;
     let Decision { snapshot, plan, .. } = decision;
+    decision_log::log(&cx.name, &cx.decision_log.lines(&snapshot, &plan));
     if outcome.is_ok() {
         let starts = std::mem::take(&mut cx.start_times);
         let (changes, starts) =
