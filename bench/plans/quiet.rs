@@ -72,6 +72,7 @@ pub(super) fn pod(number: usize) -> Pod {
         ready: true,
         terminating: false,
         crash_looping: false,
+        not_started: None,
         outdated: None,
         deadly_probe: None,
         leaving: None,

@@ -82,6 +82,8 @@ pub enum Code {
     // Preflight.
     /// The manager cannot be reached.
     ManagerUnreachable,
+    /// The pod has never started, so it has no manager yet.
+    PodNotStarted,
     /// The manager is that of another pod.
     WrongPod,
     /// The manager's journal would not survive a crash.
@@ -160,6 +162,7 @@ impl Code {
             Self::Stranded => "stranded",
             Self::NeedsCoordinated => "needs_coordinated",
             Self::ManagerUnreachable => "manager_unreachable",
+            Self::PodNotStarted => "pod_not_started",
             Self::WrongPod => "wrong_pod",
             Self::NotDurable => "not_durable",
             Self::OwnerWillReplace => "owner_will_replace",
@@ -256,6 +259,7 @@ impl Code {
             | Self::Stranded
             | Self::NeedsCoordinated
             | Self::ManagerUnreachable
+            | Self::PodNotStarted
             | Self::WrongPod
             | Self::NotDurable
             | Self::OwnerWillReplace

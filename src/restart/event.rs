@@ -23,6 +23,8 @@ pub enum Reason {
     SlotGivenBack,
     /// A pod gets the labels and annotations of another template, and its engine goes on.
     PodRelabelled,
+    /// A pod that has never started is changed or deleted for its new template.
+    PodRepaired,
     /// A node is back, as its manager and the cluster say.
     NodeRestarted,
     /// A node is back with another amount of memory, and its heap is as it was.
@@ -85,6 +87,7 @@ impl Reason {
             | Self::MasterRestartStarted
             | Self::SlotGivenBack
             | Self::PodRelabelled
+            | Self::PodRepaired
             | Self::NodeRestarted
             | Self::RestartProgress
             | Self::RestartFinished
@@ -113,6 +116,7 @@ impl Reason {
             Self::MasterRestartStarted => "MasterRestartStarted",
             Self::SlotGivenBack => "SlotGivenBack",
             Self::PodRelabelled => "PodRelabelled",
+            Self::PodRepaired => "PodRepaired",
             Self::NodeRestarted => "NodeRestarted",
             Self::HeapUnchanged => "HeapUnchanged",
             Self::NodeRestartAborted => "NodeRestartAborted",

@@ -126,9 +126,12 @@ impl<'a> Index<'a> {
 
     /// As [`Self::manager`], for a pod that was found already.
     pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
-        let manager = pod.manager.as_ref().map_err(|unknown| Blocker {
-            code: Code::ManagerUnreachable,
-            message: unknown.message.clone(),
+        let manager = pod.manager.as_ref().map_err(|unknown| match &pod.not_started {
+            Some(not_started) => Blocker {
+                code: Code::PodNotStarted,
+                message: format!("its pod has never started: {not_started}"),
+            },
+            None => Blocker { code: Code::ManagerUnreachable, message: unknown.message.clone() },
         })?;
         match &manager.pod_uid {
             Some(uid) if *uid == pod.uid => Ok(manager),

@@ -77,8 +77,9 @@ pub use shell::shell_word;
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
     InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,
-    OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run, RunningSnapshot, Saved,
-    ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable, Voting,
+    NotStarted, OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run,
+    RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable,
+    Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;

@@ -27,7 +27,7 @@ pub use engine::{
 };
 pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
-pub use pod::{Endpoint, MissingPod, Pod, Sources, exec_manager};
+pub use pod::{Endpoint, MissingPod, NotStarted, Pod, Sources, exec_manager};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::{NumberedCopy, Others};

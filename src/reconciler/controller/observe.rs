@@ -221,6 +221,8 @@ impl Observer {
                 let of_template = self.owners.update(facts, spec.manager.port);
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
+                pod.not_started = facts.not_started(spec.manager.port);
+                pod.replace_unstarted(&checked.policy);
                 self.trials.replace_refused(&checked.policy, facts, &mut pod);
                 pod.live = snapshot::live(facts, spec.manager.port);
                 pod.sources = self.sources.of(checked, facts);

@@ -4,6 +4,7 @@
 mod facts;
 mod live;
 mod start;
+mod unstarted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

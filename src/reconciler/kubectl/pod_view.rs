@@ -148,6 +148,7 @@ impl PodView {
             ready: self.ready,
             terminating: false,
             crash_looping: self.crash_looping,
+            not_started: None,
             outdated: None,
             deadly_probe: None,
             leaving: None,

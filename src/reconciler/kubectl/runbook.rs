@@ -52,6 +52,7 @@ static PAGES: &[(&str, &str)] = &pages! {
     "owner_will_replace"
     "paused"
     "pod_gone"
+    "pod_not_started"
     "pods_unlisted"
     "predicates_disabled"
     "quorum"

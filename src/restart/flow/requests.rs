@@ -6,6 +6,7 @@ pub(super) mod cancel;
 pub(super) mod configs;
 pub(super) mod drift;
 pub(super) mod kept_phase;
+mod never_started;
 pub(super) mod open;
 mod own_ids;
 pub(super) mod pod_phases;

@@ -6,7 +6,7 @@ use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{
-    Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot, Time,
+    Code, Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot, Time,
 };
 use stayput_api::{Desired, State};
 
@@ -124,6 +124,10 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
     let is_missing = index.engine().is_ok() && index.node(&pod.node).is_none();
     let manager = match Index::manager_of(pod) {
         Ok(manager) => manager,
+        Err(blocker) if blocker.code == Code::PodNotStarted => {
+            let how = commands.unstarted();
+            return Some((blocker.code.as_str(), format!("{}: {how}", blocker.message)));
+        }
         Err(_) if pod.crash_looping => {
             let log = commands.last_log(None);
             let message = format!("its container ends again and again (CrashLoopBackOff): {log}");
@@ -231,6 +235,20 @@ impl Commands<'_> {
         let ((namespace, _), pod) = (self.cluster(), self.pod);
         let manager = exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref());
         format!("`kubectl -n {namespace} exec {manager} start`")
+    }
+
+    /// What shows why a pod does not start: the log of the container that fails, or the events of the pod.
+    fn unstarted(&self) -> String {
+        let failing = self.pod.not_started.as_ref().filter(|why| {
+            matches!(why.reason.as_str(), "CrashLoopBackOff" | "Error" | "OOMKilled")
+        });
+        match failing.and_then(|why| why.container.as_ref()) {
+            Some(container) => {
+                let (namespace, _) = self.cluster();
+                format!("`kubectl -n {namespace} logs {} -c {container}`", self.pod.name)
+            }
+            None => self.describe(),
+        }
     }
 
     fn describe(&self) -> String {

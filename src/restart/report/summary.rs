@@ -49,6 +49,7 @@ pub(super) fn said(waiting: &Waiting) -> String {
         waiting.code,
         Code::Debts
             | Code::ManagerUnreachable
+            | Code::PodNotStarted
             | Code::WrongPod
             | Code::OwnerWillReplace
             | Code::WouldNotFit

@@ -55,6 +55,7 @@ fn pod(name: &str) -> Pod {
         ready: true,
         terminating: false,
         crash_looping: false,
+        not_started: None,
         outdated: None,
         deadly_probe: None,
         undeletable: None,

@@ -20,9 +20,13 @@ pub(crate) fn preflight<'p>(cluster: &str, pod: &'p Pod) -> Result<&'p Manager, 
     if let Some(how_far) = &pod.leaving {
         refuse(Code::Leaving, format!("{} leaves the cluster: {how_far}", pod.node))?;
     }
-    let manager = match &pod.manager {
-        Ok(manager) => manager,
-        Err(unknown) => {
+    let manager = match (&pod.manager, &pod.not_started) {
+        (Ok(manager), _) => manager,
+        (Err(_), Some(not_started)) => {
+            let message = format!("the pod of {} has never started: {not_started}", pod.node);
+            return Err(Blocker { code: Code::PodNotStarted, message });
+        }
+        (Err(unknown), None) => {
             return Err(Blocker {
                 code: Code::ManagerUnreachable,
                 message: format!(

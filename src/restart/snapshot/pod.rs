@@ -1,14 +1,16 @@
 //! One pod in a snapshot.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stayput_api::State;
+use stayput_reuse::UpdateStep;
 
 use super::{Known, LivePod, Manager, PodUpdate, Unreturnable, known};
-use crate::Time;
 use crate::shell::shell_word;
+use crate::{Policy, Time};
 
 /// What decisions need of a pod.
 #[derive(
@@ -39,6 +41,9 @@ pub struct Pod {
     pub terminating: bool,
     /// A container of it is crash-looping.
     pub crash_looping: bool,
+    /// Why the manager's container has never run; `None` if it has, or if nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_started: Option<NotStarted>,
     /// Why its owner is going to replace it, for people (`owner_will_replace`).
     pub outdated: Option<String>,
     /// Which probe would kill the container while the engine is stopped, for people
@@ -101,6 +106,34 @@ pub struct Pod {
     pub manager: Known<Manager>,
 }
 
+/// Why no container of a manager has run in its pod yet, as the scheduler or the kubelet says.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct NotStarted {
+    /// The container that keeps the pod from starting; `None` if no Kubernetes node has taken the pod.
+    pub container: Option<String>,
+    /// One word of Kubernetes: `Unschedulable`, `ImagePullBackOff`, `CrashLoopBackOff`, …
+    pub reason: String,
+    /// The sentence of Kubernetes; may be empty.
+    pub message: String,
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(container) = &self.container {
+            write!(out, "container {container}: ")?;
+        }
+        let (reason, message) = (&self.reason, self.message.trim_end_matches('.'));
+        if message.is_empty() {
+            write!(out, "{reason}")
+        } else {
+            write!(out, "{reason}: {message}")
+        }
+    }
+}
+
 /// A pod that is not there.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -139,6 +172,17 @@ impl Pod {
     pub(crate) fn drifts(&self) -> bool {
         let runs = self.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
         runs && !self.ignores_change && self.change().is_some()
+    }
+
+    /// Makes an update that resizes the pod one that replaces it, if it has never started and another pod is
+    /// allowed: a new size of a pod that waits for a Kubernetes node may never come into effect.
+    pub fn replace_unstarted(&mut self, policy: &Policy) {
+        if let (Some(_), Ok(Some(update))) = (&self.not_started, &mut self.update)
+            && update.step == UpdateStep::Resize
+            && policy.update.contains(&UpdateStep::Replace)
+        {
+            update.step = UpdateStep::Replace;
+        }
     }
 
     /// The checksums of the config that its engine runs on and of the one in its sources, if they

@@ -204,6 +204,9 @@ scenarios! {
     multi_az_all_masters_failed
     multi_az_even_masters
     multi_az_insufficient_quorum
+    never_started_image
+    never_started_not_allowed
+    never_started_size
     multi_az_pools_per_zone
     no_rollback
     node_down

@@ -152,8 +152,11 @@ impl World {
             pod.follow_drain(now);
             pod.apply_phase(now);
         }
-        let up =
-            self.pods.iter().filter(|pod| !pod.gone && !pod.living.is_pending).filter_map(|pod| {
+        let up = self
+            .pods
+            .iter()
+            .filter(|pod| !pod.gone && !pod.living.is_without_container())
+            .filter_map(|pod| {
                 let run = pod.machine.up(now)?;
                 Some((pod.name.clone(), run.to_owned()))
             });

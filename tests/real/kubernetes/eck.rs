@@ -66,10 +66,6 @@ fn container<'a>(spec: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// The apiserver, with PodSecurity `restricted`, accepts a pod of this spec.
 fn is_admitted(admin: &Kubectl, spec: &Value) {
-    let mut spec = spec.clone();
-    // The claims of the StatefulSet, which its controller adds to the pod.
-    let volumes = spec["volumes"].as_array_mut().expect("volumes");
-    volumes.push(json!({ "name": "elasticsearch-data", "emptyDir": {} }));
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",

@@ -3,6 +3,7 @@
 //! row, and templates that are set back, are in `ladder`, with real engines.
 
 mod crashes;
+mod never_started;
 mod room;
 mod set;
 mod sizes;

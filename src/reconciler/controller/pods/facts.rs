@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::live::LiveFacts;
 use super::start::StartFacts;
+use super::unstarted::Unstarted;
 use crate::cluster::{SearchClusterSpec, Sources, UpdateMode};
 use crate::controller::applied::phase_applied_by;
 use crate::workload::{
@@ -13,7 +14,7 @@ use crate::workload::{
     deadly_probe, engine_container, has_ended, is_stateful_set, mounted_secrets, probe_targets,
     program_of,
 };
-use stayput_restart::{Time, annotation};
+use stayput_restart::{NotStarted, Time, annotation};
 use stayput_reuse::ConfigNotFound;
 
 /// Which parts of pods are read, by the spec of their SearchCluster.
@@ -60,6 +61,8 @@ pub(in super::super) struct Facts {
     pub(in super::super) ready_since: Option<Time>,
     pub(in super::super) terminating: bool,
     pub(in super::super) crash_looping: bool,
+    /// What keeps it from starting; `None` once all of its containers have run.
+    pub(in super::super) unstarted: Option<Unstarted>,
     /// The StatefulSet it belongs to.
     pub(in super::super) owner: Option<Owner>,
     /// What an update of it needs, if its cluster updates pods.
@@ -134,6 +137,7 @@ impl Facts {
             ready_since: ready_since.map(Time),
             terminating: metadata.deletion_timestamp.is_some(),
             crash_looping,
+            unstarted: Unstarted::of(pod),
             owner,
             live: reading.updates.then(|| LiveFacts::of(pod)),
             starts: if reading.updates { StartFacts::of(pod) } else { vec![] },
@@ -162,6 +166,11 @@ impl Facts {
     /// The container in which the manager runs, whose templates are compared.
     pub(in super::super) fn engine_container(&self, manager_port: u16) -> &str {
         engine_container(&self.containers, manager_port, self.default_container.as_deref())
+    }
+
+    /// Why the container in which the manager runs has never run; `None` if it has.
+    pub(in super::super) fn not_started(&self, manager_port: u16) -> Option<NotStarted> {
+        self.unstarted.as_ref()?.of_container(self.engine_container(manager_port))
     }
 
     /// The path with which that container starts the manager; none if its image does that.

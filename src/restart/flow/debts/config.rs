@@ -138,7 +138,10 @@ fn may_join(
             if_gone_for_good(context, other)
         ));
     }
-    let is_of_configs = matches!(unknown.code, Code::PendingRestart | Code::ManagerUnreachable);
+    let is_of_configs = matches!(
+        unknown.code,
+        Code::PendingRestart | Code::ManagerUnreachable | Code::PodNotStarted
+    );
     match is_of_configs && others_are_current(context, pod) {
         true => Ok(()),
         false => Err(unknown.message),

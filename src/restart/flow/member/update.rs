@@ -22,6 +22,7 @@ use crate::{Member, UpdateStep};
 pub(super) use carry_out::{is_carried_out, until_carried_out};
 pub(super) use container::without_manager;
 pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
+pub(in crate::flow) use fixed::{due_images, due_resources};
 pub(super) use fixed::{may_be_replaced, refresh};
 pub(crate) use fixed::{planned_update, why_not_allowed};
 pub(super) use heap::kept_heap;

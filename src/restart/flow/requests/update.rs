@@ -1,5 +1,6 @@
 //! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
 
+use super::never_started::bring_to_template;
 use super::open::open;
 use super::own_ids::{next_try, short_id};
 use super::tried::{before, content, follow, remember_try};
@@ -38,6 +39,10 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
             Ok(None) => continue,
             Ok(Some(update)) => update,
         };
+        if let (Some(not_started), Err(_)) = (&pod.not_started, &pod.manager) {
+            changes.merge(bring_to_template(context, pod, not_started, update));
+            continue;
+        }
         if let Some(why) = why_not_allowed(context.policy, pod, update) {
             changes.wait(&pod.uid, Code::UpdateNotAllowed, why);
         } else if update.step == UpdateStep::Relabel && !cluster.paused {

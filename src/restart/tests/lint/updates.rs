@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::facts::Facts;
 use super::ledger_writes::should_be_stopped;
-use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, Restart, UpdateStep};
+use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, PodUpdate, Restart, UpdateStep};
 use stayput_api::{Desired, State};
 
 const REVISION: &str = "controller-revision-hash";
@@ -91,6 +91,11 @@ pub(super) fn patch(
                 is_down(facts, pod, live, wrong);
             }
         }
+        (None, _)
+            if repair(facts, pod).is_some_and(|all| goes_to(&forward, field.of(&all.patch))) =>
+        {
+            left_alone(facts, pod, wrong);
+        }
         (None, _) => wrong.push(format!("S12: {name} is changed, and its engine may run")),
     }
 }
@@ -141,9 +146,10 @@ pub(super) fn metadata(
         None => {
             left_alone(facts, pod, wrong);
             let update = pod.update.as_ref().ok().and_then(Option::as_ref);
-            update.filter(|update| {
+            let is_relabelled = |update: &&PodUpdate| {
                 update.step == UpdateStep::Relabel && facts.policy.update.contains(&update.step)
-            })
+            };
+            update.filter(is_relabelled).or_else(|| repair(facts, pod))
         }
     };
     let Some(update) = update else {
@@ -159,6 +165,13 @@ pub(super) fn metadata(
     if update.step == UpdateStep::Resize && lacks(&update.patch.resources, &live.resources) {
         wrong.push(format!("S3: {name} is labelled and has another size"));
     }
+}
+
+/// The update of a pod that has never started, if it is allowed: no engine is stopped for it.
+fn repair<'a>(facts: &Facts<'a>, pod: &'a Pod) -> Option<&'a PodUpdate> {
+    let has_run = pod.not_started.is_none() || pod.manager.is_ok();
+    let update = pod.update.as_ref().ok().and_then(Option::as_ref).filter(|_| !has_run)?;
+    facts.policy.update.contains(&update.step).then_some(update)
 }
 
 /// A pod whose engine goes on is labelled only while nothing else concerns it.
@@ -249,7 +262,11 @@ pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
         member.step == MemberStep::Restarting && step == Some(UpdateStep::Replace)
     });
     let Some(member) = member else {
-        wrong.push(format!("S12: {name} is deleted and is not to be replaced"));
+        if repair(facts, pod).is_some_and(|update| update.step == UpdateStep::Replace) {
+            left_alone(facts, pod, wrong);
+        } else {
+            wrong.push(format!("S12: {name} is deleted and is not to be replaced"));
+        }
         return;
     };
     if !is_stopped_by(facts, uid, member.stop_sequence) {

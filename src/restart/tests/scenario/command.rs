@@ -372,7 +372,7 @@ fn replace(driver: &mut Driver, name: &str, kept: Option<&str>) {
         next.change_sources(sources, now);
     }
     next.living = pod.living.remade();
-    next.machine.boots_now(now);
+    next.boots(now);
     *pod = next;
 }
 

@@ -59,6 +59,7 @@ pub(super) fn carry_out(driver: &mut Driver, words: &[&str]) -> bool {
             limits.no_room.remove(size);
         }),
         ["no", "room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = true),
+        ["room", "for", "new", "pods"] => limits(driver, |limits| limits.is_full = false),
         ["heap", "of", node, "is", mebibytes] => {
             let bytes = mebibytes.parse::<u64>().expect("a number of MiB") << 20;
             driver.world.engine.heaps.insert(node.into(), bytes);

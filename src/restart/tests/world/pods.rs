@@ -240,8 +240,16 @@ impl SimPod {
         let mut next = Self::new(&self.name, incarnation + 1, &config, now);
         next.living = self.living.remade();
         next.killed = std::mem::take(&mut self.killed);
-        next.machine.boots_now(now);
+        next.boots(now);
         *self = next;
+    }
+
+    /// A new pod starts, unless its image cannot be pulled.
+    pub(crate) fn boots(&mut self, now: u64) {
+        self.machine.boots_now(now);
+        if self.living.not_started().is_some() {
+            self.machine.container_ends();
+        }
     }
 
     /// A Kubernetes node takes it after all.
@@ -316,6 +324,7 @@ impl SimPod {
             crash_looping: self.container_back_at.is_some()
                 || self.living.sidecar.ends_again()
                 || self.sidecar_crashes,
+            not_started: self.living.not_started(),
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
             leaving: self.leaving.clone(),

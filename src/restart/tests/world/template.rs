@@ -1,10 +1,12 @@
 //! The template that an owner wants for a pod, and what kubelet and scheduler do with a pod that is
 //! made from it, or changed.
 
+mod observed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sidecar::Sidecar;
-use crate::{Change, ContainerWaiting, LivePod, PodPatch, PodUpdate, ResizeState, UpdateStep};
+use crate::{Change, PodPatch, PodUpdate, UpdateStep};
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
 const SEEN: u64 = 500;
@@ -196,7 +198,12 @@ impl Living {
         let made = Self::new(&self.wanted);
         let is_pending = self.limits.is_full;
         let claim = self.claim + u32::from(self.limits.loses_claim);
-        Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, claim, ..made }
+        let made =
+            Self { is_read: self.is_read, limits: self.limits.clone(), is_pending, claim, ..made };
+        if !made.limits.bad_images.contains(&made.image) {
+            return made;
+        }
+        Self { is_down: true, containers: 0, running_image: String::new(), ..made }
     }
 
     /// Why the pod that its owner would make in its place fits nowhere, if another one is to come.
@@ -268,7 +275,7 @@ impl Living {
 
     /// A container that was made anew.
     pub(crate) fn has_new_container(&mut self) {
-        self.ended = Some(self.containers);
+        self.ended = (self.containers > 0).then_some(self.containers);
         self.containers += 1;
         self.is_down = false;
         self.version += 1;
@@ -432,69 +439,5 @@ impl Living {
         if !self.limits.infeasible.contains(&self.memory) {
             self.memory_in_effect.clone_from(&self.memory);
         }
-    }
-
-    pub(crate) fn observe(&self, has_exited: bool) -> Option<Box<LivePod>> {
-        let waits = |reason: &str, message: &str| ContainerWaiting {
-            reason: reason.into(),
-            message: message.into(),
-        };
-        let is_delayed = self.limits.delayed_images.contains(&self.image)
-            || self.limits.ending_images.contains(&self.image);
-        let waiting = if self.is_pending {
-            None
-        } else if self.is_down && is_delayed && self.kubelet_at.is_none() {
-            Some(waits("CrashLoopBackOff", "back-off 20s restarting failed container"))
-        } else if self.is_down && self.back_at.is_none() && self.kubelet_at.is_none() {
-            let message = format!("Back-off pulling image \"{}\"", self.image);
-            Some(waits("ImagePullBackOff", &message))
-        } else if has_exited && self.limits.lacks_secret {
-            Some(waits("CreateContainerConfigError", "secret \"search\" not found"))
-        } else if self.is_down || has_exited {
-            Some(waits("ContainerCreating", ""))
-        } else {
-            None
-        };
-        let is_in_effect = self.memory == self.memory_in_effect;
-        let resize = if self.limits.infeasible.contains(&self.memory) && !is_in_effect {
-            Some(ResizeState::Infeasible("Node didn't have enough capacity: memory".into()))
-        } else if !is_in_effect && self.limits.low.contains(&self.memory) {
-            let message = "Error: the memory usage is above the new limit";
-            Some(ResizeState::InProgress(message.into()))
-        } else if !is_in_effect {
-            Some(ResizeState::Pending("Deferred: not enough memory now".into()))
-        } else {
-            None
-        };
-        self.is_read.then(|| {
-            Box::new(LivePod {
-                revision: revision(&self.labelled),
-                images: BTreeMap::from([
-                    ("engine".into(), self.image.clone()),
-                    ("sidecar".into(), self.sidecar.image.clone()),
-                ]),
-                resources: BTreeMap::from([("engine".into(), json(&self.memory))]),
-                resized: is_in_effect.then(|| "engine".to_owned()).into_iter().collect(),
-                resize,
-                container_id: waiting
-                    .is_none()
-                    .then(|| format!("container-{}", self.containers))
-                    .filter(|_| !self.is_pending),
-                ended_id: self.ended.map(|number| format!("container-{number}")),
-                waiting,
-                others: BTreeMap::from([(
-                    "sidecar".to_owned(),
-                    self.sidecar.observe(&self.limits),
-                )]),
-                claims: (!self.limits.has_no_claim)
-                    .then(|| "data".to_owned())
-                    .into_iter()
-                    .collect(),
-                data: crate::DataPlace::Unknown,
-                unschedulable: self
-                    .is_pending
-                    .then(|| "0/3 nodes are available: 3 Insufficient memory.".to_owned()),
-            })
-        })
     }
 }

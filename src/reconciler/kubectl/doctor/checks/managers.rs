@@ -60,11 +60,16 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
     let object = format!("Pod/{}", pod.name);
     let container = pod.container.as_ref().map(|name| format!(" -c {name}")).unwrap_or_default();
     let log = format!("kubectl -n {namespace} logs {}{container} --tail 50", pod.name);
-    let manager = match &pod.manager {
-        Err(unknown) => {
+    let manager = match (&pod.manager, &pod.not_started) {
+        (Err(_), Some(not_started)) => {
+            let message = format!("it has never started: {not_started}");
+            let describe = format!("kubectl -n {namespace} describe pod {}", pod.name);
+            return vec![Finding::error("pod_not_started", object, message, describe)];
+        }
+        (Err(unknown), None) => {
             return vec![Finding::error("manager_unreachable", object, &unknown.message, log)];
         }
-        Ok(manager) => manager,
+        (Ok(manager), _) => manager,
     };
     let mut found = Vec::new();
     if let Some(other) = manager.pod_uid.as_ref().filter(|uid| **uid != pod.uid) {

@@ -49,10 +49,12 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     let Some(live) = &pod.live else { return false };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => true,
-        UpdateStep::Restart => due_images(fixed, live).is_empty() && is_made_anew(fixed, live),
+        UpdateStep::Restart => {
+            due_images(&fixed.update, live).is_empty() && is_made_anew(fixed, live)
+        }
         UpdateStep::Container | UpdateStep::Resize => {
-            due_images(fixed, live).is_empty()
-                && due_resources(fixed, live).is_empty()
+            due_images(&fixed.update, live).is_empty()
+                && due_resources(&fixed.update, live).is_empty()
                 && is_in_effect(fixed, live)
                 && is_made_anew(fixed, live)
         }
@@ -69,7 +71,7 @@ fn change_images(
     pod: &Pod,
     live: &LivePod,
 ) -> Result<(), Turn> {
-    let images = due_images(fixed, live);
+    let images = due_images(&fixed.update, live);
     if images.is_empty() {
         return Ok(());
     }
@@ -120,7 +122,7 @@ fn resize(
     pod: &Pod,
     live: &LivePod,
 ) -> Result<(), Turn> {
-    let resources = due_resources(fixed, live);
+    let resources = due_resources(&fixed.update, live);
     if !resources.is_empty() {
         not_refused(pod)?;
         let action = Action::Resize { uid: pod.uid.clone(), resources };

@@ -149,7 +149,7 @@ fn hindered(what: &str, waiting: &ContainerWaiting, ends_again: bool) -> Option<
 
 /// Whether the manager's container gets another image, and the pod has it.
 fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
-    let due = due_images(fixed, live);
+    let due = due_images(&fixed.update, live);
     let images = &fixed.update.patch.images;
     let mut managers = images.iter().filter(|(name, _)| !fixed.others.contains_key(*name));
     managers.any(|(name, change)| change.seen != change.wanted && !due.contains_key(name))

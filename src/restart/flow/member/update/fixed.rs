@@ -206,7 +206,7 @@ pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
 /// Whether the image of the manager's container is still to be changed: the kubelet makes another
 /// container then.
 pub(super) fn is_image_of_manager_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
-    due_images(fixed, live).keys().any(|container| is_managers(pod, container))
+    due_images(&fixed.update, live).keys().any(|container| is_managers(pod, container))
 }
 
 /// Whether it is the manager's container. If that is not certain, each may be.
@@ -227,13 +227,16 @@ pub(super) fn due(
 }
 
 /// What of the images is still to be changed.
-pub(super) fn due_images(fixed: &MemberUpdate, live: &LivePod) -> BTreeMap<String, Change> {
-    due(&fixed.update.patch.images, &live.images, |seen, wanted| seen == wanted)
+pub(in crate::flow) fn due_images(update: &PodUpdate, live: &LivePod) -> BTreeMap<String, Change> {
+    due(&update.patch.images, &live.images, |seen, wanted| seen == wanted)
 }
 
 /// What of the sizes is still to be changed.
-pub(super) fn due_resources(fixed: &MemberUpdate, live: &LivePod) -> BTreeMap<String, Change> {
-    due(&fixed.update.patch.resources, &live.resources, covers)
+pub(in crate::flow) fn due_resources(
+    update: &PodUpdate,
+    live: &LivePod,
+) -> BTreeMap<String, Change> {
+    due(&update.patch.resources, &live.resources, covers)
 }
 
 /// Replaces the values of a template by those of the living pod: admission may have changed them. A

@@ -26,7 +26,7 @@ pub(super) fn awaited<'a>(
     fixed: &'a MemberUpdate,
     live: &'a LivePod,
 ) -> impl Iterator<Item = (&'a str, Option<&'a OtherContainer>)> {
-    let due = due_images(fixed, live);
+    let due = due_images(&fixed.update, live);
     let changed = fixed.others.iter().filter_map(move |(name, before)| {
         let other = live.others.get(name);
         let last = other.and_then(OtherContainer::last_id);

@@ -46,8 +46,8 @@ pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(Membe
 /// label, to take the template back would ask for nothing.
 pub(in crate::flow) fn label(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
     let live = pod.live.as_ref()?;
-    let is_whole = due_images(fixed, live).is_empty()
-        && due_resources(fixed, live).is_empty()
+    let is_whole = due_images(&fixed.update, live).is_empty()
+        && due_resources(&fixed.update, live).is_empty()
         && is_made_anew(fixed, live);
     (is_whole && !fixed.stays.is_empty()).then(|| relabel(pod, live, &fixed.update))?
 }
