@@ -10,6 +10,7 @@ mod control;
 mod failure;
 mod fallback;
 mod install;
+mod places;
 mod poll;
 mod render;
 mod run;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::boot::{self, Occasion, Parts};
 use super::failure::USAGE;
-use super::{fallback, serve};
+use super::{fallback, places, serve};
 use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
@@ -36,6 +36,11 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
         Err(error) => return report(&[error.to_string()], USAGE),
     };
     let settings = || settings::read(matches, environment, io::stderr().is_terminal());
+    let settings = || {
+        let settings = settings()?;
+        let problems = places::problems(&settings);
+        if problems.is_empty() { Ok(settings) } else { Err(problems) }
+    };
     match fallback::make_or_go_back(taken.as_ref(), settings) {
         Ok(settings) => supervise(settings, taken),
         Err(problems) => report(&problems, USAGE),

@@ -42,7 +42,8 @@ pub(super) fn check(
         ..policy(&mut read, &args)
     };
     let tmp_dir = read.one("tmp-dir", &args.tmp_dir, values::path);
-    let warnings = warnings(environment, &variables);
+    let mut warnings = warnings(environment, &variables);
+    warnings.extend(short_grace(&policy));
     let level = match (bare, warnings.is_empty()) {
         (true, true) => LevelFilter::ERROR,
         // Somebody meant to set something.
@@ -143,6 +144,20 @@ fn warnings(environment: &Environment, variables: &[String]) -> Vec<String> {
     unknown
         .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
         .collect()
+}
+
+/// Less time than this is hardly enough for an engine to end by itself, in milliseconds.
+const SHORT_GRACE: Millis = 5_000;
+
+/// About a drain that leaves the engine little of the time that the whole end may take.
+fn short_grace(policy: &Policy) -> Option<String> {
+    let left = policy.termination_grace?.checked_sub(policy.drain)?;
+    (left < SHORT_GRACE).then(|| {
+        format!(
+            "--termination-grace leaves the engine {} ms after --drain, and then it is killed: raise it",
+            left
+        )
+    })
 }
 
 /// Directory of the kept configs, inside the state directory.

@@ -196,6 +196,25 @@ fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
 }
 
 #[test]
+fn a_stop_signal_must_end_a_process() {
+    for signal in ["CHLD", "CONT", "URG", "WINCH", "TSTP", "SIGTTIN", "22"] {
+        let line = format!("--stop-signal {signal} -- sleep 1");
+        assert_problems(read_with(&line, &[]), &["ends no process: use TERM, INT or QUIT"]);
+    }
+    for signal in ["TERM", "USR1", "HUP", "40"] {
+        good(&format!("--stop-signal {signal} -- sleep 1"));
+    }
+}
+
+#[test]
+fn a_drain_that_leaves_the_engine_no_time_is_told() {
+    let line = "--drain 10s --termination-grace 11s -- sleep 1";
+    let [warning] = &good(line).warnings[..] else { panic!("one warning") };
+    assert!(warning.contains("leaves the engine 1000 ms after --drain"), "{warning}");
+    assert!(good("--drain 10s --termination-grace 15s -- sleep 1").warnings.is_empty());
+}
+
+#[test]
 fn a_listener_needs_a_place_for_its_intent() {
     assert_problems(
         read_with("--listen :1 --socket /s -- x", &[]),

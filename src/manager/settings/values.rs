@@ -39,6 +39,16 @@ pub(super) fn boolean(text: &str) -> Result<bool, InvalidValue> {
 
 /// Signals that the C library uses for its threads.
 const RESERVED: [i32; 2] = [32, 33];
+/// Signals that a process ignores, or that only hold it, unless it says otherwise.
+const ENDS_NOTHING: [Signal; 7] = [
+    Signal::SIGCHLD,
+    Signal::SIGCONT,
+    Signal::SIGURG,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
+];
 
 /// `TERM`, `SIGTERM` or `15`.
 pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
@@ -49,8 +59,11 @@ pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
         name.parse::<Signal>().ok().map(|signal| signal as i32)
     });
     match number {
-        Some(number) if number == Signal::SIGKILL as i32 || number == Signal::SIGSTOP as i32 => {
+        Some(number) if [Signal::SIGKILL as i32, Signal::SIGSTOP as i32].contains(&number) => {
             invalid(format!("{text:?} gives the engine no chance to end: use TERM, INT or QUIT"))
+        }
+        Some(number) if ENDS_NOTHING.map(|signal| signal as i32).contains(&number) => {
+            invalid(format!("{text:?} ends no process: use TERM, INT or QUIT"))
         }
         Some(number) if RESERVED.contains(&number) => invalid(format!(
             "{text:?} is a signal the C library keeps for itself: use TERM, INT or QUIT"
