@@ -8,6 +8,7 @@ mod config;
 mod curl_docs;
 mod demo;
 mod deploy;
+mod document_loops;
 mod documents;
 mod engine_client;
 mod examples;
