@@ -25,7 +25,7 @@ pub use check::{Checked, Invalid};
 pub use config::{Config, Item, Source};
 pub use connect::{Engine, Manager, ManagerAuth, Scheme, ServiceAccountToken};
 pub use crd::{CrdError, crd, crd_yaml};
-pub use missing::{MissingFields, missing_fields};
+pub use missing::{FieldsOfOneSide, missing_fields, unknown_fields};
 pub use nodes::{ClaimRetention, Distribution, NodeSet, Retention};
 pub use restart::RestartSpec;
 pub use secret::{ALLOW, EngineKeys, NotAllowed, allow_command, allows, engine_keys, key, others};

@@ -21,21 +21,47 @@ impl Time {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Reads RFC 3339.
+    /// Reads RFC 3339, in UTC or with an offset.
     ///
     /// # Errors
-    /// The text is not RFC 3339 in UTC, or the time is before 1970.
+    /// The text is not RFC 3339, or the time is before 1970.
     pub fn parse(text: &str) -> Result<Self, InvalidTime> {
         let invalid = || InvalidTime(text.to_owned());
-        let time = humantime::parse_rfc3339(text).map_err(|_| invalid())?;
+        let (utc, offset) = match offset(text) {
+            Some((local, offset)) => (format!("{local}Z"), offset),
+            None => (text.to_owned(), 0),
+        };
+        let time = humantime::parse_rfc3339(&utc).map_err(|_| invalid())?;
         let since_epoch = time.duration_since(UNIX_EPOCH).map_err(|_| invalid())?;
-        u64::try_from(since_epoch.as_millis()).map(Self).map_err(|_| invalid())
+        let local = u64::try_from(since_epoch.as_millis()).map_err(|_| invalid())?;
+        local.checked_add_signed(-offset).map(Self).ok_or_else(invalid)
     }
+}
+
+/// The local time, and its offset from UTC in milliseconds, if the text ends with one such as `+02:00`.
+fn offset(text: &str) -> Option<(&str, i64)> {
+    let (local, offset) = text.split_at_checked(text.len().checked_sub(6)?)?;
+    let (sign, hours, minutes) = (offset.get(..1)?, offset.get(1..3)?, offset.get(4..)?);
+    let sign = match sign {
+        "+" => 1,
+        "-" => -1,
+        _ => return None,
+    };
+    let number = |digits: &str, most: i64| -> Option<i64> {
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+        digits.parse().ok().filter(|number| is_number && *number <= most)
+    };
+    let (hours, minutes) = (number(hours, 23)?, number(minutes, 59)?);
+    let is_time = local.contains('T') && local.ends_with(|last: char| last.is_ascii_digit());
+    let is_offset = is_time && offset.get(3..4) == Some(":");
+    is_offset.then_some((local, sign * (hours * 60 + minutes) * 60_000))
 }
 
 /// A text that is not a [`Time`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not a time such as \"2026-11-21T03:00:00Z\" (UTC, RFC 3339)")]
+#[error(
+    "{0:?} is not a time such as \"2026-11-21T03:00:00Z\" or, with an offset, \"2026-11-21T05:00:00+02:00\" (RFC 3339)"
+)]
 pub struct InvalidTime(pub String);
 
 impl std::fmt::Display for Time {

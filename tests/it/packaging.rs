@@ -22,6 +22,15 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
+fn the_program_prints_the_definition() {
+    let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["crd"]));
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/base/crd.yaml");
+    let installed = std::fs::read_to_string(installed).unwrap();
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout == installed, "it is what deploy/ has");
+}
+
+#[test]
 fn every_shell_completes_every_command_and_code() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let ended = completion(shell);

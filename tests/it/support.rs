@@ -1,7 +1,9 @@
 //! Shared by several test modules.
 
+pub(crate) mod commands;
 pub(crate) mod fake_manager;
 pub(crate) mod isolated;
+pub(crate) mod json_schema;
 pub(crate) mod lease;
 pub(crate) mod metrics;
 pub(crate) mod pki;

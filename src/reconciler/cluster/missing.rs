@@ -1,5 +1,6 @@
-//! Fields and values of ours that a schema does not have, because it is of another version: Kubernetes drops
-//! what is written to such a field without a word, and refuses what has such a value.
+//! Fields and values that only one of two definitions has, ours or that in the cluster, because they are of
+//! two versions. Kubernetes drops what is written to a field that its definition does not have without a
+//! word, and refuses what has such a value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::crd;
 
-/// What is missing; shown as the first field, and whether there are more.
+/// Fields that only one definition has; shown as the first field, and how many there are besides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingFields {
+pub struct FieldsOfOneSide {
     first: String,
     more: usize,
 }
 
-impl fmt::Display for MissingFields {
+impl fmt::Display for FieldsOfOneSide {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.first)?;
         if self.more > 0 { write!(formatter, " and {} more", self.more) } else { Ok(()) }
@@ -24,21 +25,33 @@ impl fmt::Display for MissingFields {
 
 /// The fields of SearchClusters, and the values of those that have a list of them (`spec.field=value`), that
 /// these schemas of their versions do not have.
-pub fn missing_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<MissingFields> {
+pub fn missing_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<FieldsOfOneSide> {
+    only_in(&our_fields(), &fields(theirs))
+}
+
+/// The fields and values of these schemas that this program does not know: they are of a newer version.
+pub fn unknown_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<FieldsOfOneSide> {
+    only_in(&fields(theirs), &our_fields())
+}
+
+fn our_fields() -> BTreeSet<String> {
     let ours = crd();
     let ours = ours.spec.versions.iter().filter_map(|version| version.schema.as_ref());
     let ours: Vec<Value> = ours.map(|schema| json!(schema.open_api_v3_schema)).collect();
-    let theirs = fields(theirs);
-    let ours = fields(&ours);
+    fields(&ours)
+}
+
+/// The fields of `these` that are not in `others`.
+fn only_in(these: &BTreeSet<String>, others: &BTreeSet<String>) -> Option<FieldsOfOneSide> {
     // A field is named once, and not with all fields and values inside of it.
     let above = |field: &'_ String| -> Option<String> {
         let (above, _) = field.split_once('=').or_else(|| field.rsplit_once('.'))?;
         Some(above.to_owned())
     };
-    let is_top = |field: &&String| above(field).is_none_or(|above| theirs.contains(&above));
-    let mut missing = ours.difference(&theirs).filter(is_top);
-    let first = missing.next()?.clone();
-    Some(MissingFields { first, more: missing.count() })
+    let is_top = |field: &&String| above(field).is_none_or(|above| others.contains(&above));
+    let mut only = these.difference(others).filter(is_top);
+    let first = only.next()?.clone();
+    Some(FieldsOfOneSide { first, more: only.count() })
 }
 
 /// The paths of all fields, and the values that each may have.
@@ -78,6 +91,9 @@ mod tests {
         let mut newer = schema();
         newer["properties"]["spec"]["properties"]["newer"] = json!({"type": "string"});
         assert_eq!(missing_fields([&newer]), None);
+        assert_eq!(unknown_fields([&schema()]), None);
+        let unknown = unknown_fields([&newer]).expect("one that is not ours");
+        assert_eq!(unknown.to_string(), "spec.newer");
         let mut older = schema();
         let properties = &mut older["properties"];
         properties["status"]["properties"].as_object_mut().unwrap().remove("debts");

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::apiserver::{ApiError, Apiserver};
-use crate::cluster::{MissingFields, missing_fields};
+use crate::cluster::{FieldsOfOneSide, missing_fields};
 
 const PATH: &str = "/openapi/v3/apis/stayput.dev/v1alpha1";
 const KIND: &str = "SearchCluster";
@@ -95,17 +95,18 @@ async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Opti
     pause
 }
 
-fn fault(missing: &MissingFields) -> Arc<str> {
+fn fault(missing: &FieldsOfOneSide) -> Arc<str> {
     format!(
         "the CustomResourceDefinition searchclusters.stayput.dev is older than this reconciler ({}): it \
          has no {missing}, and Kubernetes drops what is written to such a field and refuses what has \
-         such a value; apply deploy/base/crd.yaml of this version",
+         such a value; with kubectl stayput of this version: `kubectl stayput crd | kubectl apply \
+         --server-side --force-conflicts -f -`",
         env!("CARGO_PKG_VERSION")
     )
     .into()
 }
 
-async fn read(api: &Apiserver) -> Result<Option<MissingFields>, Unread> {
+async fn read(api: &Apiserver) -> Result<Option<FieldsOfOneSide>, Unread> {
     let document: Value = serde_json::from_str(&api.document(PATH).await?.text)?;
     let schemas = document["components"]["schemas"].as_object();
     let is_ours = |schema: &&Value| {

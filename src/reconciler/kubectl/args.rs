@@ -30,7 +30,7 @@ pub(super) struct Cli {
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
     /// Namespace of the SearchCluster [default: that of the context]
-    #[arg(short, long, global = true, value_name = "NAMESPACE", help_heading = "Kubernetes")]
+    #[arg(short, long, global = true, value_name = "NAMESPACE", value_parser = check::cluster, help_heading = "Kubernetes")]
     pub(super) namespace: Option<String>,
     /// Context in the kubeconfig [default: the current one]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Kubernetes")]
@@ -71,6 +71,8 @@ pub(super) enum ProgramCommand {
         #[arg(value_name = "CODE", value_parser = PossibleValuesParser::new(runbook::names()), hide_possible_values = true)]
         code: String,
     },
+    /// Print the definition of SearchClusters (CRD) of this version, for `kubectl apply`
+    Crd,
     /// Print the completion of commands and options for a shell
     Completion {
         /// The shell that reads it
@@ -238,10 +240,21 @@ impl InjectArgs {
     }
 }
 
+/// The longest name of a cluster: that of its Role has 21 characters more, and Kubernetes allows 253.
+const LONGEST_CLUSTER: usize = 232;
+
+/// A name of which those of the Secrets and of the Role of `init` can be made.
+fn cluster_name(text: &str) -> Result<String, String> {
+    if text.len() > LONGEST_CLUSTER {
+        return Err(format!("it has {} characters: {LONGEST_CLUSTER} at most", text.len()));
+    }
+    check::cluster(text)
+}
+
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
     /// Name of the cluster, and of its SearchCluster
-    #[arg(value_name = "CLUSTER")]
+    #[arg(value_name = "CLUSTER", value_parser = cluster_name)]
     pub(super) cluster: String,
     /// Labels of its pods, for example app=logs [default: those that the StatefulSet with the name of
     /// the cluster selects, or those that ECK and the OpenSearch operator set]
@@ -399,7 +412,7 @@ pub(super) struct RestartArgs {
     pub(super) scope: ScopeArgs,
     #[command(flatten)]
     pub(super) reconciler: ReconcilerArg,
-    /// Stop no node before this time, for example 2026-11-21T03:00:00Z
+    /// Stop no node before this time, for example 2026-11-21T03:00:00Z or 2026-11-21T05:00:00+02:00
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     not_before: Option<Time>,
     /// Stop no further node once the restart has run this long, for example 1h

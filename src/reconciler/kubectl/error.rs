@@ -16,6 +16,7 @@ use super::selection::SelectionError;
 use super::session::SessionError;
 use super::ui::UiError;
 use super::watch::WatchError;
+use crate::cluster::CrdError;
 use stayput_api::Span;
 use stayput_net::terminal::plain;
 use stayput_restart::HistoryEntry;
@@ -45,6 +46,8 @@ pub(super) enum Error {
     Ui(#[from] UiError),
     #[error("{0}")]
     Incomplete(String),
+    #[error(transparent)]
+    Crd(#[from] CrdError),
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
     #[error("cannot write the snapshot to {}: {source}", file.display())]
@@ -66,6 +69,8 @@ pub(super) enum Error {
         duration_as_given(*.0)
     )]
     TimedOut(Span),
+    #[error("nobody has requested this restart within {}: there is nothing to wait for", duration_as_given(*.0))]
+    NotRequested(Span),
 }
 
 impl Error {
@@ -80,11 +85,12 @@ impl Error {
             Self::Init(error) => error.exit(),
             Self::Ui(error) => error.exit(),
             Self::Inject(error) => error.exit(),
-            Self::TimedOut(_) => Exit::TimedOut,
+            Self::TimedOut(_) | Self::NotRequested(_) => Exit::TimedOut,
             Self::NotExamined => Exit::NotReachable,
             Self::NoJson => Exit::Usage,
             Self::Runtime(_)
             | Self::Incomplete(_)
+            | Self::Crd(_)
             | Self::Output(_)
             | Self::SnapshotFile { .. }
             | Self::NodeNotInSnapshot { .. }

@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use super::args::CommonArgs;
 use stayput_restart::shell_word;
 
-const KUBECTL: &str = "kubectl ";
-const OURS: &str = "stayput ";
+/// Programs that take the options, each as its commands begin. One with a longer name comes first.
+const PROGRAMS: [&str; 3] = ["kubectl stayput ", "kubectl ", HELM];
+const HELM: &str = "helm ";
 
 /// Those that were given.
 pub(super) fn given(common: &CommonArgs) -> Vec<OsString> {
@@ -26,24 +27,39 @@ pub(super) fn in_shell(options: &[OsString]) -> String {
     words.collect()
 }
 
-/// Puts the options, of [`in_shell`], into each command of kubectl in a text that is made of commands.
-/// One that has them stays as it is.
+/// Puts the options, of [`in_shell`], into each command of kubectl and of Helm in a text that is made of
+/// commands. A command that has them stays as it is.
 pub(super) fn into_commands(text: &str, options: &str) -> String {
-    let mut parts = text.split(KUBECTL);
-    let mut all = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (program, rest) = match part.strip_prefix(OURS) {
-            Some(rest) => ("kubectl stayput", rest),
-            None => ("kubectl", part),
-        };
-        all += program;
-        if !rest.starts_with(options.trim_start()) {
-            all += options;
+    let mut all = String::new();
+    let mut rest = text;
+    while let Some((before, program, after)) = next_command(rest) {
+        let options = if program == HELM { for_helm(options) } else { options.to_owned() };
+        all += before;
+        all += program.trim_end();
+        if !after.starts_with(options.trim_start()) {
+            all += &options;
         }
         all.push(' ');
-        all += rest;
+        rest = after;
     }
-    all
+    all + rest
+}
+
+/// The text before the next command, the program, and the text after it.
+fn next_command(text: &str) -> Option<(&str, &'static str, &str)> {
+    let is_word = |at: usize| !text[..at].ends_with(|before: char| before.is_alphanumeric());
+    let at = |program: &'static str| {
+        let (at, _) = text.match_indices(program).find(|(at, _)| is_word(*at))?;
+        Some((at, program))
+    };
+    // Of two at one place the first one, which is the longer one.
+    let (at, program) = PROGRAMS.into_iter().filter_map(at).min_by_key(|(at, _)| *at)?;
+    Some((&text[..at], program, &text[at + program.len()..]))
+}
+
+/// The options as Helm names them.
+fn for_helm(options: &str) -> String {
+    options.replacen(" --context ", " --kube-context ", 1)
 }
 
 /// The same for a text that has commands between backticks.
@@ -69,6 +85,10 @@ mod tests {
             (
                 "x \"$(kubectl get y)\" | kubectl stayput inject",
                 "x \"$(kubectl --context 'prod eu' get y)\" | kubectl stayput --context 'prod eu' inject",
+            ),
+            (
+                "helm upgrade a b\nkubectl apply -k helm/",
+                "helm --kube-context 'prod eu' upgrade a b\nkubectl --context 'prod eu' apply -k helm/",
             ),
             ("timedatectl status", "timedatectl status"),
         ] {

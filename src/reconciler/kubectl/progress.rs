@@ -28,6 +28,8 @@ const POD_UPDATE_TIMEOUT: u64 = 2_000;
 pub(super) struct Reported {
     /// The restart that is watched; none until there is one.
     id: Option<String>,
+    /// Whether somebody has requested it.
+    is_requested: bool,
     /// The line about a restart that is not under way yet.
     waiting: Option<String>,
     /// When the request was first seen; none unless the reconciler has yet to accept it.
@@ -64,6 +66,11 @@ impl Reported {
         Self { id, ..Self::default() }
     }
 
+    /// Whether somebody has requested the restart that is watched.
+    pub(super) const fn is_requested(&self) -> bool {
+        self.is_requested
+    }
+
     /// In how many milliseconds to observe again although nothing changes.
     pub(super) fn next_check_in(&self, now: Time) -> Option<u64> {
         if let Some(ended_at) = self.ended_at {
@@ -85,7 +92,8 @@ impl Reported {
 /// Compares the cluster with what was reported before.
 pub(super) fn observe(before: Reported, view: &ClusterView, now: Time) -> Observation {
     let id = before.id.clone().or_else(|| current_or_next(view));
-    let reported = Reported { id: id.clone(), ..before };
+    let is_requested = id.as_deref().is_some_and(|id| is_requested(view, id));
+    let reported = Reported { id: id.clone(), is_requested, ..before };
     let Some(id) = id else {
         let idle = "no restart is under way; waiting for the next one";
         let line = Line::cluster(now, Tone::Neutral, idle.to_owned());
@@ -116,6 +124,11 @@ impl Observation {
 fn current_or_next(view: &ClusterView) -> Option<String> {
     let current = view.restart().map(|restart| restart.request.id.clone());
     current.or_else(|| Some(view.requested()?.ok()?.id))
+}
+
+fn is_requested(view: &ClusterView, id: &str) -> bool {
+    let requested = view.requested().and_then(Result::ok);
+    view.has_handled(id) || requested.is_some_and(|request| request.id == id)
 }
 
 /// Whether the reconciler has accepted the request and has forgotten it.

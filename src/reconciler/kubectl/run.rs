@@ -1,5 +1,6 @@
 //! Runs a command: from the command line to an exit code.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -32,6 +33,7 @@ use super::watch::watch;
 use super::{
     actions, complete, detach, diff, forecast, init, inject, options, pages, runbook, selection, ui,
 };
+use crate::cluster::crd_yaml;
 use stayput_api::Span;
 use stayput_restart::{Outcome, Saved};
 
@@ -87,6 +89,7 @@ async fn run(cli: Cli) -> Result<(), Error> {
         AnyCommand::Program(ProgramCommand::Runbook { code }) => {
             Ok(write(runbook::about(&code).unwrap_or_default())?)
         }
+        AnyCommand::Program(ProgramCommand::Crd) => Ok(write(&crd_yaml()?)?),
         AnyCommand::Program(ProgramCommand::Completion { shell }) => Ok(completion(shell)?),
     }
 }
@@ -269,15 +272,21 @@ async fn watch_until_done(
     limit: Option<Span>,
     print: impl FnMut(&Line) -> std::io::Result<()>,
 ) -> Result<(), Error> {
+    // Before the first look nobody knows.
+    let is_requested = Cell::new(true);
     let watching = async {
         let cluster = selection::cluster(session, cluster).await?;
-        Ok::<_, Error>(watch(&session.client, &cluster, id, print).await?)
+        Ok::<_, Error>(watch(&session.client, &cluster, id, &is_requested, print).await?)
     };
     let ended = match limit {
         None => watching.await?,
         Some(limit) => {
             let ended = timeout(limit.to_duration(), watching).await;
-            ended.map_err(|_| Error::TimedOut(limit))??
+            let late = |_| {
+                let is_requested = is_requested.get();
+                if is_requested { Error::TimedOut(limit) } else { Error::NotRequested(limit) }
+            };
+            ended.map_err(late)??
         }
     };
     match ended.outcome {

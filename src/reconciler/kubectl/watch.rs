@@ -6,6 +6,7 @@ mod objects;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
@@ -29,7 +30,7 @@ use objects::heard;
 use stayput_restart::HistoryEntry;
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.
-/// `print` gets each change.
+/// `print` gets each change, and `is_requested` says whether somebody has requested that restart.
 ///
 /// # Errors
 /// When it cannot be watched, the SearchCluster is deleted, the restart will never begin, or `print`
@@ -38,6 +39,7 @@ pub(super) async fn watch(
     client: &Client,
     cluster: &SearchCluster,
     id: Option<String>,
+    is_requested: &Cell<bool>,
     mut print: impl FnMut(&Line) -> io::Result<()>,
 ) -> Result<HistoryEntry, WatchError> {
     let (namespace, name) = (cluster.namespace().unwrap_or_default(), cluster.name_any());
@@ -61,6 +63,7 @@ pub(super) async fn watch(
             let view = ClusterView::from_objects(cluster, pods);
             let observation = observe(reported, &view, now());
             reported = observation.reported;
+            is_requested.set(reported.is_requested());
             for line in &observation.lines {
                 print(line)?;
             }

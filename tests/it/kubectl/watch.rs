@@ -50,6 +50,24 @@ async fn a_restart_is_followed_from_the_request_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_watch_of_nothing_ends_in_time_and_says_so() {
+    let fixture = Fixture::with(idle()).await;
+    for id in ["", "--id nobody"] {
+        // On a slow machine the first look takes longer.
+        for limit in ["100ms", "1s", "20s"] {
+            let ended = fixture.run(&format!("watch logs {id} --timeout {limit}")).await;
+            assert_eq!(ended.code, 124, "{}", ended.stderr);
+            if ended.stdout.contains("waiting for") {
+                let expected = format!("nobody has requested this restart within {limit}");
+                assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+                break;
+            }
+            assert_ne!(limit, "20s", "it never looked");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_restart_that_does_not_end_as_done_is_1() {
     for (line, outcome) in [("watch", "aborted"), ("watch --id b", "rolledBack")] {
         let fixture = Fixture::with(under_way("b", "rolling")).await;

@@ -41,11 +41,24 @@ const GROUPS: [fn(&Facts) -> Vec<Finding>; 16] = [
     rights::check,
 ];
 
-/// How the reconciler gets its objects and rights back. By another of these it may get more rights
-/// than it had.
-const REINSTALL: &str = "apply again what you installed it with: kubectl apply -k deploy/ (all \
-                         namespaces), kubectl apply -k deploy/namespaced (one), or helm upgrade \
-                         --namespace stayput --reset-then-reuse-values stayput deploy/helm/stayput-reconciler";
+/// The version of this program.
+const OURS: &str = env!("CARGO_PKG_VERSION");
+
+/// How the reconciler gets its objects and rights back: a sentence, then a command a line. What a newer
+/// version has installed is not installed again from here: with the older CRD Kubernetes would drop
+/// fields of every SearchCluster.
+fn reinstall(facts: &Facts) -> String {
+    match versions::newer(facts) {
+        Some(newer) => versions::upgrade_this_program(&newer),
+        None => format!(
+            "in the folder of stayput {OURS}, repeat the one of these that it was installed with (another \
+             one changes its rights):\n\
+             kubectl apply -k deploy/\n\
+             kubectl apply -k deploy/namespaced\n\
+             helm upgrade --namespace stayput --reset-then-reuse-values stayput deploy/helm/stayput-reconciler"
+        ),
+    }
+}
 
 /// All findings, the worst first.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {

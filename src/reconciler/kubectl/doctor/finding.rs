@@ -14,7 +14,7 @@ pub(in crate::kubectl) struct Finding {
     pub(in crate::kubectl) object: String,
     /// What was found.
     pub(in crate::kubectl) message: String,
-    /// What to type.
+    /// What to type: a command in each line, or a sentence that says what to do.
     pub(in crate::kubectl) remedy: String,
 }
 

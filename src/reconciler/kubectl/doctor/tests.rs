@@ -1,6 +1,8 @@
 //! Every finding, from a healthy cluster with one thing wrong.
 
 mod certificates;
+#[path = "../../../../tests/it/support/commands.rs"]
+mod commands;
 mod healthy;
 mod network;
 mod objects;
@@ -28,11 +30,24 @@ fn each(rows: &[Row]) {
         let finding =
             finding.unwrap_or_else(|| panic!("{what}: no {code} of {object}: {found:#?}"));
         assert_eq!(finding.severity, *severity, "{what}");
+        for finding in &found {
+            can_be_typed(finding);
+        }
         let [message, remedy] = parts;
         assert!(finding.message.contains(message), "{what}: {}", finding.message);
         assert!(finding.remedy.contains(remedy), "{what}: {}", finding.remedy);
         let others: Vec<&Finding> = found.iter().filter(|other| other.code != *code).collect();
         assert!(others.is_empty(), "{what}: {others:#?}");
+    }
+}
+
+/// Each line of a remedy is a command that can be pasted, or a sentence.
+#[track_caller]
+fn can_be_typed(finding: &Finding) {
+    let is_command = |line: &&str| ["kubectl ", "helm "].iter().any(|one| line.starts_with(one));
+    for line in finding.remedy.lines().filter(is_command) {
+        let problems = commands::problems(line, crate::kubectl::definition());
+        assert!(problems.is_empty(), "{}: {problems:#?}", finding.code);
     }
 }
 

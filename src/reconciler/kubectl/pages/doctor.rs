@@ -15,7 +15,9 @@ pub(in crate::kubectl) fn doctor(all: &[Examined], paint: Paint) -> String {
             };
             let text = format!("{}: {}: {}", finding.code, finding.object, finding.message);
             page.toned(finding.severity.as_str(), tone, text);
-            page.fact("", &finding.remedy);
+            for line in finding.remedy.lines() {
+                page.fact("", line);
+            }
         }
         let count = |severity: Severity, one: &str, many: &str| {
             let same = examined.findings.iter().filter(|finding| finding.severity == severity);

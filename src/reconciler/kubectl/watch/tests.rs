@@ -1,5 +1,6 @@
 //! An apiserver that accepts connections and never answers.
 
+use std::cell::Cell;
 use std::io;
 use std::time::Duration;
 
@@ -45,7 +46,8 @@ async fn trouble(fault: Fault) -> String {
         told.clone_from(&line.message);
         if told.ends_with("; trying again") { Err(io::Error::other("enough")) } else { Ok(()) }
     };
-    let watching = Box::pin(watch(&session.client, &cluster, None, print));
+    let is_requested = Cell::new(false);
+    let watching = Box::pin(watch(&session.client, &cluster, None, &is_requested, print));
     let ended = timeout(Duration::from_secs(600), watching).await.expect("it is said");
     assert!(matches!(ended, Err(WatchError::Output(_))), "{ended:?}");
     told

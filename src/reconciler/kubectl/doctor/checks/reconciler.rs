@@ -2,7 +2,7 @@
 
 use kube::ResourceExt;
 
-use super::{Facts, Finding, REINSTALL};
+use super::{Facts, Finding, reinstall};
 use crate::kubectl::leader::{NAME, NAMESPACE};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         }
         Ok(pods) if pods.is_empty() => {
             let message = format!("no pod of the reconciler is in namespace {NAMESPACE}");
-            found.push(Finding::error("reconciler", object, message, REINSTALL));
+            found.push(Finding::error("reconciler", object, message, reinstall(facts)));
         }
         Ok(pods) => {
             let is_ready = |pod: &&k8s_openapi::api::core::v1::Pod| {

@@ -1,6 +1,6 @@
 //! Whether the reconciler may do what it needs to do in the namespace of the SearchCluster.
 
-use super::{Facts, Finding, REINSTALL};
+use super::{Facts, Finding, reinstall};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let object = "ServiceAccount/stayput-reconciler";
@@ -19,7 +19,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
             "rights",
             object,
             format!("it may not {} in namespace {namespace}", denied.join(", ")),
-            REINSTALL,
+            reinstall(facts),
         )
     });
     let unknown = unknown.map(|message| {

@@ -42,9 +42,10 @@ fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
         format!(
             "{source}, mounted at {path}, is read by the engine's container and not watched: a change \
              restarts nothing. To have it restart nodes, add --config NAME={path} to the manager. If \
-             the engine reads it by itself, there is nothing to do"
+             the engine reads it by itself, there is nothing to do. The annotation stayput.dev/ignore=true on \
+             it ends this note; then no cluster of this namespace counts a change of it"
         ),
-        format!("kubectl -n {namespace} annotate {kind} {name} stayput.dev/ignore=true"),
+        format!("kubectl -n {namespace} describe {kind} {name}"),
     )
     .into_note()
 }

@@ -6,14 +6,58 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Facts, Finding, REINSTALL};
-use crate::cluster::missing_fields;
+use super::{Facts, Finding, OURS, reinstall};
+use crate::cluster::{FieldsOfOneSide, missing_fields, unknown_fields};
 use crate::kubectl::doctor::facts::Taken;
 use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container, is_stateful_set};
 
-const OURS: &str = env!("CARGO_PKG_VERSION");
 /// The init container of `kubectl stayput inject`.
 const INJECTED: &str = "stayput";
+const DEFINITION: &str = "CustomResourceDefinition/searchclusters.stayput.dev";
+
+/// What in the cluster is newer than this program.
+#[derive(Debug)]
+pub(super) enum Newer {
+    /// The reconciler, of this version.
+    Reconciler(String),
+    /// The definition, which has these fields.
+    Definition(FieldsOfOneSide),
+}
+
+/// What is newer than this program, if anything is. A definition that both has and lacks fields is of
+/// another version: which one is newer, the version of the reconciler says, if that is known.
+pub(super) fn newer(facts: &Facts) -> Option<Newer> {
+    let reconciler = facts.snapshot.as_ref().ok().map(|taken| taken.saved.version());
+    if let Some(version) = reconciler
+        && is_newer(version, OURS)
+    {
+        return Some(Newer::Reconciler(version.to_owned()));
+    }
+    let schemas = schemas(facts)?;
+    let is_older = reconciler.is_some() && missing_fields(&schemas).is_some();
+    unknown_fields(&schemas).filter(|_| !is_older).map(Newer::Definition)
+}
+
+/// What to do where something is newer than this program.
+pub(super) fn upgrade_this_program(newer: &Newer) -> String {
+    let version = match newer {
+        Newer::Reconciler(version) => version,
+        Newer::Definition(_) => "the version of the reconciler",
+    };
+    format!(
+        "upgrade kubectl stayput on this machine to {version}, then run doctor again; apply nothing of {OURS}: \
+         with its older CRD Kubernetes would drop fields of every SearchCluster"
+    )
+}
+
+/// By the numbers of the versions; another form counts as newer.
+fn is_newer(one: &str, other: &str) -> bool {
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let (release, _) = version.split_once(['-', '+']).unwrap_or((version, ""));
+        release.split('.').map(|number| number.parse().ok()).collect()
+    };
+    one != other && numbers(one).is_none_or(|one| Some(one) >= numbers(other))
+}
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = definition(facts).into_iter().collect();
@@ -25,7 +69,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
                 "version",
                 "Deployment/stayput-reconciler",
                 format!("the reconciler has version {reconciler}, and kubectl stayput {OURS}"),
-                REINSTALL,
+                reinstall(facts),
             )
             .into_warning(),
         );
@@ -99,28 +143,53 @@ fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
     all.find(|one| one.name == container)?.image.as_deref()
 }
 
-/// Fields that the definition there does not have: Kubernetes drops them without a word.
-fn definition(facts: &Facts) -> Option<Finding> {
-    let object = "CustomResourceDefinition/searchclusters.stayput.dev";
-    let apply = "kubectl apply --server-side --force-conflicts -f deploy/base/crd.yaml";
-    let theirs = match &facts.definition {
-        Err(unknown) => {
-            return Some(
-                Finding::error("definition", object, &unknown.message, apply).into_unknown(),
-            );
-        }
-        Ok(None) => return None,
-        Ok(Some(theirs)) => theirs,
-    };
+/// The schemas of the definition that is there, if one was read.
+fn schemas(facts: &Facts) -> Option<Vec<Value>> {
+    let theirs = facts.definition.as_ref().ok()?.as_ref()?;
     let schemas = theirs.spec.versions.iter().filter_map(|version| version.schema.as_ref());
-    let schemas: Vec<Value> = schemas.map(|schema| json!(schema.open_api_v3_schema)).collect();
-    let missing = missing_fields(&schemas)?;
-    Some(Finding::error(
-        "definition",
-        object,
-        format!(
-            "it is older than kubectl stayput: it has no {missing}; Kubernetes drops or refuses what is written there"
-        ),
-        apply,
-    ))
+    Some(schemas.map(|schema| json!(schema.open_api_v3_schema)).collect())
+}
+
+/// Whether the definition and this program know the same fields: Kubernetes drops those that the
+/// definition does not have without a word.
+fn definition(facts: &Facts) -> Option<Finding> {
+    if let Err(unknown) = &facts.definition {
+        let look = "kubectl get customresourcedefinition searchclusters.stayput.dev";
+        return Some(
+            Finding::error("definition", DEFINITION, &unknown.message, look).into_unknown(),
+        );
+    }
+    let newer = newer(facts);
+    if let Some(Newer::Definition(unknown)) = &newer {
+        let message =
+            format!("it is newer than kubectl stayput {OURS}, which does not know {unknown}");
+        let remedy = newer.as_ref().map(upgrade_this_program).unwrap_or_default();
+        return Some(Finding::error("definition", DEFINITION, message, remedy).into_warning());
+    }
+    let missing = missing_fields(&schemas(facts)?)?;
+    let message = format!(
+        "it is older than kubectl stayput: it has no {missing}; Kubernetes drops or refuses what is written there"
+    );
+    let apply = "kubectl stayput crd | kubectl apply --server-side --force-conflicts -f -";
+    let remedy = newer.map_or_else(|| apply.to_owned(), |newer| upgrade_this_program(&newer));
+    Some(Finding::error("definition", DEFINITION, message, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for (one, other, expected) in [
+            ("0.10.0", "0.9.1", true),
+            ("0.9.1", "0.10.0", false),
+            ("0.1.0", "0.1.0", false),
+            ("0.0.9", "0.1.0", false),
+            ("0.1.0-rc.1", "0.1.0", true),
+            ("main", "0.1.0", true),
+        ] {
+            assert_eq!(is_newer(one, other), expected, "{one} {other}");
+        }
+    }
 }

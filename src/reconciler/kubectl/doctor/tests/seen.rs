@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::Severity::{Error, Note, Warning};
 use super::healthy::{certificate, encoded, from, healthy, now, unknown};
-use super::{each, findings};
+use super::{Change, each, findings};
+use crate::kubectl::doctor::Finding;
 use crate::kubectl::doctor::facts::{ApiserverTime, Facts, Taken};
 use stayput_restart::Time;
 
@@ -178,7 +179,25 @@ fn versions() {
             Warning,
             "version",
             RECONCILER,
-            ["the reconciler has version 9.0.0", "kubectl apply -k deploy/namespaced"],
+            [
+                "the reconciler has version 9.0.0",
+                "upgrade kubectl stayput on this machine to 9.0.0",
+            ],
+        ),
+        (
+            "an older reconciler",
+            |facts| {
+                facts.see(|it| {
+                    it["stayput"] = json!("0.0.9");
+                    for pod in it["snapshot"]["pods"].as_array_mut().unwrap() {
+                        pod["manager"]["known"]["version"] = json!("0.0.9");
+                    }
+                });
+            },
+            Warning,
+            "version",
+            RECONCILER,
+            ["the reconciler has version 0.0.9", "kubectl apply -k deploy/namespaced\n"],
         ),
         (
             "another manager",
@@ -235,9 +254,55 @@ fn versions() {
             Error,
             "definition",
             "CustomResourceDefinition/searchclusters.stayput.dev",
-            ["it has no spec.stopped;", "deploy/base/crd.yaml"],
+            ["it has no spec.stopped;", "kubectl stayput crd | kubectl apply --server-side"],
+        ),
+        (
+            "a newer definition",
+            newer_definition,
+            Warning,
+            "definition",
+            "CustomResourceDefinition/searchclusters.stayput.dev",
+            ["which does not know spec.newer", "upgrade kubectl stayput on this machine"],
         ),
     ]);
+}
+
+fn newer_definition(facts: &mut Facts) {
+    let mut new = json!(facts.definition.as_ref().unwrap());
+    let version = &mut new["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    version["properties"]["spec"]["properties"]["newer"] = json!({"type": "string"});
+    facts.definition = Ok(Some(from(new)));
+}
+
+/// What has another version in the cluster is never replaced by an older definition: Kubernetes would
+/// drop its fields.
+#[test]
+fn nothing_older_is_installed_over_a_newer_version() {
+    let newer: [(&str, Change); 2] = [
+        ("definition", newer_definition),
+        ("reconciler", |facts| {
+            facts.see(|it| it["stayput"] = json!("9.0.0"));
+            let mut other = json!(facts.definition.as_ref().unwrap());
+            let version = &mut other["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            let spec = version["properties"]["spec"]["properties"].as_object_mut().unwrap();
+            spec.remove("stopped");
+            facts.definition = Ok(Some(from(other)));
+        }),
+    ];
+    for (what, change) in newer {
+        let mut facts = healthy();
+        change(&mut facts);
+        facts.rights[1].1 = Ok(false);
+        facts.reconcilers = Ok(vec![]);
+        let found = findings(&facts);
+        for code in ["definition", "rights", "reconciler"] {
+            let finding = found.iter().find(|one| one.code == code).unwrap();
+            assert!(finding.remedy.starts_with("upgrade kubectl stayput"), "{what}: {finding:?}");
+        }
+        let installs =
+            |one: &&Finding| one.remedy.contains("apply -") || one.remedy.contains("helm ");
+        assert_eq!(found.iter().find(installs), None, "{what}");
+    }
 }
 
 /// The clock of the first manager is so many seconds ahead.

@@ -38,7 +38,7 @@ fn what_restarts_nothing_is_named_with_both_ways_out() {
                 "Secret logs-certs, mounted at /certs, is read by the engine's container and not \
                  watched: a change restarts nothing. To have it restart nodes, add --config \
                  NAME=/certs to the manager",
-                "kubectl -n search annotate secret logs-certs stayput.dev/ignore=true",
+                "kubectl -n search describe secret logs-certs",
             ],
         ),
         (
@@ -50,7 +50,7 @@ fn what_restarts_nothing_is_named_with_both_ways_out() {
             Note,
             "not_watched",
             "Pod/logs-0",
-            ["Secret logs-certs", "annotate secret logs-certs"],
+            ["stayput.dev/ignore=true on it ends this note", "describe secret logs-certs"],
         ),
     ]);
 }
