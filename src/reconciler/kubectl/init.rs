@@ -30,6 +30,12 @@ pub(super) enum InitError {
     Issue(#[from] IssueError),
     #[error("--selector {0} is not understood: write labels as in app=logs,role=data")]
     Selector(String),
+    #[error(
+        "SearchCluster {cluster} checks the managers with the CA in Secret {trusted}, and cert-manager's \
+         certificate is of another CA: the reconciler would reach no manager. Nothing was changed. While no \
+         restart is under way: `{patch}`, then run `init` again"
+    )]
+    OtherAuthority { cluster: String, trusted: String, patch: String },
     #[error("what the apiserver has answered cannot be read: {0}")]
     Answer(#[source] kube::core::dynamic::ParseDynamicObjectError),
 }
@@ -39,7 +45,7 @@ impl InitError {
         match self {
             Self::Api(error) => error.exit(),
             Self::Selector(_) => Exit::Usage,
-            Self::Issue(_) | Self::Answer(_) => Exit::Failed,
+            Self::Issue(_) | Self::Answer(_) | Self::OtherAuthority { .. } => Exit::Failed,
         }
     }
 }
@@ -55,6 +61,9 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
     let spec = there.as_ref().map(|there| there.completed_spec().into_owned());
 
     let manager = spec.map(|spec| spec.manager).unwrap_or_default();
+    if args.cert_manager.is_some() && there.is_some() && manager.ca_secret != names.serving {
+        return Err(other_authority(&names, &manager.ca_secret));
+    }
     let is_made_here = [names.trusted.as_str(), ""].contains(&manager.ca_secret.as_str());
     let now = now().0 / 1000;
     match &args.cert_manager {
@@ -88,4 +97,17 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
         objects: made.objects,
         next,
     })
+}
+
+/// cert-manager writes its CA beside the certificate.
+fn other_authority(names: &Names, trusted: &str) -> InitError {
+    let Names { namespace, cluster, serving, .. } = names;
+    InitError::OtherAuthority {
+        cluster: cluster.clone(),
+        trusted: trusted.to_owned(),
+        patch: format!(
+            "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
+             '{{\"spec\":{{\"manager\":{{\"caSecret\":\"{serving}\"}}}}}}'"
+        ),
+    }
 }

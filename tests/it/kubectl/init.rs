@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -16,20 +17,26 @@ const SECRETS: [&str; 3] = ["logs-manager-ca", "logs-manager-ca-key", "logs-mana
 impl Fixture {
     /// A StatefulSet without stayput, whose engine has no TLS.
     async fn stateful_set(&self, env: Value) {
-        let set = json!({
-            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "logs"},
+        self.create_set(stateful_set(&env)).await;
+    }
+
+    async fn definition_of_cert_manager(&self) {
+        let definition = json!({
+            "metadata": {"name": "certificates.cert-manager.io"},
             "spec": {
-                "serviceName": "logs",
-                "selector": {"matchLabels": {"app": "logs"}},
-                "template": {
-                    "metadata": {"labels": {"app": "logs", "team": "search"}},
-                    "spec": {"containers": [{
-                        "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
-                        "env": env,
-                    }]},
-                },
+                "group": "cert-manager.io", "scope": "Namespaced",
+                "names": {"plural": "certificates", "kind": "Certificate"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                }}],
             },
         });
+        let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+        let definition = serde_json::from_value(definition).unwrap();
+        definitions.create(&PostParams::default(), &definition).await.unwrap();
+    }
+
+    async fn create_set(&self, set: Value) {
         let sets: Api<StatefulSet> = Api::namespaced(self.client.clone(), "default");
         let set = serde_json::from_value(set).unwrap();
         sets.create(&PostParams::default(), &set).await.unwrap();
@@ -55,6 +62,24 @@ impl Fixture {
     async fn init(&self, options: &str) -> Value {
         self.json(&format!("init logs {options}")).await
     }
+}
+
+/// A StatefulSet of three nodes with these variables.
+fn stateful_set(env: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "logs"},
+        "spec": {
+            "serviceName": "logs",
+            "selector": {"matchLabels": {"app": "logs"}},
+            "template": {
+                "metadata": {"labels": {"app": "logs", "team": "search"}},
+                "spec": {"containers": [{
+                    "name": "opensearch", "image": "opensearchproject/opensearch:2.19.3",
+                    "env": env,
+                }]},
+            },
+        },
+    })
 }
 
 fn without_tls() -> Value {
@@ -184,6 +209,52 @@ async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
     let engine = fixture.clusters().get("logs").await.unwrap().spec.engine;
     assert_eq!(engine.ca_secret.as_deref(), Some("logs-ca"));
     assert_eq!(engine.credentials_secret.as_deref(), Some("logs-admin"));
+}
+
+/// With cert-manager's certificate the reconciler needs cert-manager's CA.
+#[tokio::test]
+async fn cert_manager_is_refused_where_the_cluster_has_another_ca() {
+    let fixture = Fixture::empty().await;
+    fixture.definition_of_cert_manager().await;
+    fixture.stateful_set(without_tls()).await;
+    fixture.init("").await;
+    let version = fixture.server.version();
+    let error = fixture.fails("init logs --cert-manager ClusterIssuer/people", 1).await;
+    let patch = r#"`kubectl -n default patch searchcluster logs --type merge -p '{"spec":{"manager":{"caSecret":"logs-manager-tls"}}}'`"#;
+    assert!(error.contains("the CA in Secret logs-manager-ca") && error.contains(patch), "{error}");
+    assert_eq!(fixture.server.version(), version, "nothing was changed");
+    // As the command does.
+    fixture.change(json!({"spec": {"manager": {"caSecret": "logs-manager-tls"}}})).await;
+    let made = fixture.init("--cert-manager ClusterIssuer/people").await;
+    assert_eq!(results(&made)[0], ("logs-manager-tls".to_owned(), "made".to_owned()));
+    assert_eq!(made["objects"][0]["kind"], "Certificate");
+}
+
+/// The SearchCluster selects the pods that the StatefulSet selects, and no others.
+#[tokio::test]
+async fn the_whole_selector_of_the_stateful_set_counts() {
+    for labels in [json!({"app": "logs"}), json!(null)] {
+        let fixture = Fixture::empty().await;
+        let mut set = stateful_set(&without_tls());
+        let role = json!([{"key": "team", "operator": "In", "values": ["search"]}]);
+        set["spec"]["selector"] = json!({"matchLabels": labels, "matchExpressions": role});
+        fixture.create_set(set).await;
+        let made = fixture.init("").await;
+        assert_eq!(results(&made).last().unwrap().1, "made");
+        let selector = fixture.clusters().get("logs").await.unwrap().spec.pods.selector;
+        assert_eq!(json!(selector.match_labels), labels);
+        assert_eq!(json!(selector.match_expressions), role);
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_no_object_can_have_is_wrong_usage() {
+    let fixture = Fixture::bare().await;
+    let long = "a".repeat(233);
+    for line in ["init ../logs", "init Logs", &format!("init {long}"), "-n Search status logs"] {
+        let error = fixture.fails(line, 64).await;
+        assert!(error.contains("invalid value"), "{line}: {error}");
+    }
 }
 
 #[tokio::test]

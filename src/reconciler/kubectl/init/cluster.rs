@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
+use kube::core::Selector;
 use serde_json::{Value, json};
 
 use super::InitError;
@@ -20,7 +22,7 @@ use stayput_certificates::names::Names;
 
 /// What was found.
 struct Found {
-    labels: BTreeMap<String, String>,
+    selector: LabelSelector,
     /// The `spec` of a pod, or of a template.
     spec: Value,
     by: By,
@@ -51,7 +53,7 @@ pub(super) async fn make(
         let engine = found.as_ref().and_then(|found| stayput_inject::engine(&found.spec));
         let object = match (&found, engine) {
             (Some(found), Some(engine)) => {
-                let pods = Pods { labels: found.labels.clone(), reached: engine.reached };
+                let pods = Pods { selector: found.selector.clone(), reached: engine.reached };
                 search_cluster(names, &pods, &wanted)
             }
             (Some(_), None) => {
@@ -63,7 +65,9 @@ pub(super) async fn make(
         match object {
             Ok(object) => {
                 made.create(kind, &object).await?;
-                made.note(kind, name, InitResult::Made, &found_by(&object));
+                let selector =
+                    found.as_ref().map(|found| found.selector.clone()).unwrap_or_default();
+                made.note(kind, name, InitResult::Made, &found_by(&selector, &object));
             }
             Err(why) => made.note(kind, name, InitResult::Missing, why),
         }
@@ -97,14 +101,15 @@ async fn wanted(
     Ok(wanted)
 }
 
-fn found_by(object: &Value) -> String {
-    let spec = &object["spec"];
-    let labels = spec["pods"]["selector"]["matchLabels"].as_object().into_iter().flatten();
-    let labels: Vec<String> = labels
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    let scheme = spec["engine"]["scheme"].as_str().unwrap_or_default();
-    format!("pods with {}, engine by {scheme}", labels.join(","))
+fn found_by(selector: &LabelSelector, object: &Value) -> String {
+    let scheme = object["spec"]["engine"]["scheme"].as_str().unwrap_or_default();
+    let selector = Selector::try_from(selector.clone());
+    let selector = selector.map(|selector| selector.to_string()).unwrap_or_default();
+    format!("pods with {selector}, engine by {scheme}")
+}
+
+fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
+    LabelSelector { match_labels: Some(labels), match_expressions: None }
 }
 
 async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitError> {
@@ -112,21 +117,22 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitErr
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
         let pod = pod_with(&asked, selector).await?;
-        return Ok(pod.map(|pod| Found { labels, spec: json!(pod.spec), by: By::Selector }));
+        let selector = by_labels(labels);
+        return Ok(pod.map(|pod| Found { selector, spec: json!(pod.spec), by: By::Selector }));
     }
     if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
         && let Some(spec) = set.spec
     {
-        let labels = spec.selector.match_labels.unwrap_or_default();
-        return Ok(Some(Found { labels, spec: json!(spec.template.spec), by: By::StatefulSet }));
+        let (selector, by) = (spec.selector, By::StatefulSet);
+        return Ok(Some(Found { selector, spec: json!(spec.template.spec), by }));
     }
     for operator in &OPERATORS {
         let label = operator.label;
         let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
         if let Some(pod) = pod {
-            let labels = BTreeMap::from([(label.to_owned(), args.cluster.clone())]);
+            let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
             let by = By::Operator(operator);
-            return Ok(Some(Found { labels, spec: json!(pod.spec), by }));
+            return Ok(Some(Found { selector, spec: json!(pod.spec), by }));
         }
     }
     Ok(None)

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use stayput_certificates::names::Names;
 use stayput_inject::Reached;
 
-/// Labels by which the pods are found, and how their engine is reached.
+/// The selector by which the pods are found, and how their engine is reached.
 #[derive(Debug)]
 pub(super) struct Pods {
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) selector: LabelSelector,
     pub(super) reached: Reached,
 }
 
@@ -63,7 +64,7 @@ pub(super) fn search_cluster(
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
         "metadata": { "name": names.cluster },
         "spec": {
-            "pods": { "selector": { "matchLabels": pods.labels } },
+            "pods": { "selector": pods.selector },
             "engine": engine,
             "manager": { "caSecret": ca, "auth": { "serviceAccountToken": {} } },
         },
