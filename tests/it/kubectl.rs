@@ -10,6 +10,7 @@ mod fixture;
 mod forecast;
 mod init;
 mod inject;
+mod json;
 mod pages;
 mod port_forward;
 mod running;

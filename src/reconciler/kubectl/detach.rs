@@ -52,14 +52,15 @@ pub(super) async fn detach(
     may(&cluster, &view, no_reconciler, args.cancel)?;
     let ends = no_reconciler.is_none() && args.cancel;
     let pods = apiserver::pods(&session.client, &cluster).await?;
-    let steps = steps::page(&view, &cluster, &pods, ends);
+    let steps = steps::steps(&view, &cluster, &pods, ends);
+    let shown: String = steps.iter().map(|step| format!("{step}\n")).collect();
     if args.dry_run {
-        let page = steps + "This is a dry run: nothing was changed.\n";
-        let output = output(view, ActionResult::DryRun);
+        let page = shown + "This is a dry run: nothing was changed.\n";
+        let output = output(view, ActionResult::DryRun, steps);
         return Ok(ActionReport { page, output });
     }
     if !args.yes {
-        actions::confirm(format!("{steps}Detach {}/{}?", view.namespace, view.name))?;
+        actions::confirm(format!("{shown}Detach {}/{}?", view.namespace, view.name))?;
     }
     let detached = Box::pin(carry_out(session, &cluster, ends));
     let said = match args.timeout {
@@ -75,12 +76,13 @@ pub(super) async fn detach(
          work without a reconciler; `kubectl stayput uninject` takes them out of manifests\n",
         view.namespace, view.name
     );
-    Ok(ActionReport { page, output: output(view, ActionResult::Detached) })
+    Ok(ActionReport { page, output: output(view, ActionResult::Detached, steps) })
 }
 
-fn output(view: ClusterView, result: ActionResult) -> ActionOutput {
+fn output(view: ClusterView, result: ActionResult, steps: Vec<String>) -> ActionOutput {
     ActionOutput {
         nodes: view.node_names().collect(),
+        steps,
         cluster: view.name,
         namespace: view.namespace,
         result,

@@ -31,7 +31,7 @@ pub(super) use ui::UiOutput;
 
 /// The JSON schema of everything that `--output json` prints.
 pub fn schema() -> Value {
-    let mut generator = SchemaGenerator::from(SchemaSettings::draft2020_12());
+    let mut generator = SchemaGenerator::from(SchemaSettings::draft2020_12().for_serialize());
     let commands = [
         ("status", generator.subschema_for::<StatusOutput>()),
         ("plan", generator.subschema_for::<PlanOutput>()),

@@ -1,6 +1,6 @@
 //! An apiserver with a SearchCluster whose status the test writes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
+use crate::support::json_schema::problems;
 use crate::support::lease::lead_throughout;
 use crate::support::program::{Ended, finish, kubectl_stayput};
 use stayput_standin::apiserver::ApiServer;
@@ -149,9 +150,12 @@ impl Fixture {
         }
     }
 
-    /// The same, as JSON.
+    /// The same, as JSON, which is what the published schema says of this command.
     pub(super) async fn json(&self, line: &str) -> Value {
-        serde_json::from_str(&self.succeeds(&format!("{line} -o json")).await).unwrap()
+        let printed =
+            serde_json::from_str(&self.succeeds(&format!("{line} -o json")).await).unwrap();
+        is_as_published(line, &printed);
+        printed
     }
 
     /// The same; it must fail with this code. Returns the error message.
@@ -160,6 +164,30 @@ impl Fixture {
         assert_eq!(ended.code, code, "{line}: {}{}", ended.stdout, ended.stderr);
         ended.stderr
     }
+}
+
+/// Checks what a command has printed for programs by `proto/kubectl-stayput.schema.json`.
+#[track_caller]
+pub(super) fn is_as_published(line: &str, printed: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("proto/kubectl-stayput.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut words = line.split_whitespace();
+    let command = words.next().unwrap();
+    let is_of_all = words.any(|word| ["-A", "--all-namespaces"].contains(&word));
+    let title = match command {
+        "status" | "history" if is_of_all => format!("{command} -A"),
+        "inject" => "inject --check".to_owned(),
+        "watch" => "a line of watch and of restart --watch".to_owned(),
+        _ => command.to_owned(),
+    };
+    let is_it = |one: &&Value| {
+        let name = one["title"].as_str().unwrap();
+        name == title || name.split(", ").any(|name| name == title)
+    };
+    let wanted = schema["anyOf"].as_array().unwrap().iter().find(is_it);
+    let wanted = wanted.unwrap_or_else(|| panic!("the schema has no {title}"));
+    let problems = problems(&schema, wanted, printed);
+    assert!(problems.is_empty(), "{line}: {problems:#?}\n{printed:#}");
 }
 
 /// A status with no restart under way; `a` has ended.

@@ -166,7 +166,7 @@ async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
         "the leader one has not renewed its Lease for",
         "/_cluster/settings",
         r#""cluster.routing.allocation.enable":null"#,
-        r#"'[{"op":"remove","path":"/metadata/finalizers/0"}]'"#,
+        r#"'[{"op":"test","path":"/metadata/finalizers/0","value":"stayput.dev/debts"},{"op":"remove","path":"/metadata/finalizers/0"}]'"#,
     ] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }

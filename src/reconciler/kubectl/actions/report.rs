@@ -19,6 +19,7 @@ pub(super) fn output(view: &ClusterView, result: ActionResult) -> ActionOutput {
         id: None,
         strategy: None,
         nodes: Vec::new(),
+        steps: Vec::new(),
         forecast: None,
         no_forecast: None,
         reconciler: view.reconciler.warning(),

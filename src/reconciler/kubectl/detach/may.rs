@@ -27,10 +27,11 @@ pub(in crate::kubectl) enum Refusal {
     RestartUnderWay { id: String, watch: String },
     #[error(
         "no reconciler works ({why}), so nobody undoes what is owed. Let one work again; or undo it by \
-         hand, with ENGINE as the engine's address and ACCESS as curl's options for its credentials: \
-         {commands}; then let it go: {remove_finalizer}; and try again"
+         hand, with ENGINE as the engine's address and ACCESS as curl's options for its credentials:\n\
+         {}\nthen let it go, and try again:\n{remove_finalizer}",
+        commands.join("\n")
     )]
-    NoReconciler { why: String, commands: String, remove_finalizer: String },
+    NoReconciler { why: String, commands: Vec<String>, remove_finalizer: String },
 }
 
 fn is_or_are(nodes: &[String]) -> String {
@@ -65,7 +66,7 @@ pub(super) fn may(
         return ours.map_or(Ok(()), |at| {
             Err(Refusal::NoReconciler {
                 why: why.to_owned(),
-                commands: commands(view).join("; "),
+                commands: commands(view),
                 remove_finalizer: remove_finalizer(view, at),
             })
         });

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stayput_restart::shell_word;
+use serde_json::json;
+use stayput_restart::{annotation, shell_word};
 
 use crate::engine_client::{Allocation, record_path, restored};
 use crate::kubectl::cluster_view::ClusterView;
@@ -48,11 +49,13 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
 
 const NOTHING: &str = "(nothing is written down as owed)";
 
-/// Takes our finalizer off, which is the one at this place.
+/// Takes our finalizer off. The patch is refused if that is not the one at this place any more.
 pub(super) fn remove_finalizer(view: &ClusterView, at: usize) -> String {
-    view.kubectl(&format!(
-        "patch searchcluster {} --type json -p \
-         '[{{\"op\":\"remove\",\"path\":\"/metadata/finalizers/{at}\"}}]'",
-        view.name
-    ))
+    let path = format!("/metadata/finalizers/{at}");
+    let patch = json!([
+        {"op": "test", "path": path, "value": annotation::FINALIZER},
+        {"op": "remove", "path": path},
+    ]);
+    let patch = shell_word(&patch.to_string()).into_owned();
+    view.kubectl(&format!("patch searchcluster {} --type json -p {patch}", view.name))
 }

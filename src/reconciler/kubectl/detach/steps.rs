@@ -7,34 +7,35 @@ use super::clean::{named, removal};
 use crate::cluster::{ALLOW, SearchCluster};
 use crate::kubectl::cluster_view::ClusterView;
 
-/// A line for each step; `ends` is whether restarts are ended.
-pub(super) fn page(
+/// A sentence for each step; `ends` is whether restarts are ended.
+pub(super) fn steps(
     view: &ClusterView,
     cluster: &SearchCluster,
     pods: &[Pod],
     ends: bool,
-) -> String {
+) -> Vec<String> {
     let under_way = view.restart().map(|restart| restart.request.id.clone());
     let queued = view.queued().map(|request| request.id.clone());
     let requested = view.requested().and_then(Result::ok).map(|request| request.id);
     let restarts = [requested, queued, under_way].into_iter().flatten().filter(|_| ends);
-    let mut page: String = restarts
-        .map(|id| format!("restart {id} is cancelled, and its end is waited for\n"))
+    let mut steps: Vec<String> = restarts
+        .map(|id| format!("restart {id} is cancelled, and its end is waited for"))
         .collect();
-    page += &format!(
-        "SearchCluster {}/{} is deleted, once the reconciler has undone what is owed\n",
+    steps.push(format!(
+        "SearchCluster {}/{} is deleted, once the reconciler has undone what is owed",
         view.namespace, view.name
-    );
+    ));
     let marked = pods.iter().filter(|pod| removal(pod.annotations()).is_some());
     let marked: Vec<String> = marked.map(ResourceExt::name_any).collect();
     if !marked.is_empty() {
-        page += &format!("annotations of stayput are taken off the pods {}\n", marked.join(", "));
+        steps.push(format!("annotations of stayput are taken off the pods {}", marked.join(", ")));
     }
     let secrets: Vec<String> = named(cluster, pods).into_iter().collect();
     if !secrets.is_empty() {
         let (name, secrets) = (&view.name, secrets.join(", "));
-        page +=
-            &format!("{name} is taken out of the annotation {ALLOW} of the Secrets {secrets}\n");
+        steps.push(format!(
+            "{name} is taken out of the annotation {ALLOW} of the Secrets {secrets}"
+        ));
     }
-    page
+    steps
 }

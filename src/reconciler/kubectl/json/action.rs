@@ -1,4 +1,4 @@
-//! The JSON of `restart`, `cancel`, `stop`, `start` and `detach`.
+//! The JSON of `restart`, `cancel`, `pause`, `resume`, `stop`, `start` and `detach`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::forecast::ForecastOutput;
 use stayput_restart::Strategy;
 
-/// `restart`, `cancel`, `stop`, `start` and `detach`.
+/// `restart`, `cancel`, `pause`, `resume`, `stop`, `start` and `detach`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) struct ActionOutput {
@@ -22,6 +22,9 @@ pub(in crate::kubectl) struct ActionOutput {
     /// engine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) nodes: Vec<String>,
+    /// Of `detach`: what is done, or would be, in its order; for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::kubectl) steps: Vec<String>,
     /// Of `restart --dry-run`: what the request would do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::kubectl) forecast: Option<Box<ForecastOutput>>,
