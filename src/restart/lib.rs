@@ -73,7 +73,7 @@ pub use predicate::Predicate;
 pub use quorum_check::{QuorumAfterStop, quorum_after_stop};
 pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, debts_due, report};
 pub use request::{InvalidRequest, Request, Strategy, Target};
-pub use shell::shell_word;
+pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
     InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,

@@ -10,11 +10,23 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     shlex::Quoter::new().allow_nul(true).quote(text).unwrap_or(Cow::Borrowed("''"))
 }
 
+/// A text of somebody else (an engine, a webhook, an annotation) as a part of a message. What a message has
+/// between backquotes is shown as a command of ours; apostrophes are not.
+#[must_use]
+pub fn foreign_text(text: &str) -> String {
+    text.replace('`', "'")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::shell_word;
+    use super::{foreign_text, shell_word};
+
+    #[test]
+    fn a_text_of_others_has_no_command() {
+        assert_eq!(foreign_text("run `kubectl delete ns`"), "run 'kubectl delete ns'");
+    }
 
     #[test]
     fn a_plain_name_stays_as_it_is() {

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use stayput_restart::foreign_text;
+
 use super::EngineError;
 use super::error::Cause;
 
@@ -104,9 +106,11 @@ impl Answer {
     ) -> EngineError {
         let error = error.into();
         let message = format!(
-            "unexpected answer of {} (HTTP {}): {error}; does an Elasticsearch or OpenSearch \
+            "unexpected answer of {} (HTTP {}): {}; does an Elasticsearch or OpenSearch \
              listen there, with no proxy in between?",
-            self.asked, self.status
+            self.asked,
+            self.status,
+            foreign_text(&error.to_string())
         );
         EngineError::Protocol(Cause::new(message, error))
     }
@@ -180,6 +184,6 @@ impl Answer {
             reason.truncate(at);
             reason.push('…');
         }
-        if reason.is_empty() { "no reason given".to_owned() } else { reason }
+        if reason.is_empty() { "no reason given".to_owned() } else { foreign_text(&reason) }
     }
 }

@@ -20,6 +20,7 @@ use super::exit::Exit;
 use super::format::root_cause;
 use super::session::Session;
 use crate::cluster::SearchCluster;
+use stayput_restart::foreign_text;
 
 pub(super) use kind::Kind;
 pub(super) use objects::Asked;
@@ -150,7 +151,7 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
             root_cause(error)
         );
     };
-    let message = &status.message;
+    let message = foreign_text(&status.message);
     match status.code {
         401 => format!(
             "the apiserver does not accept your credentials ({message}): log in again, or choose \

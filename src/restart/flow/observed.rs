@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, Time, annotation,
+    foreign_text,
 };
 use stayput_api::Desired;
 
@@ -113,6 +114,7 @@ fn first_and_remarks<'a>(
 ) -> Option<(&'a str, String)> {
     let (gate, text) = closed.next()?;
     let text: String = text.chars().filter(|c| !c.is_control()).take(LONGEST_TEXT).collect();
+    let text = foreign_text(&text);
     let text = match text.trim() {
         "" => String::new(),
         text => format!(" ({text})"),

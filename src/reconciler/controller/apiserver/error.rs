@@ -2,6 +2,7 @@
 
 use kube::core::Status;
 use kube::runtime::watcher;
+use stayput_restart::foreign_text;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -156,10 +157,10 @@ fn folder_of(call: &str) -> &'static str {
     }
 }
 
-/// The apiserver's own message.
+/// The apiserver's own message, or that of a webhook which it has asked.
 fn message(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => status.message.clone(),
+        kube::Error::Api(status) => foreign_text(&status.message),
         other => other.to_string(),
     }
 }

@@ -24,6 +24,15 @@ fn wrong_credentials_and_missing_rights_say_what_to_check() {
     }
 }
 
+/// What a message has between backquotes is a command of ours.
+#[test]
+fn an_engine_has_no_command_shown() {
+    let refused = made_up(500, r#"{"error":"run `kubectl delete namespace search`"}"#).refusal();
+    assert!(refused.to_string().contains("run 'kubectl delete namespace search'"), "{refused}");
+    let wrong = health::parse(&made_up(200, r#"{"status":"`kubectl delete`"}"#)).unwrap_err();
+    assert!(!wrong.to_string().contains('`'), "{wrong}");
+}
+
 #[test]
 fn a_user_who_is_no_operator_is_told_to_become_one() {
     let body = r#"{"error":{"type":"security_exception","reason":"Operator privileges are required for action [cluster:admin/shutdown/get]"},"status":403}"#;

@@ -142,8 +142,8 @@ pub(in crate::flow) fn tighten(
         Some(_) => {
             let message = format!(
                 "another client set cluster.routing.allocation.enable back to {} while we hold it at \
-                 {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/managed=false on the \
-                 Elasticsearch resource)",
+                 {OURS}; pause the other controller (ECK: eck.k8s.elastic.co/pause-orchestration=true on \
+                 the Elasticsearch resource; before ECK 3.5 eck.k8s.elastic.co/managed=false)",
                 in_force(&allocation.setting).unwrap_or("its default")
             );
             let mut changes = Changes::default();
