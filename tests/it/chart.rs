@@ -23,6 +23,21 @@ fn of_the_release(text: &str) -> String {
     )
 }
 
+/// The NetworkPolicy with the ports and rules of the chart's values.
+fn with_ports(policy: &str) -> String {
+    const VALUES: [(&str, &str); 2] = [
+        ("[{port: 443, protocol: TCP}, {port: 6443, protocol: TCP}]", "apiserverPorts"),
+        ("[{port: 9199, protocol: TCP}, {port: 9200, protocol: TCP}]", "ports"),
+    ];
+    let mut text = policy.to_owned();
+    for (ports, value) in VALUES {
+        assert!(text.contains(ports), "{text}");
+        let included = format!("{{{{ include \"stayput.ports\" .Values.networkPolicy.{value} }}}}");
+        text = text.replace(ports, &included);
+    }
+    text + "    {{- range .Values.networkPolicy.egress }}\n    - {{ toJson . }}\n    {{- end }}\n"
+}
+
 /// The rules of the first role in a file.
 fn rules(file: &str) -> String {
     let text = deploy(file);
@@ -40,6 +55,7 @@ fn made() -> Vec<(String, String)> {
         .map(|name| {
             let from = format!("base/{name}.yaml");
             let text = head(&from) + &of_the_release(&deploy(&from));
+            let text = if *name == "network-policy" { with_ports(&text) } else { text };
             (format!("templates/{name}.yaml"), text)
         })
         .collect();

@@ -140,6 +140,41 @@ fn both_installs_give_the_same_rights() {
     assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
 }
 
+/// Also where the one namespace is the reconciler's own.
+#[test]
+fn no_two_objects_have_one_name() {
+    let folder = root().join("deploy/base");
+    let kustomization = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
+    let files = kustomization.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let base = files.flat_map(|file| manifests(&format!("deploy/base/{file}")));
+    let roles = fs::read_to_string(root().join("deploy/namespaced/role.yaml")).unwrap();
+    let roles = documents(&roles.replace("namespace: search", "namespace: stayput"));
+    let mut names = BTreeSet::new();
+    for object in base.chain(roles) {
+        let metadata = &object["metadata"];
+        let name =
+            [&object["kind"], &metadata["namespace"], &metadata["name"]].map(Value::to_string);
+        assert!(names.insert(name.clone()), "{name:?}");
+    }
+    assert!(names.len() > 10, "{names:?}");
+}
+
+/// They name every namespace with a SearchCluster.
+#[test]
+fn metrics_are_read_from_labelled_namespaces_alone() {
+    let policy = manifests("deploy/base/network-policy.yaml").remove(0);
+    let [rule] = policy["spec"]["ingress"].as_array().unwrap().as_slice() else {
+        panic!("{policy}")
+    };
+    let label = &rule["from"][0]["namespaceSelector"]["matchLabels"];
+    assert_eq!(*label, serde_json::json!({"stayput.dev/metrics": "read"}), "{rule}");
+    assert_eq!(rule["from"].as_array().unwrap().len(), 1, "{rule}");
+    assert!(
+        document("monitoring.md")
+            .contains("kubectl label namespace monitoring stayput.dev/metrics=read")
+    );
+}
+
 /// Documents cut the role out at the first `---`, to bind it in a single namespace.
 #[test]
 fn the_role_for_declared_clusters_comes_first() {

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -141,6 +142,31 @@ fn the_document_lists_what_is_served_and_what_alarms() {
     for rule in queries_of_rules() {
         assert!(is_in_it(&rule.place), "{}", rule.place);
     }
+}
+
+/// The script of `docs/monitoring.md`: a label that names the Kubernetes is kept by every alert.
+#[test]
+fn the_rules_can_be_made_for_several_kubernetes() {
+    let document = file("docs/monitoring.md");
+    let blocks = document.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let script = blocks.into_iter().find(|block| block.starts_with("sed ")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("deploy/monitoring");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("rules.yaml"), file("deploy/monitoring/rules.yaml")).unwrap();
+    let mut shell = Command::new("sh");
+    let status = shell.args(["-ec", script]).current_dir(directory.path()).status().unwrap();
+    assert!(status.success());
+    let written = fs::read_to_string(directory.path().join("rules-of-several.yaml")).unwrap();
+    for rule in documents(&written).remove(0)["spec"]["groups"].as_array().unwrap() {
+        for rule in rule["rules"].as_array().unwrap() {
+            let expression = rule["expr"].as_str().unwrap();
+            let aggregations = ["sum(", "absent(", "by (cluster", "max(", "count("];
+            let drops = aggregations.iter().find(|word| expression.contains(**word));
+            assert_eq!(drops, None, "{expression}");
+        }
+    }
+    assert!(written.contains("sum by (k8s) (stayput_leader) == 0 or (count by (k8s)"), "{written}");
 }
 
 /// The engines' containers of a manifest that `inject --open-metrics` has written.

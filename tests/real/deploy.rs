@@ -86,6 +86,20 @@ fn the_chart_makes_what_kustomize_makes() {
             assert_eq!(found[&name], object, "{values:?}: {name:?}");
         }
     }
+    // No two objects have one name, also where the namespace is the release's own.
+    let own = ["--set", "namespaces={search,stayput}"];
+    let text = succeeds(
+        &helm,
+        &[&["template", "any", chart, "--namespace", "stayput"][..], &own].concat(),
+    );
+    assert_eq!(objects(&text).len(), text.matches("\nkind: ").count(), "{text}");
+    let ports = "networkPolicy.apiserverPorts={16443}";
+    let egress = r#"networkPolicy.egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]"#;
+    let found = rendered(&["--set", ports, "--set-json", egress]);
+    let policy = ["NetworkPolicy", "stayput", "stayput-reconciler"].map(str::to_owned);
+    let rules = &found[&policy]["spec"]["egress"];
+    assert_eq!(rules[0]["ports"], json!([{"port": 16443, "protocol": "TCP"}]));
+    assert_eq!(rules[2]["to"][0]["ipBlock"]["cidr"], "10.0.0.0/8");
     // More rights for one namespace are bound there alone.
     let found = rendered(&[&one[..], &all[..]].concat());
     let kinds: Vec<&str> = found.keys().map(|[kind, ..]| kind.as_str()).collect();
@@ -98,7 +112,9 @@ fn the_chart_makes_what_kustomize_makes() {
         let printed = refused.expect_err("another namespace");
         assert!(printed.contains("in the namespace stayput alone"), "{printed}");
     }
-    for wrong in ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always"] {
+    for wrong in
+        ["replicas=0", "replica=3", "namespaces=search", "image.pullPolicy=always", "image.tag=1"]
+    {
         let refused = run(&helm, &["template", "any", chart, "--set", wrong]);
         let printed = refused.expect_err(wrong);
         assert!(printed.contains("schema"), "{wrong}: {printed}");
