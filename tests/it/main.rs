@@ -19,6 +19,7 @@ mod kubectl;
 mod manager_client;
 mod monitoring;
 mod packaging;
+mod printed_commands;
 mod process;
 mod reconciler;
 mod release;
