@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::config::OURS;
 use crate::labels::{CLUSTER, NODE_SET};
+use crate::listening::unreachable;
 use crate::pod::DATA;
 use crate::roles::{Roles, roles, settings};
 use crate::{Cluster, Distribution, NodeSet, Refusal, names};
@@ -86,6 +87,9 @@ fn check_set(cluster: &Cluster, set: &NodeSet) -> Vec<Refusal> {
     if settings(set).get("discovery.type").is_some_and(|kind| kind == "single-node") {
         let problem = "discovery.type is single-node, and nodes that are declared find each other: take it out";
         refuse("config", problem.to_owned());
+    }
+    for problem in unreachable(&cluster.engine, &settings(set)) {
+        refuse("config", problem);
     }
     for key in set.config.keys() {
         let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

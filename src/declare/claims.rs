@@ -15,6 +15,8 @@ pub struct SeenClaim {
     pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// It is gone as soon as no pod mounts it.
+    pub is_being_deleted: bool,
 }
 
 /// A claim that a new node would mount and that is not of its node set.
@@ -40,15 +42,14 @@ pub fn makes_claims(cluster: &Cluster, observed: &Observed) -> bool {
         .any(|set| !set.volume_claim_templates.is_empty() && replicas(observed, set) < set.count)
 }
 
-/// The claims that nodes would mount that are not made yet, and that are not of their node set.
-pub fn foreign_claims(
-    cluster: &Cluster,
-    observed: &Observed,
-    there: &[SeenClaim],
-) -> Vec<ForeignClaim> {
+/// The claims that are there and that nodes would mount that are not made yet, each with the node set.
+pub(crate) fn existing_claims<'a>(
+    cluster: &'a Cluster,
+    observed: &'a Observed,
+) -> impl Iterator<Item = (&'a SeenClaim, &'a NodeSet)> {
     let there: BTreeMap<&str, &SeenClaim> =
-        there.iter().map(|claim| (claim.name.as_str(), claim)).collect();
-    let mut foreign = Vec::new();
+        observed.claims.iter().map(|claim| (claim.name.as_str(), claim)).collect();
+    let mut found = Vec::new();
     for set in cluster.sorted() {
         let templates = set.volume_claim_templates.iter();
         let templates = templates.filter_map(|claim| claim["metadata"]["name"].as_str());
@@ -56,17 +57,31 @@ pub fn foreign_claims(
         for template in templates {
             for number in replicas(observed, set)..set.count {
                 let claim = there.get(format!("{template}-{stateful_set}-{number}").as_str());
-                if let Some(claim) = claim.filter(|claim| !is_of(claim, cluster, set)) {
-                    foreign.push(ForeignClaim {
-                        name: claim.name.clone(),
-                        set: set.name.clone(),
-                        cluster: cluster.name.clone(),
-                    });
-                }
+                found.extend(claim.map(|claim| (*claim, set)));
             }
         }
     }
+    found.into_iter()
+}
+
+/// Those of the claims that new nodes would mount that are not of their node set.
+pub fn foreign_claims(cluster: &Cluster, observed: &Observed) -> Vec<ForeignClaim> {
+    let foreign =
+        existing_claims(cluster, observed).filter(|(claim, set)| !is_of(claim, cluster, set));
     foreign
+        .map(|(claim, set)| ForeignClaim {
+            name: claim.name.clone(),
+            set: set.name.clone(),
+            cluster: cluster.name.clone(),
+        })
+        .collect()
+}
+
+/// The first of the claims that new nodes would mount that is being deleted.
+pub fn going_claim<'a>(cluster: &'a Cluster, observed: &'a Observed) -> Option<&'a str> {
+    let (claim, _) =
+        existing_claims(cluster, observed).find(|(claim, _)| claim.is_being_deleted)?;
+    Some(&claim.name)
 }
 
 fn replicas(observed: &Observed, set: &NodeSet) -> u32 {

@@ -85,6 +85,10 @@ pub struct Engine {
     pub port: u16,
     /// Whether the REST API has TLS.
     pub tls: bool,
+    /// Secret with `ca.crt`, the CA of its certificates.
+    pub ca_secret: Option<String>,
+    /// Secret with what to log in with.
+    pub credentials_secret: Option<String>,
     /// Whether each pod first makes an archive of its classes.
     pub warm: bool,
 }

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::Version;
+use crate::{Bootstrap, SeenClaim, Version};
 
 /// What is there of a declared cluster; only objects that it owns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed {
     /// StatefulSets, by the name of their node set.
     pub sets: BTreeMap<String, ObservedSet>,
-    /// The names of the first masters as they were written; empty once the cluster has formed. None
-    /// if they were never written.
-    pub bootstrap: Option<Vec<String>>,
+    /// How the cluster forms, as it was written first.
+    pub bootstrap: Option<Bootstrap>,
+    /// The volume claims of the namespace; they are read only while nodes are made that have claims.
+    pub claims: Vec<SeenClaim>,
     /// The engine has said that it has formed a cluster.
     pub formed: bool,
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::bootstrap::{config_map, initial_masters};
+use crate::bootstrap::{NEVER_FORMED, config_map, lost_masters};
 use crate::check::check;
 use crate::config::{minimum_master_nodes, secret};
 use crate::roles::roles;
 use crate::service::service;
 use crate::stateful_set::stateful_set;
 use crate::upgrade::engine_changes;
-use crate::{Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
+use crate::{Bootstrap, Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
 
 /// What to apply now.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,8 +19,8 @@ pub struct Plan {
     pub objects: Vec<Object>,
     /// What the rest of the declaration waits for; none if all of it is in `objects`.
     pub waiting: Option<String>,
-    /// The cluster has not formed yet, as far as is known.
-    pub forming: bool,
+    /// How the cluster forms, if it has not yet.
+    pub bootstrap: Bootstrap,
 }
 
 /// The objects to apply now. A second plan, of what the first has led to, is the same.
@@ -34,9 +34,8 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
         refusals.sort();
         return Err(refusals);
     }
-    let initial = initial_masters(cluster, observed);
-    let forming = !initial.is_empty();
-    let counts = counts(cluster, observed, forming);
+    let bootstrap = Bootstrap::wanted(cluster, observed);
+    let counts = counts(cluster, observed, bootstrap.is_forming());
     let growing = counts.values().any(|turn| turn.now < turn.wanted);
 
     let mut sets: Vec<&NodeSet> = cluster.sorted();
@@ -49,7 +48,7 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
     sets.sort_by_key(|set| !roles(set).master);
     let mut objects: Vec<Object> = sets.iter().map(|set| secret(cluster, set)).collect();
     if !cluster.engine.has_minimum_master_nodes() {
-        objects.push(config_map(cluster, &initial));
+        objects.push(config_map(cluster, &bootstrap));
     }
     objects.push(service(cluster));
     let stateful = |set: &&NodeSet| {
@@ -57,7 +56,7 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
         stateful_set(cluster, set, count, observed.sets.get(&set.name))
     };
     objects.extend(sets.iter().map(stateful));
-    Ok(Plan { objects, waiting: waiting(&counts), forming })
+    Ok(Plan { objects, waiting: waiting(&counts), bootstrap })
 }
 
 /// How many nodes a set has, is to have now, and in the end.
@@ -106,22 +105,36 @@ fn waiting(counts: &BTreeMap<&str, Turn>) -> Option<String> {
 /// What cannot be made of the cluster that is there.
 fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
     let mut refusals = Vec::new();
+    let is_forming = Bootstrap::wanted(cluster, observed).is_forming();
     for set in &cluster.node_sets {
         let there = observed.sets.get(&set.name);
-        refusals.extend(there.into_iter().flat_map(|there| change(cluster, set, there)));
+        refusals
+            .extend(there.into_iter().flat_map(|there| change(cluster, set, there, is_forming)));
     }
     refusals.extend(engine_changes(cluster, observed));
+    refusals.extend(lost_masters(cluster, observed));
     refusals
 }
 
-fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet) -> Vec<Refusal> {
+/// Other masters than the first ones cannot form the cluster, so another node set is no way out for them.
+fn other_claims(is_of_first_masters: bool) -> String {
+    let remedy = if is_of_first_masters {
+        format!(
+            "put them back; if the cluster can never form with them: docs/declared.md, {NEVER_FORMED}"
+        )
+    } else {
+        "put them back, and declare a node set with another name beside it".to_owned()
+    };
+    format!("differ from those that the nodes have, which Kubernetes cannot change: {remedy}")
+}
+
+fn change(cluster: &Cluster, set: &NodeSet, there: &ObservedSet, is_forming: bool) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if there.claims().is_some_and(|claims| *claims != set.volume_claim_templates) {
         refusals.push(Refusal::of_set(
             &set.name,
             "volumeClaimTemplates",
-            "differ from those that the nodes have, which Kubernetes cannot change: put them back, \
-             and declare a node set with another name beside it",
+            other_claims(is_forming && roles(set).master),
         ));
     }
     let minimum = minimum_master_nodes(cluster);

@@ -7,6 +7,7 @@ use stayput_inject::{Warming, warming};
 use crate::config::{POD_IP, POD_NAME};
 use crate::labels::{CLUSTER, labels};
 use crate::merge::{add, merge};
+use crate::ready::Ready;
 use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
 
 /// The volume with the engine's data; a claim of this name, or a volume of the template.
@@ -46,7 +47,8 @@ fn make_archive(distribution: Distribution, template: &mut Value) {
 fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
     let name = cluster.engine.distribution.name();
     let secret = names::config_secret(&cluster.name, &set.name);
-    json!({
+    let ready = Ready::of(cluster, set);
+    let mut base = json!({
         "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": name } },
         "spec": {
             "terminationGracePeriodSeconds": 180,
@@ -74,7 +76,7 @@ fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
                 "securityContext": locked(),
                 "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
             }],
-            "containers": [container(cluster)],
+            "containers": [container(cluster, &ready)],
             "volumes": [
                 { "name": "stayput", "emptyDir": {} },
                 { "name": "stayput-state", "emptyDir": {} },
@@ -84,22 +86,30 @@ fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
                 { "name": "stayput-jwks", "configMap": { "name": names::JWKS } },
             ],
         },
-    })
+    });
+    extend(&mut base["spec"]["volumes"], ready.volumes);
+    base
+}
+
+fn extend(list: &mut Value, more: Vec<Value>) {
+    if let Some(list) = list.as_array_mut() {
+        list.extend(more);
+    }
 }
 
 fn locked() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
 
-fn container(cluster: &Cluster) -> Value {
+fn container(cluster: &Cluster, ready: &Ready) -> Value {
     let distribution = cluster.engine.distribution;
     let [entrypoint, argument] = distribution.entrypoint();
     let probe = |path: &str| json!({ "path": path, "port": "stayput", "scheme": "HTTPS" });
-    json!({
+    let mut container = json!({
         "name": distribution.name(),
         "image": cluster.engine.image(),
         "command": ["/stayput/stayput", "run", "--", entrypoint, argument],
-        "env": environment(cluster),
+        "env": environment(cluster, ready),
         "ports": [
             { "name": "http", "containerPort": cluster.engine.port },
             { "name": "transport", "containerPort": 9300 },
@@ -126,20 +136,18 @@ fn container(cluster: &Cluster) -> Value {
             { "name": "stayput-jwks", "mountPath": "/stayput-jwks", "readOnly": true },
             { "name": DATA, "mountPath": format!("{}/data", distribution.home()) },
         ],
-    })
+    });
+    extend(&mut container["volumeMounts"], ready.mounts.clone());
+    container
 }
 
-fn environment(cluster: &Cluster) -> Vec<Value> {
+fn environment(cluster: &Cluster, ready: &Ready) -> Vec<Value> {
     let engine = &cluster.engine;
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
-    let ready = match engine.tls {
-        // The manager has no credentials of the engine.
-        true => format!("tcp://127.0.0.1:{}", engine.port),
-        false => format!("http://127.0.0.1:{}/_cluster/health", engine.port),
-    };
     let subject = format!("system:serviceaccount:{}=es:read es:control", cluster.manager.account);
     let stage = format!("/stayput-config={}/config", engine.distribution.home());
     let listen = format!(":{}", cluster.manager.port);
+    let value = |(name, value): (&str, &str)| json!({ "name": name, "value": value });
     let mut all: Vec<Value> = [
         ("STAYPUT_LISTEN", listen.as_str()),
         ("STAYPUT_SOCKET", "/stayput-state/stayput.sock"),
@@ -152,12 +160,11 @@ fn environment(cluster: &Cluster) -> Vec<Value> {
         ("STAYPUT_STAGE", &stage),
         ("STAYPUT_KEEP_LAST_GOOD", "true"),
         ("STAYPUT_PIN_CONFIG", "true"),
-        ("STAYPUT_READY", &ready),
-        ("STAYPUT_TERMINATION_GRACE", "170s"),
     ]
-    .into_iter()
-    .map(|(name, value)| json!({ "name": name, "value": value }))
-    .collect();
+    .map(value)
+    .into();
+    all.extend(ready.variables.iter().cloned());
+    all.push(value(("STAYPUT_TERMINATION_GRACE", "170s")));
     let issuer = json!({ "name": names::JWKS, "key": "issuer" });
     all.push(json!({ "name": "STAYPUT_JWT_ISSUER", "valueFrom": { "configMapKeyRef": issuer } }));
     all.extend([

@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 use crate::stateful_set::DECLARED;
 use crate::{
-    Cluster, Distribution, Engine, Kind, Manager, NodeSet, Object, Observed, ObservedSet, Plan,
-    Version,
+    Bootstrap, Cluster, Distribution, Engine, Kind, Manager, NodeSet, Object, Observed,
+    ObservedSet, Plan, Version,
 };
 
 fn set(name: &str, count: u32, roles: &[&str]) -> NodeSet {
@@ -49,6 +49,8 @@ fn cluster(node_sets: Vec<NodeSet>) -> Cluster {
             image: None,
             port: 9200,
             tls: false,
+            ca_secret: None,
+            credentials_secret: None,
             warm: false,
         },
         manager: Manager {
@@ -73,7 +75,7 @@ fn planned(cluster: &Cluster, observed: &Observed) -> Plan {
 fn applied(mut observed: Observed, objects: &[Object]) -> Observed {
     for object in objects {
         match object.kind {
-            Kind::ConfigMap => observed.bootstrap = Some(bootstrap(object)),
+            Kind::ConfigMap => observed.bootstrap = Some(Bootstrap::of(&object.body)),
             Kind::StatefulSet => {
                 let replicas = object.body["spec"]["replicas"].as_u64().unwrap();
                 let replicas = u32::try_from(replicas).unwrap();
@@ -91,8 +93,12 @@ fn applied(mut observed: Observed, objects: &[Object]) -> Observed {
     observed
 }
 
+/// The names of the first masters in the ConfigMap.
 fn bootstrap(object: &Object) -> Vec<String> {
-    crate::first_masters(&object.body)
+    match Bootstrap::of(&object.body) {
+        Bootstrap::Masters(names) => names,
+        Bootstrap::Claims(_) | Bootstrap::Formed => vec![],
+    }
 }
 
 /// The cluster as it is once it has been made and has formed.

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::{config as text_of, object, planned, usual};
-use crate::{CLUSTER, Distribution, Kind, NODE_SET, Observed, Version};
+use crate::{CLUSTER, Cluster, Distribution, Kind, NODE_SET, Observed, Version};
 
 #[test]
 fn everything_has_our_label_and_its_owner() {
@@ -115,8 +115,9 @@ fn with_https_security_is_left_to_the_declaration() {
             let variables = set["spec"]["template"]["spec"]["containers"][0]["env"].to_string();
             let off = text_of(&plan, "data").contains("xpack.security.enabled: false\n")
                 || variables.contains("DISABLE_SECURITY_PLUGIN");
-            // With https the manager has no credentials for a request.
-            assert_eq!(variables.contains("tcp://127.0.0.1:9200"), tls);
+            let scheme = if tls { "https" } else { "http" };
+            let url = format!("\"{scheme}://127.0.0.1:9200/_cluster/health\"");
+            assert!(variables.contains(&url), "{variables}");
             off
         };
         assert_eq!([turned_off(false), turned_off(true)], [true, false]);
@@ -151,4 +152,44 @@ fn each_distribution_has_its_own_names() {
     let plan = planned(&cluster, &Observed::default());
     let text = text_of(&plan, "data");
     assert!(text.contains("cluster.initial_master_nodes: "), "{text}");
+}
+
+/// An open port would make a node ready before it is in its cluster, and a bad config the last good one.
+#[test]
+fn a_manager_asks_a_secured_engine_with_the_secrets_of_the_declaration() {
+    let mut cluster = usual();
+    cluster.engine.tls = true;
+    cluster.engine.ca_secret = Some("logs-ca".into());
+    cluster.engine.credentials_secret = Some("logs-user".into());
+    let spec = |cluster: &Cluster| {
+        let plan = planned(cluster, &Observed::default());
+        object(&plan, Kind::StatefulSet, "logs-data")["spec"]["template"]["spec"].clone()
+    };
+    let secured = spec(&cluster);
+    let container = &secured["containers"][0];
+    for (name, value) in [
+        ("STAYPUT_READY", "https://127.0.0.1:9200/_cluster/health"),
+        ("STAYPUT_READY_AUTH", "/stayput-ready-auth"),
+        ("STAYPUT_READY_CA", "/stayput-ready-ca/ca.crt"),
+    ] {
+        let variable = json!({"name": name, "value": value});
+        assert!(container["env"].as_array().unwrap().contains(&variable), "{container:#}");
+    }
+    let items = json!([{"key": "ca.crt", "path": "ca.crt"}]);
+    for (name, secret) in [
+        ("stayput-ready-auth", json!({"secretName": "logs-user"})),
+        ("stayput-ready-ca", json!({"secretName": "logs-ca", "items": items})),
+    ] {
+        let volume = json!({"name": name, "secret": secret});
+        assert!(secured["volumes"].as_array().unwrap().contains(&volume), "{secured:#}");
+        let mount = json!({"name": name, "mountPath": format!("/{name}"), "readOnly": true});
+        assert!(container["volumeMounts"].as_array().unwrap().contains(&mount), "{container:#}");
+    }
+
+    // A client certificate is nothing that a manager logs in with.
+    let own = json!({"name": "STAYPUT_READY", "value": "tcp://127.0.0.1:9200"});
+    cluster.node_sets[1].pod_template =
+        json!({"spec": {"containers": [{"name": "opensearch", "env": [own]}]}});
+    let text = spec(&cluster).to_string();
+    assert!(text.contains("tcp://127.0.0.1:9200") && !text.contains("stayput-ready"), "{text}");
 }

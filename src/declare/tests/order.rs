@@ -28,7 +28,7 @@ fn the_names_of_the_first_masters_stay_until_the_cluster_has_formed_and_never_co
         bootstrap(found.unwrap())
     };
     let first = planned(&usual(), &Observed::default());
-    assert!(first.forming);
+    assert!(first.bootstrap.is_forming());
     assert_eq!(written(&first), names);
 
     // More masters are declared before it has formed: two lists could form two clusters.
@@ -41,7 +41,7 @@ fn the_names_of_the_first_masters_stay_until_the_cluster_has_formed_and_never_co
 
     let formed = Observed { formed: true, ..forming.clone() };
     let plan = planned(&usual(), &formed);
-    assert_eq!((written(&plan).len(), plan.forming), (0, false));
+    assert_eq!((written(&plan).len(), plan.bootstrap.is_forming()), (0, false));
     // A later reconciler does not reach the engine, and the names are empty.
     let later = Observed { formed: false, ..applied(formed, &plan.objects) };
     assert_eq!(written(&planned(&usual(), &later)).len(), 0);

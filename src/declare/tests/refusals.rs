@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{cluster, made, set, usual};
-use crate::{Cluster, Distribution, Observed, Version, plan};
+use super::{applied, cluster, made, planned, set, usual};
+use crate::{Bootstrap, Cluster, Distribution, Observed, Plan, Version, plan};
 
 fn refused(cluster: &Cluster, observed: &Observed, field: &str, remedy: &str) {
     let refusals = plan(cluster, observed).expect_err(remedy);
@@ -16,7 +16,7 @@ type Change = fn(&mut Cluster);
 
 #[test]
 fn wrong_declarations_get_field_and_remedy() {
-    let table: [(Change, &str, &str); 20] = [
+    let table: [(Change, &str, &str); 23] = [
         (|c| c.name = "my.logs".into(), "metadata.name", "begins with a letter"),
         (
             |c| (c.engine.distribution, c.engine.warm) = (Distribution::Elasticsearch, true),
@@ -125,6 +125,21 @@ fn wrong_declarations_get_field_and_remedy() {
             "can be elected master",
         ),
         (|c| c.node_sets[1].name = "data-".into(), "spec.nodeSets[data-].name", "small letters"),
+        (
+            |c| drop(c.node_sets[1].config.insert("network.host".into(), json!("_site_"))),
+            "spec.nodeSets[data].config",
+            "network.host is _site_, and the engine is asked on loopback and at the address of its pod: take it out",
+        ),
+        (
+            |c| drop(c.node_sets[1].config.insert("http".into(), json!({"host": ["_local_"]}))),
+            "spec.nodeSets[data].config",
+            "http.host is _local_",
+        ),
+        (
+            |c| drop(c.node_sets[1].config.insert("http.port".into(), json!("9200-9300"))),
+            "spec.nodeSets[data].config",
+            "asked at spec.engine.port, 9200: take it out, and write spec.engine.port",
+        ),
     ];
     for (change, field, remedy) in table {
         let mut wrong = usual();
@@ -185,4 +200,60 @@ fn one_node_with_all_roles_is_a_cluster() {
     let mut one = cluster(vec![set("all", 1, &[])]);
     one.node_sets[0].config.clear();
     assert_eq!(crate::check(&one), []);
+}
+
+/// No other masters can form the cluster than those that are named first.
+#[test]
+fn before_the_cluster_has_formed_its_first_masters_stay_declared() {
+    let forming = applied(Observed::default(), &planned(&usual(), &Observed::default()).objects);
+    let table: [(Change, &str, &str); 3] = [
+        (
+            |c| c.node_sets[0].name = "fast".into(),
+            "spec.nodeSets",
+            "no master is elected without logs-masters-0: declare its node set",
+        ),
+        (
+            |c| {
+                let voters = json!(["data"]);
+                c.node_sets[0].config.insert("node.roles".into(), voters);
+                c.node_sets.push(set("more", 1, &["cluster_manager"]));
+            },
+            "spec.nodeSets",
+            "no master is elected without logs-masters-0",
+        ),
+        (
+            |c| {
+                let class = json!("fast");
+                c.node_sets[0].volume_claim_templates[0]["spec"]["storageClassName"] = class;
+            },
+            "spec.nodeSets[masters].volumeClaimTemplates",
+            "A cluster that has not formed",
+        ),
+    ];
+    for (change, field, remedy) in table {
+        let mut wanted = usual();
+        change(&mut wanted);
+        refused(&wanted, &forming, field, remedy);
+    }
+    let mut renamed = usual();
+    renamed.node_sets[0].name = "fast".into();
+    assert!(plan(&renamed, &made(&usual())).is_ok(), "it has formed");
+    // The SearchCluster and its claims were deleted: the first masters of the new one are others.
+    let Plan { bootstrap, .. } = planned(&renamed, &Observed::default());
+    let names = ["logs-fast-0", "logs-fast-1", "logs-fast-2"].map(str::to_owned);
+    assert_eq!(bootstrap, Bootstrap::Masters(names.into()));
+}
+
+#[test]
+fn an_engine_that_its_manager_and_the_reconciler_reach_may_listen_as_it_likes() {
+    for settings in [
+        json!({"network.host": "0.0.0.0"}),
+        json!({"network": {"host": ["_local_", "_site_"]}}),
+        json!({"network.host": "_site_", "http.host": "::"}),
+        json!({"network.publish_host": "_eth0_", "transport.host": "_site_", "http.port": 9200}),
+    ] {
+        let mut cluster = usual();
+        cluster.node_sets[1].config.extend(settings.as_object().unwrap().clone());
+        assert_eq!(crate::check(&cluster), [], "{settings}");
+    }
 }

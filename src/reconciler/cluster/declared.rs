@@ -79,6 +79,8 @@ impl SearchCluster {
                 image: spec.engine.image.clone(),
                 port: spec.engine.port,
                 tls: spec.engine.scheme == Scheme::Https,
+                ca_secret: spec.engine.ca_secret.clone(),
+                credentials_secret: spec.engine.credentials_secret.clone(),
                 warm: spec.engine.warm,
             },
             manager: manager(&spec.manager, account),

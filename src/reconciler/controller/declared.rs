@@ -23,7 +23,7 @@ use crate::cluster::SearchCluster;
 use apply::Applied;
 use leave::First;
 use read::Found;
-use stayput_declare as declare;
+use stayput_declare::{self as declare, Bootstrap};
 use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
 pub(super) use verdict::Verdict;
 
@@ -181,9 +181,13 @@ async fn make(
     found: &mut Found,
 ) -> Result<Verdict, Failure> {
     let observed = &mut found.observed;
-    if observed.bootstrap.as_ref().is_some_and(|names| !names.is_empty()) {
+    if observed.bootstrap.as_ref().is_some_and(declare::Bootstrap::is_forming) {
         // Engine: whether it has formed a cluster.
         observed.formed = cx.observer.has_formed(cluster).await;
+    }
+    if declare::makes_claims(declaration, observed) {
+        // Apiserver: claims that new nodes would mount.
+        observed.claims = read::claims(&cx.api, &declaration.namespace).await?;
     }
 
     // No outside system: what to make now.
@@ -192,13 +196,15 @@ async fn make(
         Err(refusals) => return Ok(Verdict::Refused(refusals)),
     };
 
-    // Apiserver: claims of somebody else that new nodes would mount.
-    if declare::makes_claims(declaration, observed) {
-        let there = read::claims(&cx.api, &declaration.namespace).await?;
-        let foreign = declare::foreign_claims(declaration, observed, &there);
-        if !foreign.is_empty() {
-            return Ok(Verdict::ForeignClaims(foreign));
-        }
+    let foreign = declare::foreign_claims(declaration, observed);
+    if !foreign.is_empty() {
+        return Ok(Verdict::ForeignClaims(foreign));
+    }
+    if let Some(claim) = declare::going_claim(declaration, observed) {
+        return Ok(Verdict::Waiting(format!(
+            "PersistentVolumeClaim {claim} is being deleted, and a new node would mount it: nodes are made \
+             when it is gone"
+        )));
     }
 
     // Apiserver: make it.
@@ -226,17 +232,31 @@ async fn make(
             collect::collect(&cx.api, declaration, observed, since, now().0).await?;
         declared.collected = Some(Instant::now());
     }
-    Ok(match (plan.waiting, plan.forming) {
-        (Some(waiting), _) => Verdict::Waiting(waiting),
-        (None, true) => Verdict::Waiting(format!(
-            "the cluster has not formed yet: `kubectl --namespace {} get pods --selector {}={}` shows \
-             its pods",
-            declaration.namespace,
-            declare::CLUSTER,
-            declaration.name
-        )),
-        (None, false) => Verdict::Done,
-    })
+    let waiting = plan.waiting.or_else(|| not_formed(declaration, &plan.bootstrap));
+    Ok(waiting.map_or(Verdict::Done, Verdict::Waiting))
+}
+
+/// What a cluster waits for that has not formed.
+fn not_formed(cluster: &declare::Cluster, bootstrap: &Bootstrap) -> Option<String> {
+    let pods = format!(
+        "the cluster has not formed yet: `kubectl --namespace {} get pods --selector {}={}` shows its pods",
+        cluster.namespace,
+        declare::CLUSTER,
+        cluster.name
+    );
+    match bootstrap {
+        Bootstrap::Formed => None,
+        Bootstrap::Masters(_) => Some(pods),
+        Bootstrap::Claims(claims) => {
+            let first = claims.first().map_or("", String::as_str);
+            Some(format!(
+                "{pods}. No first masters are named, since volume claims were there before ({first}, {} in \
+                 all): its nodes come back with what is on them. If they cannot: docs/declared.md, {}",
+                claims.len(),
+                declare::NEVER_FORMED
+            ))
+        }
+    }
 }
 
 #[cfg(test)]

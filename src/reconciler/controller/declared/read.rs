@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::{DynamicObject, ObjectMeta};
+use kube::api::ObjectMeta;
 use serde_json::Value;
 
 use crate::cluster::SearchCluster;
@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// Reads StatefulSets and the names of the first masters; only what the cluster owns.
+/// Reads StatefulSets and how the cluster forms; only what the cluster owns.
 pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Found, ApiError> {
     let (namespace, name) = namespaced_name(&cluster.metadata);
     let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
@@ -51,7 +51,7 @@ pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Fo
         objects.insert(name.clone(), Version::of(&set.metadata));
     }
     let bootstrap = bootstrap.filter(|object| is_owned(&object.metadata, uid));
-    observed.bootstrap = bootstrap.as_ref().map(names);
+    observed.bootstrap = bootstrap.map(|object| declare::Bootstrap::of(&object.data));
     Ok(Found { observed, objects })
 }
 
@@ -62,14 +62,11 @@ pub(super) async fn claims(
 ) -> Result<Vec<declare::SeenClaim>, ApiError> {
     let list = api.claims(namespace).await?.items.into_iter();
     let seen = |metadata: ObjectMeta| declare::SeenClaim {
+        is_being_deleted: metadata.deletion_timestamp.is_some(),
         name: metadata.name.unwrap_or_default(),
         labels: metadata.labels.unwrap_or_default(),
     };
     Ok(list.map(|claim| seen(claim.metadata)).collect())
-}
-
-fn names(object: &DynamicObject) -> Vec<String> {
-    declare::first_masters(&object.data)
 }
 
 fn observed_set(set: &StatefulSet) -> ObservedSet {

@@ -177,6 +177,37 @@ async fn make_claim(client: &Client, name: &str) {
     claims.create(&PostParams::default(), &claim).await.expect("it is created");
 }
 
+/// Kubernetes gives these labels to each claim of the set; so has one that an earlier cluster has left.
+async fn give_to_its_set(client: &Client, claim: &str) {
+    let labels = json!({"stayput.dev/cluster": "logs", "stayput.dev/node-set": "data"});
+    let labels = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    let claims = api(client, "", "PersistentVolumeClaim");
+    claims.patch(claim, &PatchParams::default(), &labels).await.expect("taken");
+}
+
+/// Nodes without data would form an empty cluster, which those with data cannot join.
+#[tokio::test]
+async fn a_cluster_comes_back_from_the_claims_of_an_earlier_one_and_is_not_formed_anew() {
+    let (server, client) = empty().await;
+    make_claim(&client, "data-logs-data-0").await;
+    give_to_its_set(&client, "data-logs-data-0").await;
+    declare(&client, node_sets(&[])).await;
+    let reconciler = Reconciler::start(server.client());
+    let made = all(&client).await;
+    let bootstrap = json!({"INITIAL_MASTER_NODES": "", "claims": "data-logs-data-0"});
+    assert_eq!(made[2].data["data"], bootstrap);
+    assert_eq!(made[4].data["spec"]["replicas"], 3, "all masters start at once");
+    carried_out(&client).await;
+    let clusters: Api<SearchCluster> = Api::namespaced(client.clone(), NAMESPACE);
+    let status = clusters.get("logs").await.expect("it is there").status.expect("a status");
+    let message = status.report.message.expect("a message");
+    assert!(
+        message.contains("volume claims were there before (data-logs-data-0, 1 in all)"),
+        "{message}"
+    );
+    reconciler.end().await;
+}
+
 #[tokio::test]
 async fn a_claim_of_somebody_else_is_named_and_nothing_is_made_until_it_is_given_to_the_set() {
     let (server, client) = empty().await;
@@ -191,11 +222,7 @@ async fn a_claim_of_somebody_else_is_named_and_nothing_is_made_until_it_is_given
     refused(&client, "foreign_object", words).await;
     assert_eq!(everything(&client).await, before);
 
-    // Kubernetes gives these to each claim of the set; so has one that an earlier cluster has left.
-    let labels = json!({"stayput.dev/cluster": "logs", "stayput.dev/node-set": "data"});
-    let labels = Patch::Merge(json!({"metadata": {"labels": labels}}));
-    let claims = api(&client, "", "PersistentVolumeClaim");
-    claims.patch("data-logs-data-0", &PatchParams::default(), &labels).await.expect("taken");
+    give_to_its_set(&client, "data-logs-data-0").await;
     all(&client).await;
 
     // Another node of a set that is there, and another set.
