@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::content::Content;
 use crate::difference::{Leaf, differences};
 use crate::fields::{Rule, rule};
-use crate::path::Segment;
+use crate::path::{Path, Segment};
 use crate::resize;
 use crate::run_once;
 use crate::shown::{shown_amounts, shown_labels};
@@ -173,22 +173,48 @@ pub(crate) fn content_differences(
 }
 
 fn difference(leaf: &Leaf, step: UpdateStep) -> Difference {
-    let secret = MAY_BE_SECRET.iter().any(|field| {
-        let list = |list: &str| leaf.path.is_in(&format!("spec.{list}[].{field}"));
-        list("containers") || list("initContainers")
-    });
-    let shown = |value: &Option<Value>| match value {
-        Some(value) if !secret => Some(shortened(&match value {
+    let value =
+        |value: &Option<Value>| shown(&leaf.path, value.as_ref()?).map(|text| shortened(&text));
+    Difference { field: leaf.path.to_string(), from: value(&leaf.from), to: value(&leaf.to), step }
+}
+
+/// A value for people, without anything that may be secret.
+fn shown(path: &Path, value: &Value) -> Option<String> {
+    match path.segments() {
+        // Containers, in another order.
+        [Segment::Field(spec), Segment::Field(list)] if spec == "spec" && is_containers(list) => {
+            let containers = value.as_array().into_iter().flatten();
+            let names = containers.filter_map(|container| container["name"].as_str());
+            Some(names.collect::<Vec<_>>().join(", "))
+        }
+        // A container that is added or removed.
+        [Segment::Field(spec), Segment::Field(list), Segment::Element(_)]
+            if spec == "spec" && is_containers(list) =>
+        {
+            value["image"].as_str().map(str::to_owned)
+        }
+        [
+            Segment::Field(spec),
+            Segment::Field(list),
+            Segment::Element(_),
+            Segment::Field(field),
+            ..,
+        ] if spec == "spec" && is_containers(list) && MAY_BE_SECRET.contains(&field.as_str()) => {
+            None
+        }
+        _ => Some(match value {
             Value::String(text) => text.clone(),
             Value::Null
             | Value::Bool(_)
             | Value::Number(_)
             | Value::Array(_)
             | Value::Object(_) => value.to_string(),
-        })),
-        _ => None,
-    };
-    Difference { field: leaf.path.to_string(), from: shown(&leaf.from), to: shown(&leaf.to), step }
+        }),
+    }
+}
+
+fn is_containers(list: &str) -> bool {
+    matches!(list, "containers" | "initContainers")
 }
 
 fn shortened(text: &str) -> String {

@@ -12,7 +12,11 @@ use crate::uses::Use;
 pub struct Content {
     objects: BTreeMap<Source, BTreeMap<String, String>>,
     ignored: BTreeMap<Source, Ignore>,
+    earlier: BTreeMap<Source, EarlierDigests>,
 }
+
+/// By key, the digests of the same content in earlier objects of the same name.
+pub type EarlierDigests = BTreeMap<String, BTreeSet<String>>;
 
 impl Content {
     /// Adds an object: the digest of each key's bytes, and what of it does not count.
@@ -21,11 +25,36 @@ impl Content {
         self.objects.insert(source, digests);
     }
 
+    /// Adds digests that mean the same as those of an object that is there: one object was deleted and another
+    /// one made with the same content.
+    pub fn add_earlier(&mut self, source: Source, digests: EarlierDigests) {
+        self.earlier.insert(source, digests);
+    }
+
+    /// The content with the digests of the objects that are `wanted` now, where those of earlier ones mean the same.
+    #[must_use]
+    pub(crate) fn renewed(mut self, wanted: &Self) -> Self {
+        for (source, keys) in &mut self.objects {
+            let (Some(earlier), Some(now)) =
+                (wanted.earlier.get(source), wanted.objects.get(source))
+            else {
+                continue;
+            };
+            for (key, digest) in keys {
+                let is_same = earlier.get(key).is_some_and(|earlier| earlier.contains(digest));
+                if let Some(now) = now.get(key).filter(|_| is_same) {
+                    digest.clone_from(now);
+                }
+            }
+        }
+        self
+    }
+
     /// What to note for a pod whose content is `self`, when `wanted` is ignored in parts: of these
     /// the wanted digests, so that the annotation restarts nothing when it is taken off.
     #[must_use]
     pub fn noted(&self, wanted: &Self) -> Self {
-        let mut noted = Self { objects: self.objects.clone(), ignored: BTreeMap::new() };
+        let mut noted = Self { objects: self.objects.clone(), ..Self::default() };
         for (source, keys) in &wanted.objects {
             let all: BTreeSet<&String> = keys
                 .keys()

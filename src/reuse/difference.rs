@@ -116,8 +116,9 @@ fn order_counts(path: &Path, old: &[Value], new: &[Value]) -> bool {
             element.get("value").and_then(Value::as_str).is_some_and(|value| value.contains("$("))
         })
     };
+    let is_env = path.is_in("spec.containers[].env") || path.is_in("spec.initContainers[].env");
     let ordered = path.is_in("spec.initContainers") && path.segments().len() == 2
-        || path.is_in("spec.containers[].env") && (uses_another(old) || uses_another(new));
+        || is_env && (uses_another(old) || uses_another(new));
     let (old, new) = (names(old), names(new));
     // Only another order of the same elements: what is added or removed is told by its name.
     let same = |one: &[Option<Value>], other: &[Option<Value>]| {

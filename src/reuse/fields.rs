@@ -125,25 +125,42 @@ const FIXED_ANNOTATIONS: [&str; 2] =
 
 /// Labels and annotations that are read only when a pod is made, by the beginnings of their names: a living pod takes
 /// them, and nothing comes of it. Who reads them:
-/// * the bandwidth plugin, Multus (and the plugins for its networks) and Calico, when the network of a pod is set up;
-/// * the mutating webhooks of Vault's agent, Istio, Linkerd and Azure's workload identity, when a pod is created.
-const MADE_WITH_POD: [&str; 15] = [
+/// * CRI-O, the bandwidth plugin, Multus (and the plugins for its networks) and Calico, when a pod is set up;
+/// * the mutating webhooks of Vault's agent, Istio, Linkerd, Kuma, Consul, Dapr, OpenTelemetry, Datadog, Kueue and Azure's
+///   workload identity, when a pod is created.
+const MADE_WITH_POD: [&str; 24] = [
+    "admission.datadoghq.com/",
     "azure.workload.identity/",
     "cni.projectcalico.org/",
     "config.alpha.linkerd.io/",
     "config.linkerd.io/",
+    "consul.hashicorp.com/",
+    "dapr.io/",
     "inject.istio.io/",
+    "instrumentation.opentelemetry.io/",
+    "io.kubernetes.cri-o.",
     "istio.io/rev",
     "k8s.v1.cni.cncf.io/",
     "kubernetes.io/egress-bandwidth",
     "kubernetes.io/ingress-bandwidth",
+    "kueue.x-k8s.io/",
+    "kuma.io/",
     "linkerd.io/inject",
     "proxy.istio.io/",
+    "resource.opentelemetry.io/",
     "sidecar.istio.io/",
+    "sidecar.opentelemetry.io/",
     "traffic.sidecar.istio.io/",
     "v1.multus-cni.io/",
     "vault.hashicorp.com/",
 ];
+
+/// True for a label or an annotation that is read only when a pod is made. Most of those that put a container into a
+/// pod say so, whoever reads them.
+fn is_made_with_pod(name: &str) -> bool {
+    let (_, own) = name.rsplit_once('/').unwrap_or(("", name));
+    own.contains("inject") || MADE_WITH_POD.iter().any(|beginning| name.starts_with(beginning))
+}
 
 /// What a change at `path` asks for; none if the table does not know the field.
 pub(crate) fn rule(path: &Path) -> Option<Rule> {
@@ -159,7 +176,7 @@ pub(crate) fn rule(path: &Path) -> Option<Rule> {
             Some(Fixed)
         }
         ("metadata", "annotations" | "labels", Some(Segment::Field(name)), _)
-            if MADE_WITH_POD.iter().any(|beginning| name.starts_with(beginning)) =>
+            if is_made_with_pod(name) =>
         {
             Some(Fixed)
         }

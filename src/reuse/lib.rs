@@ -35,12 +35,12 @@ mod uses;
 mod volumes;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
-pub use content::Content;
+pub use content::{Content, EarlierDigests};
 pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use ignore::{IGNORE, Ignore};
 pub use manager_options::{NotWritten, values as manager_option};
 pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
-pub use note::{Age, Compared, InitNote, Note, Started, compare_content};
+pub use note::{Age, Compared, InitNote, Note, Other, OtherNote, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
 pub use run_once::{WARM_CONTAINER, runs_once};

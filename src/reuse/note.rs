@@ -13,10 +13,11 @@ use crate::uses::{Arrival, Use};
 
 /// A longer note is not written: then a change is not known.
 const LONGEST: usize = 16 * 1024;
-/// For so long after a change a kubelet may give the old content to a new container, in seconds.
+/// For so long after a change a kubelet may give the old content to a pod that is new to it, in seconds.
 const LAG: i64 = 10;
-/// For so long after a change a kubelet may leave the old content mounted in a pod that is there, in
-/// seconds.
+/// For so long after a change a kubelet may give the old content to a pod that is there, in seconds: it may
+/// leave it mounted, and give it to another container if it keeps what it has read
+/// (`configMapAndSecretChangeDetectionStrategy: Cache`).
 const RENEWED: i64 = 180;
 
 /// The content that a container was started with.
@@ -28,6 +29,17 @@ pub struct Note {
     pub content: Content,
     /// What only its init containers have read; none if they read nothing that is not read later.
     pub init: Option<InitNote>,
+    /// By name, what the containers beside it were started with.
+    pub others: BTreeMap<String, OtherNote>,
+}
+
+/// The content that a container beside the engine's was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherNote {
+    /// How often the kubelet had restarted it.
+    pub restarts: i32,
+    /// What is known of the content.
+    pub content: Content,
 }
 
 /// The content that a pod was started with: another container of it does not read it again.
@@ -45,6 +57,14 @@ struct Written {
     content: Objects,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init: Option<WrittenInit>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    others: BTreeMap<String, WrittenOther>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenOther {
+    restarts: i32,
+    content: Objects,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,14 +93,18 @@ fn written(content: &Content) -> Objects {
 impl Note {
     /// Reads what [`Note::text`] wrote; none if it is something else.
     pub fn parse(text: &str) -> Option<Self> {
-        let Written { restarts, content, init } = serde_json::from_str(text).ok()?;
+        let Written { restarts, content, init, others } = serde_json::from_str(text).ok()?;
         let init = match init {
             Some(WrittenInit { started, content }) => {
                 Some(InitNote { started, content: read(content)? })
             }
             None => None,
         };
-        Some(Self { restarts, content: read(content)?, init })
+        let other = |(name, WrittenOther { restarts, content })| {
+            Some((name, OtherNote { restarts, content: read(content)? }))
+        };
+        let others = others.into_iter().map(other).collect::<Option<_>>()?;
+        Some(Self { restarts, content: read(content)?, init, others })
     }
 
     /// The annotation's value; none if it would be too long.
@@ -89,7 +113,12 @@ impl Note {
             .init
             .as_ref()
             .map(|init| WrittenInit { started: init.started, content: written(&init.content) });
-        let note = Written { restarts: self.restarts, content: written(&self.content), init };
+        let other = |(name, OtherNote { restarts, content }): (&String, &OtherNote)| {
+            (name.clone(), WrittenOther { restarts: *restarts, content: written(content) })
+        };
+        let others = self.others.iter().map(other).collect();
+        let note =
+            Written { restarts: self.restarts, content: written(&self.content), init, others };
         serde_json::to_string(&note).ok().filter(|text| text.len() <= LONGEST)
     }
 }
@@ -107,6 +136,17 @@ pub struct Started {
     pub init: Option<i64>,
 }
 
+/// A container that runs beside the engine's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its name.
+    pub name: String,
+    /// When it was started.
+    pub started: Started,
+    /// What it has read when it was started.
+    pub uses: BTreeSet<Use>,
+}
+
 /// When an object got what it contains, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
@@ -117,24 +157,14 @@ pub struct Age {
 }
 
 impl Age {
-    /// Whether a container that was started then got what the object contains now.
-    fn was_there(self, started: i64) -> bool {
-        match self.changed {
-            None => false,
-            // There was no other content that the kubelet could have had.
-            Some(changed) if changed <= self.created => self.created <= started,
-            Some(changed) => changed + LAG <= started,
-        }
-    }
-
-    /// Whether the init containers got what the object contains now. They may run again in a pod whose
-    /// volumes the kubelet has mounted long before.
-    fn was_there_for_init(self, started: Started) -> bool {
+    /// Whether containers of a pod made at `pod` got what the object contains now if they were started at `at`.
+    fn was_there(self, pod: i64, at: Option<i64>) -> bool {
         let Some(changed) = self.changed else { return false };
         if changed <= self.created {
-            return self.created <= started.init.unwrap_or(started.pod);
+            // There was no other content that the kubelet could have had.
+            return self.created <= at.unwrap_or(pod);
         }
-        changed + LAG <= started.pod || started.init.is_some_and(|init| changed + RENEWED <= init)
+        changed + LAG <= pod || at.is_some_and(|at| changed + RENEWED <= at)
     }
 }
 
@@ -155,6 +185,7 @@ pub struct Compared {
 /// `wanted`. What is not noted yet is noted only if it has not changed since.
 pub fn compare_content(
     uses: &BTreeSet<Use>,
+    others: &[Other],
     wanted: &Content,
     ages: &BTreeMap<Source, Age>,
     started: Started,
@@ -164,30 +195,74 @@ pub fn compare_content(
         uses.iter().cloned().partition(|used| used.arrival == Arrival::NewPod);
     let old = noted.and_then(Note::parse);
     let old_init = old.as_ref().and_then(|note| note.init.clone());
-    let old = old.filter(|note| note.restarts == started.restarts).map(|note| note.content);
-    let container = Side::of(&by_container, wanted, old, |source| {
-        is_there(ages, source, |age| age.was_there(started.at))
-    });
+    let old_others = old.as_ref().map(|note| note.others.clone()).unwrap_or_default();
+    // Another container of the pod may have been given what is noted of the last one.
+    let (old, last) = match old {
+        Some(note) if note.restarts == started.restarts => (note.content, Content::default()),
+        Some(note) => (Content::default(), note.content),
+        None => (Content::default(), Content::default()),
+    };
+    let container =
+        Side::of(&by_container, wanted, old.renewed(wanted), &last.renewed(wanted), |source| {
+            is_there(ages, source, |age| age.was_there(started.pod, Some(started.at)))
+        });
     // A run whose time is not known is the one that is noted.
     let noted_run = old_init.as_ref().and_then(|init| init.started);
     let is_same_run = noted_run.zip(started.init).is_none_or(|(noted, now)| noted == now);
-    let old = old_init.filter(|_| is_same_run).map(|init| init.content);
-    let pod = Side::of(&by_pod, wanted, old, |source| {
-        is_there(ages, source, |age| age.was_there_for_init(started))
+    let old = old_init.filter(|_| is_same_run).map(|init| init.content).unwrap_or_default();
+    let pod = Side::of(&by_pod, wanted, old.renewed(wanted), &Content::default(), |source| {
+        is_there(ages, source, |age| age.was_there(started.pod, started.init))
     });
     let init = |started, content: &Content| {
         (!by_pod.is_empty()).then(|| InitNote { started, content: content.clone() })
     };
     let run = init(started.init.or(noted_run), &pod.actual);
-    let note = |restarts, content: &Content, init: Option<InitNote>| {
-        Note { restarts, content: content.clone(), init }.text()
+    let OtherSides { differences: of_others, actual, anew } =
+        OtherSides::of(others, wanted, ages, old_others);
+    let note = |restarts, content: &Content, init, others: &BTreeMap<String, OtherNote>| {
+        Note { restarts, content: content.clone(), init, others: others.clone() }.text()
     };
-    let now = note(started.restarts, &container.actual, run.clone());
+    let now = note(started.restarts, &container.actual, run.clone(), &actual);
     Compared {
         now: now.filter(|now| Some(now.as_str()) != noted),
-        next: note(started.restarts.saturating_add(1), &container.next, run),
-        anew: note(0, &container.next, init(None, &pod.next)),
-        differences: [pod.differences, container.differences].concat(),
+        next: note(started.restarts.saturating_add(1), &container.next, run, &actual),
+        anew: note(0, &container.next, init(None, &pod.next), &anew),
+        differences: [pod.differences, container.differences, of_others].concat(),
+    }
+}
+
+/// What the containers beside the engine's were started with, and what those of another pod would be: none of
+/// them is made anew for its content alone.
+#[derive(Default)]
+struct OtherSides {
+    differences: Vec<Difference>,
+    actual: BTreeMap<String, OtherNote>,
+    anew: BTreeMap<String, OtherNote>,
+}
+
+impl OtherSides {
+    fn of(
+        others: &[Other],
+        wanted: &Content,
+        ages: &BTreeMap<Source, Age>,
+        mut old: BTreeMap<String, OtherNote>,
+    ) -> Self {
+        let mut sides = Self::default();
+        for Other { name, started, uses } in others {
+            let old = old.remove(name).filter(|old| old.restarts == started.restarts);
+            let old = old.map(|old| old.content).unwrap_or_default();
+            let uses: BTreeSet<Use> =
+                uses.iter().cloned().map(|used| Use { arrival: Arrival::NewPod, ..used }).collect();
+            let side =
+                Side::of(&uses, wanted, old.renewed(wanted), &Content::default(), |source| {
+                    is_there(ages, source, |age| age.was_there(started.pod, Some(started.at)))
+                });
+            sides.differences.extend(side.differences);
+            let note = |restarts, content| OtherNote { restarts, content };
+            sides.actual.insert(name.clone(), note(started.restarts, side.actual));
+            sides.anew.insert(name.clone(), note(0, side.next));
+        }
+        sides
     }
 }
 
@@ -203,17 +278,20 @@ struct Side {
 }
 
 impl Side {
-    /// What is not known of the `old` content is what is wanted, if that was there.
+    /// What is not known of the `old` content is what is wanted, if that was there; otherwise it may still be
+    /// the `last` one.
     fn of(
         uses: &BTreeSet<Use>,
         wanted: &Content,
-        old: Option<Content>,
+        old: Content,
+        last: &Content,
         was_there: impl Fn(&Source) -> bool,
     ) -> Self {
         let wanted = wanted.used(uses);
-        let mut actual = old.unwrap_or_default();
+        let mut actual = old;
         for (source, keys) in wanted.objects() {
-            if !actual.objects().contains_key(source) && was_there(source) {
+            let known = if was_there(source) { Some(keys) } else { last.objects().get(source) };
+            if let Some(keys) = known.filter(|_| !actual.objects().contains_key(source)) {
                 actual.add(source.clone(), keys.clone(), Ignore::Nothing);
             }
         }

@@ -12,9 +12,13 @@ pub(crate) fn step(leaf: &Leaf) -> UpdateStep {
         _ => vec![],
     };
     let (from, to) = (list(&leaf.from), list(&leaf.to));
-    match from.iter().all(|toleration| to.contains(toleration)) {
-        true if from.len() == to.len() => UpdateStep::None,
-        true => UpdateStep::Relabel,
-        false => UpdateStep::Replace,
+    let has_all =
+        |list: &[Value], of: &[Value]| of.iter().all(|toleration| list.contains(toleration));
+    if !has_all(&to, &from) {
+        UpdateStep::Replace
+    } else if !has_all(&from, &to) {
+        UpdateStep::Relabel
+    } else {
+        UpdateStep::None
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::mounted_config::components;
 use crate::path::Path;
+use crate::run_once::runs_once;
 use crate::source::{Source, SourceKind};
 use crate::template::{containers, is_sidecar};
 use crate::volumes::{Part, parts, volume};
@@ -46,13 +47,14 @@ impl Use {
 /// Where admission mounts what a pod shows to the apiserver. Its clients read it again by themselves.
 pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// All uses that the engine depends on. What other containers read is theirs: nothing of it is
-/// counted. What an init container reads counts if the engine's container does not read it, too.
-pub fn uses(template: &Value, engine_container: &str) -> BTreeSet<Use> {
+/// All uses that a container depends on, such as the engine's. What other containers read is theirs: nothing of
+/// it is counted. What an init container reads counts if the container does not read it, too.
+pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
     let mut found = BTreeSet::new();
-    for container in containers(template, "containers") {
-        if container["name"] == engine_container {
-            of_container(template, "containers", container, &mut found);
+    for list in ["containers", "initContainers"] {
+        let mut named = containers(template, list).filter(|one| one["name"] == container_name);
+        if let Some(container) = named.next().filter(|_| !runs_once(template, container_name)) {
+            of_container(template, list, container, &mut found);
         }
     }
     let mut before = BTreeSet::new();
@@ -111,6 +113,9 @@ fn of_container(template: &Value, list: &str, container: &Value, found: &mut BTr
             at.field("volumeMounts").element(mount["mountPath"].as_str().unwrap_or_default());
         let part = mount["subPath"].as_str().filter(|part| !part.is_empty());
         let fixed = part.is_some() || mount["subPathExpr"].is_string();
+        // `./a` and `a/` are `a`, and `.` is the whole volume.
+        let part = part.map(|part| components(part).join("/")).filter(|part| !part.is_empty());
+        let part = part.as_deref();
         let arrival = if fixed { Arrival::NewContainer } else { Arrival::Mounted };
         let parts = volume(template, &mount["name"]).map(parts).unwrap_or_default();
         for Part { source, items, .. } in parts {

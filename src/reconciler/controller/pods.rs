@@ -14,6 +14,7 @@ use kube::runtime::watcher::Event;
 
 pub(super) use facts::{Facts, Owner, Reading};
 pub(super) use live::{LiveFacts, is_data_elsewhere};
+pub(super) use start::others;
 
 /// The pods that are known.
 #[derive(Debug, Default)]

@@ -210,6 +210,15 @@ fn what_is_read_only_when_a_pod_is_made_needs_another_pod() {
         "linkerd.io/inject",
         "config.linkerd.io/proxy-cpu-limit",
         "azure.workload.identity/use",
+        "instrumentation.opentelemetry.io/inject-java",
+        "sidecar.opentelemetry.io/inject",
+        "dapr.io/enabled",
+        "consul.hashicorp.com/connect-inject",
+        "kuma.io/sidecar-injection",
+        "admission.datadoghq.com/enabled",
+        "io.kubernetes.cri-o.Devices",
+        "kueue.x-k8s.io/queue-name",
+        "mesh.example.org/inject",
     ] {
         for map in ["annotations", "labels"] {
             let step = step_of(|all| all["metadata"][map][name] = json!("a"));
@@ -401,6 +410,62 @@ fn what_may_be_secret_is_not_shown() {
     let update = update(&wanted, &template());
     assert!(update.because.len() >= 6, "{update:?}");
     assert!(!format!("{update:?}").contains("hunter2"), "{update:?}");
+}
+
+/// Of a container that is added or removed, or of another order, only names and images are shown.
+#[test]
+fn nothing_that_may_be_secret_of_a_whole_container_is_shown() {
+    let secret = json!({
+        "name": "logs", "image": "fluent:1", "args": ["--token=hunter2"],
+        "command": ["sh", "-c", "hunter2"], "env": [{"name": "A", "value": "hunter2"}],
+        "lifecycle": {"preStop": {"exec": {"command": ["hunter2"]}}},
+    });
+    for list in ["containers", "initContainers"] {
+        let mut with = template();
+        with["spec"][list].as_array_mut().expect("a list").push(secret.clone());
+        let mut reversed = with.clone();
+        reversed["spec"][list].as_array_mut().expect("a list").reverse();
+        let mut twice = with.clone();
+        twice["spec"][list].as_array_mut().expect("a list").push(secret.clone());
+        for (wanted, actual) in
+            [(&with, &template()), (&template(), &with), (&reversed, &with), (&twice, &with)]
+        {
+            let update = update(wanted, actual);
+            assert!(!format!("{update:?}").contains("hunter2"), "{list}: {update:?}");
+        }
+        let added = &update(&with, &template()).because[0];
+        assert_eq!(added.field, format!("spec.{list}[logs]"));
+        assert_eq!((added.from.as_deref(), added.to.as_deref()), (None, Some("fluent:1")));
+    }
+}
+
+#[test]
+fn a_variable_that_uses_another_one_counts_its_order_in_init_containers_too() {
+    for list in ["containers", "initContainers"] {
+        let mut actual = template();
+        let variables = [json!({"name": "A", "value": "a"}), json!({"name": "B", "value": "$(A)"})];
+        actual["spec"][list][0]["env"] = json!(variables);
+        let mut wanted = actual.clone();
+        wanted["spec"][list][0]["env"].as_array_mut().expect("a list").reverse();
+        assert_eq!(update(&wanted, &actual).step, UpdateStep::Replace, "{list}");
+    }
+}
+
+#[test]
+fn tolerations_are_compared_as_sets() {
+    let step = |from: &[&str], to: &[&str]| {
+        let list = |keys: &[&str]| -> Vec<Value> {
+            keys.iter().map(|key| json!({"key": key, "operator": "Exists"})).collect()
+        };
+        let (mut actual, mut wanted) = (template(), template());
+        actual["spec"]["tolerations"] = json!(list(from));
+        wanted["spec"]["tolerations"] = json!(list(to));
+        update(&wanted, &actual).step
+    };
+    assert_eq!(step(&["a", "a"], &["a", "b"]), UpdateStep::Relabel, "b is new");
+    assert_eq!(step(&["a", "b"], &["b", "a"]), UpdateStep::None);
+    assert_eq!(step(&["a", "a"], &["a"]), UpdateStep::None);
+    assert_eq!(step(&["a", "b"], &["b", "b"]), UpdateStep::Replace);
 }
 
 #[test]

@@ -48,7 +48,7 @@ const FIRST: Started = Started { at: 1020, restarts: 0, pod: 1000, init: Some(10
 /// The Secret was made at 100 and changed last at `changed`.
 fn compared(wanted: &Content, changed: i64, started: Started, noted: Option<&str>) -> Compared {
     let ages = BTreeMap::from([(keystore(), Age { created: 100, changed: Some(changed) })]);
-    compare_content(&used(), wanted, &ages, started, noted)
+    compare_content(&used(), &[], wanted, &ages, started, noted)
 }
 
 fn first_note() -> String {
@@ -106,7 +106,7 @@ fn what_may_have_changed_since_the_pod_was_made_is_unknown_and_no_change() {
     }
     // A Secret that came after the pod, which waited for it, and that nobody has changed since.
     let ages = BTreeMap::from([(keystore(), Age { created: 1003, changed: Some(1003) })]);
-    let first = compare_content(&used(), &content("a", None), &ages, FIRST, None);
+    let first = compare_content(&used(), &[], &content("a", None), &ages, FIRST, None);
     assert!(first.now.unwrap().contains("password"));
 }
 
@@ -140,7 +140,7 @@ fn a_key_that_the_engine_reads_too_needs_no_other_pod() {
         let digests = digests.map(|(key, digest)| (key.to_owned(), digest.to_owned()));
         wanted.add(keystore(), digests.into(), Ignore::Nothing);
         let ages = BTreeMap::from([(keystore(), Age { created: 100, changed: Some(500) })]);
-        compare_content(&uses, &wanted, &ages, FIRST, noted)
+        compare_content(&uses, &[], &wanted, &ages, FIRST, noted)
     };
     let note = compared("a", "a", None).now.unwrap();
     let steps = |password: &str, other: &str| {

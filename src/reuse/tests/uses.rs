@@ -57,8 +57,13 @@ fn only_the_items_that_are_mounted() {
 #[test]
 fn a_sub_path_is_the_key_of_that_name() {
     let volumes = json!([{"name": "v", "secret": {"secretName": "s"}}]);
-    let part = json!([{"name": "v", "mountPath": "/v", "subPath": "opensearch.yml"}]);
-    assert_eq!(found(|all| mounts(all, part, volumes)), ["Secret s opensearch.yml NewContainer"]);
+    for path in ["opensearch.yml", "./opensearch.yml", "opensearch.yml/"] {
+        let part = json!([{"name": "v", "mountPath": "/v", "subPath": path}]);
+        let found = found(|all| mounts(all, part, volumes.clone()));
+        assert_eq!(found, ["Secret s opensearch.yml NewContainer"], "{path}");
+    }
+    let whole = json!([{"name": "v", "mountPath": "/v", "subPath": "."}]);
+    assert_eq!(found(|all| mounts(all, whole, volumes)), ["Secret s * NewContainer"]);
 }
 
 #[test]
@@ -122,6 +127,11 @@ fn what_other_containers_read_is_theirs() {
         }
     });
     assert_eq!(found, ["Secret logs-config * Mounted"]);
+    let mut all = template();
+    let reference = json!({"secretKeyRef": {"name": "password", "key": "p"}});
+    all["spec"]["initContainers"][1]["env"] = json!([{"name": "P", "valueFrom": reference}]);
+    let own: Vec<String> = uses(&all, "proxy").into_iter().map(|used| used.field).collect();
+    assert_eq!(own, ["spec.initContainers[proxy].env[P]"], "of a sidecar");
 }
 
 #[test]

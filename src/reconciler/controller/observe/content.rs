@@ -1,15 +1,15 @@
 //! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Only
 //! digests of their contents are kept.
 
+mod seen;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use stayput_api::checksum::ContentDigest;
 use stayput_reuse::{
-    Age, Compared, Content, Difference, Ignore, Source, UpdateStep, compare_content,
+    Compared, Content, Difference, Other, Source, UpdateStep, compare_content,
     without_another_container,
 };
 use tokio::time::Instant;
@@ -18,27 +18,18 @@ use super::ages::Ages;
 use super::objects::Object;
 use crate::controller::apiserver::Apiserver;
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::Facts;
+use crate::controller::pods::{Facts, others};
+use seen::Seen;
 use stayput_restart::{Change, Known, PodUpdate, Policy, annotation};
 
-/// How much of a digest is noted, in characters.
-const NOTED: usize = 8;
 /// The most differences that are shown.
 const SHOWN: usize = 5;
 
 /// The objects, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct ContentReader {
-    /// When each was read, and what; none if it is absent or cannot be read: then it is unknown.
+    /// When each was read last, and what was seen of it, if it ever was.
     known: BTreeMap<Source, (Instant, Option<Seen>)>,
-}
-
-/// What is kept of an object.
-#[derive(Debug)]
-struct Seen {
-    digests: BTreeMap<String, String>,
-    ignore: Ignore,
-    age: Age,
 }
 
 impl ContentReader {
@@ -72,9 +63,16 @@ impl ContentReader {
                     None
                 }
             };
-            (source, (Instant::now(), seen))
+            (source, seen)
         };
-        self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
+        for (source, seen) in join_limited(due.into_iter().map(read).collect()).await {
+            let before = self.known.remove(&source).and_then(|(_, before)| before);
+            let seen = match seen {
+                Some(seen) => Some(seen.after(before)),
+                None => before.map(Seen::gone),
+            };
+            self.known.insert(source, (Instant::now(), seen));
+        }
     }
 
     /// The pod's update, with what its container, or itself, was started with and is not wanted any
@@ -89,17 +87,24 @@ impl ContentReader {
         let start = pod.starts.iter().find(|start| start.container == container);
         let (Some(start), Some(owner)) = (start, &pod.owner) else { return update };
         let (Ok(known), Some(started)) = (&update, start.started) else { return update };
+        let others: Vec<Other> = others(&pod.starts, container).collect();
+        if start.uses.is_empty() && others.is_empty() {
+            return update;
+        }
         let mut wanted = Content::default();
         let mut ages = BTreeMap::new();
-        for used in &start.uses {
-            if let Some((_, Some(seen))) = self.known.get(&used.source) {
+        for used in start.uses.iter().chain(others.iter().flat_map(|other| &other.uses)) {
+            let seen = self.known.get(&used.source).and_then(|(_, seen)| seen.as_ref());
+            // An object that is absent, or cannot be read, is unknown.
+            if let Some(seen) = seen.filter(|seen| seen.is_there) {
                 wanted.add(used.source.clone(), seen.digests.clone(), seen.ignore.clone());
+                wanted.add_earlier(used.source.clone(), seen.earlier.clone());
                 ages.insert(used.source.clone(), seen.age);
             }
         }
         let noted = pod.annotations.get(annotation::CONTENT);
         let noted = noted.map(String::as_str);
-        let mut compared = compare_content(&start.uses, &wanted, &ages, started, noted);
+        let mut compared = compare_content(&start.uses, &others, &wanted, &ages, started, noted);
         let has_another = known.as_ref().is_some_and(PodUpdate::makes_a_container);
         if !start.is_made_anew && !has_another {
             for difference in &mut compared.differences {
@@ -177,29 +182,4 @@ fn merged(
         update.patch.annotations.insert(annotation::CONTENT.to_owned(), change);
     }
     Some(update)
-}
-
-impl Seen {
-    fn of(object: &Object) -> Self {
-        let Object { metadata, data, ignore } = object;
-        // Who may read pods, and not Secrets, does not know the uid: without it a weak password could
-        // be guessed by its digest.
-        let uid = metadata.uid.as_deref().unwrap_or_default();
-        let digest = |key: &String, value: &[u8]| {
-            let framed = [format!("{uid}\n{}\n{key}\n", key.len()).as_bytes(), value].concat();
-            ContentDigest::of(&framed).to_string().chars().take(NOTED).collect()
-        };
-        let created = metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
-        let changed = metadata.managed_fields.iter().flatten();
-        let changed = changed.map(|fields| fields.time.as_ref().map(|time| time.0.as_second()));
-        Self {
-            digests: data.iter().map(|(key, value)| (key.clone(), digest(key, value))).collect(),
-            ignore: ignore.clone(),
-            age: Age {
-                created: created.unwrap_or(i64::MAX),
-                // If one of them does not say when, nobody knows.
-                changed: changed.max_by_key(|time| time.unwrap_or(i64::MAX)).flatten(),
-            },
-        }
-    }
 }

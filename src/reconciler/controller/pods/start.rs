@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::json;
-use stayput_reuse::{Arrival, Started, Use, is_made_anew, uses};
+use stayput_reuse::{Arrival, Other, Started, Use, is_made_anew, uses};
 
-/// A running container that has read Secrets or ConfigMaps when it was started (as variables, or as
-/// files mounted by `subPath`), or whose pod has: by its init containers.
+/// A container, and which Secrets and ConfigMaps it has read when it was started (as variables, or as files
+/// mounted by `subPath`), or its pod has: by its init containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct StartFacts {
     pub(in super::super) container: String,
@@ -19,7 +19,7 @@ pub(in super::super) struct StartFacts {
 }
 
 impl StartFacts {
-    /// Of each container of the pod that has read any.
+    /// Of each container of the pod, if any of them has read any.
     pub(super) fn of(pod: &Pod) -> Vec<Self> {
         let Some(spec) = &pod.spec else { return vec![] };
         let init = spec.init_containers.iter().flatten();
@@ -28,7 +28,8 @@ impl StartFacts {
         }
         // As in its template: what admission adds to a pod is read by its containers, too.
         let template = json!({"spec": spec});
-        let facts = spec.containers.iter().map(|container| Self {
+        let beside = spec.init_containers.iter().flatten().filter(|one| is_sidecar(one));
+        let facts = spec.containers.iter().chain(beside).map(|container| Self {
             container: container.name.clone(),
             started: started(pod, &container.name),
             uses: uses(&template, &container.name)
@@ -37,7 +38,8 @@ impl StartFacts {
                 .collect(),
             is_made_anew: is_made_anew(&template, &container.name),
         });
-        facts.filter(|facts| !facts.uses.is_empty()).collect()
+        let facts: Vec<Self> = facts.collect();
+        if facts.iter().all(|facts| facts.uses.is_empty()) { vec![] } else { facts }
     }
 }
 
@@ -57,8 +59,15 @@ fn may_read_for_the_pod(container: &Container) -> bool {
     may_read(container) || container.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty())
 }
 
+/// Whether an init container runs as long as the pod.
+fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
 fn started(pod: &Pod, container: &str) -> Option<Started> {
-    let mut statuses = pod.status.as_ref()?.container_statuses.iter().flatten();
+    let status = pod.status.as_ref()?;
+    let sidecars = status.init_container_statuses.iter().flatten();
+    let mut statuses = status.container_statuses.iter().flatten().chain(sidecars);
     let status = statuses.find(|status| status.name == container)?;
     let at = status.state.as_ref()?.running.as_ref()?.started_at.as_ref()?;
     Some(Started {
@@ -73,7 +82,7 @@ fn started(pod: &Pod, container: &str) -> Option<Started> {
 /// say it, as the kubelet has forgotten its container.
 fn init_started(pod: &Pod) -> Option<i64> {
     let containers = pod.spec.as_ref()?.init_containers.iter().flatten();
-    let run_once = containers.filter(|one| one.restart_policy.as_deref() != Some("Always"));
+    let run_once = containers.filter(|one| !is_sidecar(one));
     let started = |container: &Container| {
         let mut statuses = pod.status.as_ref()?.init_container_statuses.iter().flatten();
         let status = statuses.find(|status| status.name == container.name)?;
@@ -81,4 +90,17 @@ fn init_started(pod: &Pod) -> Option<i64> {
         Some(ended.started_at.as_ref()?.0.as_second())
     };
     run_once.map(started).min_by_key(|at| at.unwrap_or(i64::MIN)).flatten()
+}
+
+/// Those beside the engine's, each with what it has read itself.
+pub(in super::super) fn others<'a>(
+    starts: &'a [StartFacts],
+    engine: &'a str,
+) -> impl Iterator<Item = Other> + use<'a> {
+    starts.iter().filter(move |start| start.container != engine).filter_map(|start| {
+        let own = start.uses.iter().filter(|used| used.arrival == Arrival::NewContainer);
+        let uses: BTreeSet<Use> = own.cloned().collect();
+        let started = start.started.filter(|_| !uses.is_empty())?;
+        Some(Other { name: start.container.clone(), started, uses })
+    })
 }

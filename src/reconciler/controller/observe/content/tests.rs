@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_reuse::{IGNORE, SourceKind};
 
+use super::super::objects::Object;
+use super::seen::NOTED;
 use super::*;
 use crate::controller::pods::Reading;
 
@@ -39,6 +41,36 @@ fn of_policy(noted: Option<&str>, restarts: i32, policy: Option<&str>) -> Facts 
             "restartCount": restarts,
             "state": {"running": {"startedAt": "2026-11-22T10:00:00Z"}},
         }]},
+    });
+    let pod: Pod = serde_json::from_value(object).unwrap();
+    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
+}
+
+/// Its engine reads nothing when it is started, and a container beside it does.
+fn with_exporter(noted: Option<&str>, restarts: i32) -> Facts {
+    let running = json!({"running": {"startedAt": "2026-11-22T10:00:00Z"}});
+    let status = |name: &str, restarts: i32| {
+        json!({
+            "name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": restarts,
+            "state": running,
+        })
+    };
+    let variable = json!([{
+        "name": "HEAP",
+        "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}},
+    }]);
+    let object = json!({
+        "metadata": {
+            "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
+            "annotations": noted.map(|note| json!({annotation::CONTENT: note})),
+            "labels": {"controller-revision-hash": "logs-1"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "s",
+                "controller": true,
+            }],
+        },
+        "spec": {"containers": [{"name": "opensearch"}, {"name": "exporter", "env": variable}]},
+        "status": {"containerStatuses": [status("opensearch", 0), status("exporter", restarts)]},
     });
     let pod: Pod = serde_json::from_value(object).unwrap();
     Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
@@ -176,4 +208,50 @@ fn a_digest_says_nothing_to_who_does_not_know_the_object() {
     assert_eq!(digests("a", "key", "hush").len(), NOTED);
     assert_ne!(digests("a", "key", "hush"), digests("b", "key", "hush"));
     assert_ne!(digests("a", "k", "ey\nhush"), digests("a", "k\ney", "hush"));
+}
+
+/// External Secrets, a restored backup and a chart that is installed again make the same objects with other uids.
+#[tokio::test]
+async fn an_object_that_is_made_again_with_the_same_content_restarts_nothing() {
+    let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
+    let made_again = |heap: &str, before: Seen| {
+        let metadata =
+            ObjectMeta { uid: Some("another".to_owned()), ..metadata(AFTER, &Value::Null) };
+        let data = [("HEAP".to_owned(), heap.as_bytes().to_vec())].into();
+        let again = Seen::of(&Object::new(metadata, data)).after(Some(before));
+        let source = Source { kind: SourceKind::ConfigMap, name: "env".into() };
+        ContentReader { known: [(source, (Instant::now(), Some(again)))].into() }
+    };
+    let before = || {
+        let mut reader = seen("1g", BEFORE, &Value::Null);
+        let (_, (_, before)) = reader.known.pop_first().unwrap();
+        before.unwrap().gone()
+    };
+    let same = update(&made_again("1g", before()), &pod(Some(&noted), 0), None).unwrap();
+    assert_eq!(same.step, UpdateStep::Relabel, "only the note follows");
+    let renewed = note(&same);
+    assert_ne!(renewed, noted);
+    assert_eq!(update(&made_again("1g", before()), &pod(Some(&renewed), 0), None), None);
+    let other = update(&made_again("2g", before()), &pod(Some(&noted), 0), None).unwrap();
+    assert_eq!(other.step, UpdateStep::Container);
+}
+
+/// No step makes another container of it, and the pod is not as it is wanted.
+#[tokio::test]
+async fn what_a_container_beside_the_engine_has_read_needs_another_pod() {
+    let old = seen("1g", BEFORE, &Value::Null);
+    let noted = note(&update(&old, &with_exporter(None, 0), None).unwrap());
+    assert!(noted.contains("exporter"), "{noted}");
+    assert_eq!(update(&old, &with_exporter(Some(&noted), 0), None), None);
+    let new = seen("2g", AFTER, &Value::Null);
+    let changed = update(&new, &with_exporter(Some(&noted), 0), None).unwrap();
+    assert_eq!(changed.step, UpdateStep::Replace);
+    assert_eq!(
+        changed.because,
+        ["ConfigMap env, key HEAP, in spec.containers[exporter].env[HEAP]"]
+    );
+    assert_eq!(
+        update(&new, &with_exporter(Some(&noted), 1), None).unwrap().step,
+        UpdateStep::Relabel
+    );
 }
