@@ -9,6 +9,7 @@ use kube::core::Selector;
 use tokio::sync::watch;
 use tracing::Span;
 
+use super::object_version::is_later;
 use crate::cluster::SearchCluster;
 use stayput_restart::annotation;
 
@@ -43,7 +44,9 @@ impl NewestCluster {
     pub(super) fn newest(&mut self) -> Option<Arc<SearchCluster>> {
         let watched = self.watched.borrow_and_update().get(&self.key).cloned()?;
         let is_newer = match &self.newest {
-            Some(known) if known.uid() == watched.uid() => version(known) < version(&watched),
+            Some(known) if known.uid() == watched.uid() => {
+                is_later(&version(&watched), &version(known))
+            }
             Some(_) | None => true,
         };
         if is_newer {
@@ -99,8 +102,8 @@ impl NewestCluster {
     }
 }
 
-fn version(cluster: &SearchCluster) -> u64 {
-    cluster.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+fn version(cluster: &SearchCluster) -> String {
+    cluster.resource_version().unwrap_or_default()
 }
 
 /// Whether no decision depends on the difference between two states of one SearchCluster: our own

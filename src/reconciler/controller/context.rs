@@ -16,6 +16,7 @@ use super::metrics::Metrics;
 use super::new_phases::NewPhases;
 use super::observe::Observer;
 use super::pod_watch::PodWatch;
+use super::progress::Progress;
 use super::requeue::Requeue;
 use super::settings::Settings;
 use super::status::StatusWriter;
@@ -48,7 +49,7 @@ pub(super) struct Context {
     pub(super) status: StatusWriter,
     pub(super) events: EventRecorder,
     pub(super) metrics: Arc<Metrics>,
-    pub(super) health: Arc<Health>,
+    pub(super) progress: Progress,
     pub(super) requeue: Requeue,
     /// The list of nodes that a node has joined, as the engine has told last.
     pub(super) joined: Option<Processes>,
@@ -66,7 +67,7 @@ pub(super) struct Context {
 
 impl Context {
     pub(super) fn new(key: &Key, cluster: NewestCluster, shared: &Shared) -> Self {
-        let Shared { api, lease, metrics, settings, health, definition } = shared;
+        let Shared { api, lease, metrics, settings, definition, .. } = shared;
         let (namespace, name) = key;
         let (api, account) = (api.clone(), settings.account.clone());
         Self {
@@ -79,7 +80,7 @@ impl Context {
             api,
             lease: lease.clone(),
             metrics: Arc::clone(metrics),
-            health: Arc::clone(health),
+            progress: Progress::default(),
             requeue: Requeue::default(),
             joined: None,
             new_phases: NewPhases::default(),

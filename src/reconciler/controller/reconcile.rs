@@ -164,7 +164,7 @@ async fn observe_plan_act(
     let mut has_prepared = false;
     for _ in 0..MAX_ROUNDS {
         // Each round is bounded in time: a long reconcile is not a stuck one.
-        cx.health.begin(&cx.name);
+        cx.progress.note();
         let started = Instant::now();
 
         // Managers, engine, apiserver (sources, owners, Secrets, the live SearchCluster): observe.

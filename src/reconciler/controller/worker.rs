@@ -9,7 +9,8 @@ use super::reconcile::reconcile;
 use super::snapshot_requests::SnapshotQueue;
 use super::wait::{ManagerPolls, wait};
 
-/// Runs until the SearchCluster is gone or `stop` is set; a reconcile under way is finished.
+/// Runs until the SearchCluster is gone or `stop` is set; a reconcile under way is finished. Ends as well if a
+/// reconcile hangs: the next task begins with nothing of what this one holds.
 pub(super) async fn run(
     cx: Context,
     snapshots: SnapshotQueue,
@@ -22,10 +23,9 @@ pub(super) async fn run(
 async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Receiver<bool>) {
     let mut polls = ManagerPolls::default();
     loop {
-        cx.health.begin(&cx.name);
-        let next = Box::pin(reconcile(&mut cx)).await;
-        cx.health.end(&cx.name);
-        let Some(next) = next else { break };
+        let progress = cx.progress.clone();
+        let next = progress.unless_it_hangs(Box::pin(reconcile(&mut cx))).await;
+        let Some(Some(next)) = next else { break };
         let reading = cx.observer.engine.reading();
         let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way(), reading);
         let wait = async {

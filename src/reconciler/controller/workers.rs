@@ -64,7 +64,6 @@ impl Controller {
                     if let (Err(error), Some(key)) = (over, ended) {
                         let name = format!("{}/{}", key.0, key.1);
                         tracing::error!(cluster = name, "the task has failed: {error}");
-                        health.end(&name);
                         metrics.set_gauges(&name, None);
                         failed.note(key);
                     }
@@ -106,7 +105,6 @@ impl Controller {
         }
         // Another replica may lead now, and this one go on without the Lease.
         metrics.clear();
-        health.clear();
     }
 
     /// The task of one SearchCluster; completes with its key.

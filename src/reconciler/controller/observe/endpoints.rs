@@ -3,15 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::discovery::v1::{Endpoint as Entry, EndpointConditions, EndpointSlice};
 use kube::api::ObjectList;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
 
 use super::endpoint_change::wait_for_endpoints;
 use super::snapshot::now;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
+
+/// All EndpointSlices are listed at most this often.
+const LEAST_BETWEEN: Duration = Duration::from_millis(200);
 
 /// What was listed last, for the pods that drained then.
 #[derive(Debug, Default)]
@@ -53,6 +58,7 @@ impl Endpoints {
     pub(in super::super) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
         let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
         self.following.spawn(async move {
+            let mut next = Instant::now();
             // What cannot be listed is reported by the observation.
             while let Ok(listed) = api.endpoint_slices(&namespace).await {
                 let note = |uid| unserved.note(uid, &endpoint(Ok(&listed), uid), now());
@@ -60,7 +66,11 @@ impl Endpoints {
                     return;
                 }
                 let version = listed.metadata.resource_version;
+                // Each change of any Service of the namespace ends it.
                 wait_for_endpoints(api.clone(), namespace.clone(), version).await;
+                next += LEAST_BETWEEN;
+                sleep_until(next).await;
+                next = next.max(Instant::now());
             }
         });
     }

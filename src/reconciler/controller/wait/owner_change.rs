@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::pending;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::Api;
 use kube::api::{WatchEvent, WatchParams};
+use tokio::time::{Instant, sleep_until};
 
 use crate::controller::apiserver::Apiserver;
+use crate::controller::object_version::is_later;
 use crate::read_limits::WATCH_SECONDS;
+
+/// A watch is begun no sooner after the one before: a proxy may end each at once.
+const LEAST_BETWEEN: Duration = Duration::from_secs(10);
 
 /// Completes with the name of a StatefulSet that differs from the version that was read; never if
 /// none is known, or if they cannot be watched: then they are read when they are due.
@@ -23,13 +29,15 @@ pub(super) async fn wait_for_owner(
         return pending().await;
     }
     let sets: Api<StatefulSet> = Api::namespaced(api.client(), &namespace);
-    // One watch lasts only so long; its end is no error.
-    while let Ok(changed) = changed_in_one_watch(&sets, &known).await {
-        if let Some(name) = changed {
-            return name;
+    loop {
+        let began = Instant::now();
+        match changed_in_one_watch(&sets, &known).await {
+            Ok(Some(name)) => return name,
+            // One watch lasts only so long; its end is no error.
+            Ok(None) => sleep_until(began + LEAST_BETWEEN).await,
+            Err(_) => return pending().await,
         }
     }
-    pending().await
 }
 
 async fn changed_in_one_watch(
@@ -53,12 +61,4 @@ async fn changed_in_one_watch(
         }
     }
     Ok(None)
-}
-
-/// Versions of one kind of object grow; the memory of an apiserver may be behind what was read.
-fn is_later(version: &str, read: &str) -> bool {
-    match (version.parse::<u64>(), read.parse::<u64>()) {
-        (Ok(version), Ok(read)) => version > read,
-        _ => version != read,
-    }
 }
