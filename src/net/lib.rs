@@ -6,6 +6,7 @@
 //! * [`jwt`]: scopes, keys, and tokens that carry scopes.
 //! * [`manager_client`]: typed client of the manager's API.
 //! * [`pem`]: certificates and keys from PEM, for both ends of TLS.
+//! * [`shorten()`]: bounds texts that another program has written.
 //! * [`telemetry`]: the program's own log.
 //! * [`terminal`]: makes foreign text safe for a terminal.
 //! * [`validity`]: when certificates are valid, and when to say that they end.
@@ -18,6 +19,9 @@ pub mod https;
 pub mod jwt;
 pub mod manager_client;
 pub mod pem;
+mod shorten;
 pub mod telemetry;
 pub mod terminal;
 pub mod validity;
+
+pub use shorten::shorten;

@@ -35,8 +35,9 @@ use reply::Reply;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// The part of it that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest answer accepted, in bytes: a status with a thousand config files is a tenth of it.
-const MAX_ANSWER: usize = 4 * 1024 * 1024;
+/// The largest answer accepted, in bytes: a status with a thousand config files is a quarter of it. A refusal
+/// may hold a whole status.
+const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Client of one manager. Cheap to make, once its [`Credentials`] are.
 #[derive(Debug, Clone)]
@@ -207,7 +208,8 @@ impl ManagerClient {
         }
         let request = request.body(body).map_err(ProtocolError::Request)?;
         let whole = self.answer_timeout.saturating_add(wait);
-        let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: MAX_ANSWER };
+        let bounds =
+            Bounds { connect: CONNECT_TIMEOUT, whole, answer: MAX_ANSWER, refusal: MAX_ANSWER };
         let response = https::exchange(&self.target, request, bounds)
             .await
             .map_err(|error| ClientError::of_exchange(error, &self.target))?;

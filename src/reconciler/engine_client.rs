@@ -9,7 +9,8 @@
 //! * [`Topology`] has nodes and votes of one cluster state, and the shard copies of the same or of a
 //!   later one. `GET /_cat/shards` is a second read of another instant, asks every node for statistics
 //!   that are not needed here, and may be refused for its size.
-//! * An answer is bounded in time and size and parsed by a pure function over its bytes.
+//! * An answer is bounded in time and size, and parsed by a pure function over its bytes into types that hold
+//!   no more than a few times its size: whoever runs a pod chooses what it answers.
 
 mod allocation;
 mod answer;
@@ -23,6 +24,7 @@ mod flush;
 mod health;
 mod identify;
 mod joined;
+mod limited;
 mod members;
 mod running_snapshots;
 mod shards;
@@ -75,6 +77,11 @@ impl EngineClient {
         timeout: Duration,
     ) -> Result<Self, EngineError> {
         Ok(Self { transport: Transport::new(endpoints, access, timeout)? })
+    }
+
+    /// The cluster has so many pods: its answers may be larger.
+    pub fn expect_pods(&self, pods: usize) {
+        self.transport.expect_pods(pods);
     }
 
     /// Asks its endpoints in this order from now on, on the connections that it has.

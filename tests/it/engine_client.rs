@@ -275,7 +275,7 @@ fn no_metadata_is_asked_for_and_what_has_not_changed_is_not_read_again() {
     let nodes =
         "GET /_cluster/state/version,master_node,nodes,metadata,blocks,customs/stayput-no-index";
     let copies = "GET /_cluster/state/routing_table,blocks";
-    let details = "GET /_nodes/_all/jvm";
+    let details = "GET /_nodes/_all/settings,jvm";
     let (first, mut asked) = look(7, None);
     asked[1..].sort();
     assert_eq!(asked, [nodes, copies, details]);

@@ -12,8 +12,12 @@ use tokio_rustls::TlsAcceptor;
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;
 
-const BOUNDS: Bounds =
-    Bounds { connect: Duration::from_secs(10), whole: Duration::from_secs(10), answer: 1 << 20 };
+const BOUNDS: Bounds = Bounds {
+    connect: Duration::from_secs(10),
+    whole: Duration::from_secs(10),
+    answer: 1 << 20,
+    refusal: 1 << 20,
+};
 
 fn ask(target: &Target, bounds: Bounds) -> Result<Response<Bytes>, ExchangeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -99,8 +103,20 @@ fn all_of_it_is_bounded_in_time_and_the_error_tells_whether_it_was_sent() {
 }
 
 #[test]
-fn an_answer_is_bounded_in_size() {
+fn of_a_refusal_no_more_is_read_than_its_beginning() {
     let (_fake, port) = server(None);
+    let target = Target::http("127.0.0.1", port).expect("a target");
+    let read = |refusal| ask(&target, Bounds { refusal, ..BOUNDS }).expect("a refusal");
+    assert_eq!(read(1000).into_body().len(), 1000);
+    let cut = read(999);
+    assert_eq!((cut.status().as_u16(), cut.into_body().len()), (408, 999));
+}
+
+#[test]
+fn an_answer_is_bounded_in_size() {
+    let body = "y".repeat(1000);
+    let reply = Reply { code: 200, content_type: "text/x", body, sequence: None };
+    let (_fake, port) = FakeManager::on_port(None, Script::Always(reply));
     let target = Target::http("127.0.0.1", port).expect("a target");
     assert!(ask(&target, Bounds { answer: 1000, ..BOUNDS }).is_ok());
     match ask(&target, Bounds { answer: 999, ..BOUNDS }) {

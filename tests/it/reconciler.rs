@@ -11,6 +11,7 @@ mod faults;
 mod fixture;
 mod found_sources;
 mod gates;
+mod hostile_pod;
 mod hung_engine;
 mod ignored;
 mod lease;

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::HOST;
@@ -22,11 +22,18 @@ pub struct Bounds {
     pub connect: Duration,
     /// How long the whole exchange may take, connecting included.
     pub whole: Duration,
-    /// The largest body accepted, in bytes.
+    /// The largest body accepted of a success (2xx), in bytes.
     pub answer: usize,
+    /// How many bytes are read of any other body; the rest is left unread.
+    pub refusal: usize,
 }
 
-/// Why an answer did not arrive: of hyper, or [`LengthLimitError`].
+/// The body of a success is larger than accepted.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is too large")]
+pub(super) struct TooLarge;
+
+/// Why an answer did not arrive: of hyper, or [`TooLarge`].
 pub(super) type AnyError = Box<dyn Error + Send + Sync>;
 
 /// Sends one request, whose URI is path and query, and reads its whole answer. `Host` is filled in.
@@ -46,7 +53,7 @@ pub async fn exchange(
     let stream = connect(target, began, bounds).await?;
     let answer = async {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let exchange = async move { send(&mut sender, request, bounds.answer).await };
+        let exchange = async move { send(&mut sender, request, bounds).await };
         // The connection does the I/O of the exchange, and ends when `sender` is dropped. When the
         // answer is complete, it does not matter how the connection ends.
         let (answer, _) = tokio::join!(exchange, connection);
@@ -78,9 +85,7 @@ pub(super) async fn within<T>(
 ) -> Result<T, ExchangeError> {
     match time::timeout_at(began + bounds.whole, answer).await {
         Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(NoAnswer::TooLarge(bounds.answer).into())
-        }
+        Ok(Err(error)) if error.is::<TooLarge>() => Err(NoAnswer::TooLarge(bounds.answer).into()),
         Ok(Err(error)) => Err(NoAnswer::Interrupted(error).into()),
         Err(_) => Err(NoAnswer::Timeout(bounds.whole).into()),
     }
@@ -89,16 +94,23 @@ pub(super) async fn within<T>(
 pub(super) async fn send(
     sender: &mut SendRequest<Full<Bytes>>,
     request: Request<Bytes>,
-    limit: usize,
+    bounds: Bounds,
 ) -> Result<Response<Bytes>, AnyError> {
-    let (head, body) = sender.send_request(request.map(Full::new)).await?.into_parts();
+    let (head, mut body) = sender.send_request(request.map(Full::new)).await?.into_parts();
+    let is_refusal = !head.status.is_success();
+    let limit = if is_refusal { bounds.refusal } else { bounds.answer };
     let length = usize::try_from(body.size_hint().lower()).unwrap_or(limit);
     // A cluster state has megabytes. Frames that are collected first would take them twice.
     let mut whole = Vec::with_capacity(length.min(limit));
-    let mut body = Limited::new(body, limit);
     while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            whole.extend_from_slice(&data);
+        let Ok(data) = frame?.into_data() else { continue };
+        let fits = data.len().min(limit - whole.len());
+        whole.extend_from_slice(&data[..fits]);
+        if fits < data.len() {
+            if is_refusal {
+                break;
+            }
+            return Err(TooLarge.into());
         }
     }
     Ok(Response::from_parts(head, whole.into()))

@@ -63,7 +63,7 @@ impl Kept {
         request.headers_mut().insert(HOST, self.target.authority());
         let began = Instant::now();
         if let Some(mut kept) = self.take() {
-            let answer = send(&mut kept, request.clone(), bounds.answer);
+            let answer = send(&mut kept, request.clone(), bounds);
             match within(began, bounds, answer).await {
                 Ok(response) => {
                     self.keep(kept, began + bounds.whole).await;
@@ -76,7 +76,7 @@ impl Kept {
         let stream = connect(&self.target, began, bounds).await?;
         let answer = async {
             let mut new = open(stream).await?;
-            Ok((send(&mut new, request, bounds.answer).await?, new))
+            Ok((send(&mut new, request, bounds).await?, new))
         };
         let (response, new) = within(began, bounds, answer).await?;
         self.keep(new, began + bounds.whole).await;

@@ -147,8 +147,6 @@ pub enum ProtocolError {
         status: u16,
         /// The answer, shortened.
         answer: String,
-        /// Why it is not a status, if a status was expected.
-        source: Option<serde_json::Error>,
     },
     /// Answered at once, although nothing changed.
     #[error("the manager at {manager} answered a wait for a change with the unchanged status")]

@@ -3,10 +3,19 @@
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Response, StatusCode};
+use serde::Deserialize;
 
 use super::{Answer, ClientError, ProtocolError, Refused};
-use crate::http_date;
-use stayput_api::{Problem, SEQUENCE_HEADER, TIMES_AHEAD_HEADER};
+use crate::{http_date, shorten};
+use stayput_api::{Problem, SEQUENCE_HEADER, Status, TIMES_AHEAD_HEADER};
+
+/// Longer texts of an answer that is not understood are shortened in messages.
+const MAX_TEXT_CHARS: usize = 400;
+/// Longer details of a problem are shortened: some quote the end of the engine's log.
+const MAX_DETAIL_CHARS: usize = 4_000;
+/// So many errors are kept of each list of a status: no manager has more, and an empty one takes less room in
+/// an answer than in memory.
+const MAX_ERRORS: usize = 100;
 
 /// A response whose body has not been parsed.
 #[derive(Debug)]
@@ -39,38 +48,61 @@ impl Reply {
             return Err(self.into_error());
         }
         match serde_json::from_slice(&self.body) {
-            Ok(status) => {
+            Ok(mut status) => {
+                bound(&mut status);
                 let (done, date) = (self.status == StatusCode::OK, self.date);
                 let Self { sequence, times_ahead, body, .. } = self;
                 Ok(Answer { done, sequence, status, body, date, times_ahead })
             }
-            Err(error) => Err(self.unknown(format!("no status we know: {error}"), Some(error))),
+            Err(error) => Err(self.unknown(format!("no status we know: {error}"))),
         }
     }
 
     fn into_error(self) -> ClientError {
         match serde_json::from_slice::<Problem>(&self.body) {
-            Ok(problem) => {
+            Ok(mut problem) => {
+                shorten(&mut problem.detail, MAX_DETAIL_CHARS);
+                problem.current.as_deref_mut().into_iter().for_each(bound);
                 let (problem, date) = (Box::new(problem), self.date);
                 Refused { problem, body: self.body, date }.into()
             }
             Err(_) => {
                 let answer = unknown_problem(&self.body).unwrap_or(self.content_type.clone());
-                self.unknown(answer, None)
+                self.unknown(answer)
             }
         }
     }
 
-    fn unknown(self, answer: String, source: Option<serde_json::Error>) -> ClientError {
+    /// The parser's own error is part of `answer`: it may quote all of the body.
+    fn unknown(self, mut answer: String) -> ClientError {
+        shorten(&mut answer, MAX_TEXT_CHARS);
         let (manager, status) = (self.manager, self.status.as_u16());
-        ProtocolError::UnknownAnswer { manager, status, answer, source }.into()
+        ProtocolError::UnknownAnswer { manager, status, answer }.into()
+    }
+}
+
+/// Keeps no more of a status than a manager's own has.
+fn bound(status: &mut Status) {
+    let errors = &mut status.manager.errors;
+    errors.truncate(MAX_ERRORS);
+    errors.shrink_to_fit();
+    if let Some(config) = &mut status.config {
+        config.errors.truncate(MAX_ERRORS);
+        config.errors.shrink_to_fit();
+        config.files.shrink_to_fit();
+        config.run_files.iter_mut().for_each(Vec::shrink_to_fit);
     }
 }
 
 /// Code and detail of a problem whose code this version does not know.
 fn unknown_problem(body: &[u8]) -> Option<String> {
-    let problem: serde_json::Value = serde_json::from_slice(body).ok()?;
-    Some(format!("{}: {}", problem.get("code")?.as_str()?, problem.get("detail")?.as_str()?))
+    #[derive(Deserialize)]
+    struct Unknown {
+        code: String,
+        detail: String,
+    }
+    let Unknown { code, detail } = serde_json::from_slice(body).ok()?;
+    Some(format!("{code}: {detail}"))
 }
 
 /// Makes a text safe inside a query value. Colons stay: cursors have them, and a query may.
@@ -127,6 +159,44 @@ mod tests {
         assert_eq!(answer.times_ahead, Some(-250));
         assert_eq!(exit.reason, stayput_api::ExitReason::Unknown);
         assert_eq!(last.kind, stayput_api::RequestKind::Unknown);
+    }
+
+    fn refused_with(status: u16, body: &str) -> ClientError {
+        let response = Response::builder().status(status);
+        let response = response.body(Bytes::from(body.to_owned())).unwrap();
+        Reply::new(response, "m".to_owned()).into_answer().unwrap_err()
+    }
+
+    #[test]
+    fn no_answer_makes_a_long_message() {
+        let long = "x".repeat(100_000);
+        let bodies = [
+            (503, format!(r#"{{"code":"moon_phase","detail":"{long}"}}"#)),
+            (
+                409,
+                format!(
+                    r#"{{"type":"","title":"","status":409,"code":"stuck","detail":"{long}"}}"#
+                ),
+            ),
+            (200, format!(r#"{{"manager":"{long}"}}"#)),
+        ];
+        for (status, body) in bodies {
+            let message = refused_with(status, &body).to_string();
+            assert!(message.contains("xxx") && message.len() < 5_000, "{}", message.len());
+        }
+    }
+
+    #[test]
+    fn no_more_errors_are_kept_than_a_manager_has() {
+        let status = include_str!("../../../proto/samples/status-stopped.json");
+        let mut status: serde_json::Value = serde_json::from_str(status).unwrap();
+        let error = serde_json::json!({"code": "", "message": "", "since": ""});
+        status["manager"]["errors"] = vec![error; 1_000].into();
+        status["config"]["errors"] = vec![""; 1_000].into();
+        let response = Response::new(Bytes::from(status.to_string()));
+        let status = Reply::new(response, "m".to_owned()).into_answer().unwrap().status;
+        assert_eq!(status.manager.errors.len(), MAX_ERRORS);
+        assert_eq!(status.config.unwrap().errors.len(), MAX_ERRORS);
     }
 
     #[test]

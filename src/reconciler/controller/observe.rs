@@ -4,6 +4,7 @@
 mod ages;
 mod claims;
 mod content;
+mod data_paths;
 mod endpoint_change;
 mod endpoints;
 mod engine;
@@ -82,6 +83,7 @@ pub(super) struct Observer {
     pub(super) managers: Managers,
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
+    data_paths: data_paths::DataPaths,
     look_at_rest: LookAtRest,
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
@@ -111,6 +113,7 @@ impl Observer {
             managers: Managers::default(),
             engine: EngineView::default(),
             flushes: Flushes::default(),
+            data_paths: data_paths::DataPaths::default(),
             look_at_rest: LookAtRest::default(),
             endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
@@ -164,6 +167,7 @@ impl Observer {
             false => None,
         };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
+        self.engine.expect_pods(pods.len());
         let (api, metrics) = (&self.api, &self.metrics);
         let sets = self.missing.sets();
         let (tell_next, start_comes_next) = oneshot::channel();
@@ -209,6 +213,7 @@ impl Observer {
             None => Err(unknown("not asked: no decision depends on it")),
             Some(engine) => self.known_engine(cluster, engine),
         };
+        self.data_paths.remember(&pods, self.engine.nodes());
         let mut seen: Vec<Pod> = pods
             .iter()
             .map(|facts| {
@@ -218,13 +223,14 @@ impl Observer {
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
                 pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
-                let of_template = self.owners.update(facts, spec.manager.port);
+                let data_paths = self.data_paths.of(&facts.uid);
+                let of_template = self.owners.update(facts, spec.manager.port, data_paths);
                 let container = facts.engine_container(spec.manager.port);
                 pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
                 pod.not_started = facts.not_started(spec.manager.port);
                 pod.replace_unstarted(&checked.policy);
                 self.trials.replace_refused(&checked.policy, facts, &mut pod);
-                pod.live = snapshot::live(facts, spec.manager.port);
+                pod.live = snapshot::live(facts, spec.manager.port, data_paths);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
                 pod.manager = self.managers.of(&facts.uid);
@@ -353,6 +359,7 @@ impl Observer {
         self.managers = Managers::default();
         self.engine = EngineView::default();
         self.look_at_rest = LookAtRest::default();
+        self.data_paths = data_paths::DataPaths::default();
         self.credentials.forget_secrets();
     }
 }

@@ -3,10 +3,9 @@
 use std::fmt;
 
 use hyper::body::Bytes;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
-
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use stayput_net::shorten;
 use stayput_restart::foreign_text;
 
 use super::EngineError;
@@ -105,14 +104,20 @@ impl Answer {
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> EngineError {
         let error = error.into();
+        let mut why = error.to_string();
+        shorten(&mut why, MAX_REASON_CHARS);
         let message = format!(
             "unexpected answer of {} (HTTP {}): {}; does an Elasticsearch or OpenSearch \
              listen there, with no proxy in between?",
             self.asked,
             self.status,
-            foreign_text(&error.to_string())
+            foreign_text(&why)
         );
-        EngineError::Protocol(Cause::new(message, error))
+        // The parser's own error may quote all of the body.
+        EngineError::Protocol(match error.to_string() == why {
+            true => Cause::new(message, error),
+            false => message.into(),
+        })
     }
 
     /// The error for any status but the expected one.
@@ -166,24 +171,72 @@ impl Answer {
 
     /// The engine's name for this kind of refusal.
     fn kind(&self) -> Option<String> {
-        let body: Value = serde_json::from_slice(&self.body).ok()?;
-        Some(body["error"]["type"].as_str()?.to_owned())
+        self.error().and_then(|error| error.kind)
+    }
+
+    fn error(&self) -> Option<ErrorOfEngine> {
+        #[derive(Deserialize)]
+        struct Body {
+            error: ErrorOfEngine,
+        }
+        serde_json::from_slice::<Body>(&self.body).ok().map(|body| body.error)
     }
 
     /// The engine's own reason, from either format of error bodies.
     pub(super) fn reason(&self) -> String {
-        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        let error = &body["error"];
-        let mut reason = match (error.as_str(), error["type"].as_str(), error["reason"].as_str()) {
-            (Some(text), ..) => text.to_owned(),
-            (None, Some(kind), Some(reason)) => format!("{reason} ({kind})"),
-            (None, Some(kind), None) => kind.to_owned(),
-            (None, None, _) => String::from_utf8_lossy(&self.body).trim().to_owned(),
+        let ErrorOfEngine { kind, reason } = self.error().unwrap_or_default();
+        let mut reason = match (kind, reason) {
+            (Some(kind), Some(reason)) => format!("{reason} ({kind})"),
+            (Some(text), None) | (None, Some(text)) => text,
+            (None, None) => {
+                // A character has four bytes at most, and the last one may be cut.
+                let start = &self.body[..self.body.len().min(4 * MAX_REASON_CHARS + 4)];
+                String::from_utf8_lossy(start).trim().to_owned()
+            }
         };
-        if let Some((at, _)) = reason.char_indices().nth(MAX_REASON_CHARS) {
-            reason.truncate(at);
-            reason.push('…');
-        }
+        shorten(&mut reason, MAX_REASON_CHARS);
         if reason.is_empty() { "no reason given".to_owned() } else { foreign_text(&reason) }
+    }
+}
+
+/// What an engine says in `error`: a text, or an object with much more in it than is read here.
+#[derive(Debug, Default)]
+struct ErrorOfEngine {
+    /// The engine's name for this kind of refusal.
+    kind: Option<String>,
+    reason: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for ErrorOfEngine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ErrorVisitor)
+    }
+}
+
+struct ErrorVisitor;
+
+impl<'de> Visitor<'de> for ErrorVisitor {
+    type Value = ErrorOfEngine;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a text, or an object with type and reason")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<ErrorOfEngine, E> {
+        Ok(ErrorOfEngine { kind: None, reason: Some(text.to_owned()) })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<ErrorOfEngine, A::Error> {
+        let mut error = ErrorOfEngine::default();
+        while let Some(key) = entries.next_key::<String>()? {
+            match key.as_str() {
+                "type" => error.kind = entries.next_value()?,
+                "reason" => error.reason = entries.next_value()?,
+                _ => {
+                    entries.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(error)
     }
 }

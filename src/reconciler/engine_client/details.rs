@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::answer::Answer;
+use super::limited::{self, Texts};
 use super::transport::Call;
 use super::{EngineClient, EngineError, Version};
 
@@ -15,8 +16,38 @@ pub(super) type Details = BTreeMap<String, Reported>;
 #[derive(Debug, Deserialize)]
 pub(super) struct Reported {
     pub(super) version: Version,
+    #[serde(deserialize_with = "limited::of_nodes")]
     pub(super) roles: BTreeSet<String>,
     pub(super) jvm: Jvm,
+    #[serde(default)]
+    settings: Settings,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Settings {
+    path: Path,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Path {
+    data: Texts,
+    home: Option<String>,
+}
+
+impl Reported {
+    /// The directories of its data: those of `path.data`, which may be several after a comma, or `data` in the
+    /// engine's own directory. None if they are not reported.
+    pub(super) fn data_paths(&self) -> Vec<String> {
+        let Path { data, home } = &self.settings.path;
+        let given = data.0.iter().flat_map(|text| text.split(','));
+        let given: Vec<String> = given.map(|path| path.trim().to_owned()).collect();
+        match given.is_empty() {
+            true => home.iter().map(|home| format!("{home}/data")).collect(),
+            false => given,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,16 +76,16 @@ impl EngineClient {
 
 /// A node that does not answer within a second is asked again at the next look.
 pub(super) fn call() -> Call {
-    let path = "/_nodes/_all/jvm?timeout=1s&filter_path=\
+    let path = "/_nodes/_all/settings,jvm?timeout=1s&filter_path=\
                 nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis,\
-                nodes.*.jvm.mem.heap_max_in_bytes";
-    Call::get(path).large()
+                nodes.*.jvm.mem.heap_max_in_bytes,nodes.*.settings.path.data,nodes.*.settings.path.home";
+    Call::get(path).of_nodes()
 }
 
 pub(super) fn parse(answer: &Answer) -> Result<Details, EngineError> {
     #[derive(Deserialize)]
     struct Body {
-        #[serde(default)]
+        #[serde(default, deserialize_with = "limited::by_node")]
         nodes: Details,
     }
     Ok(answer.read::<Body>()?.nodes)

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::allocation::{read_call, write_call};
 use super::answer::Answer;
+use super::limited::Texts;
 use super::transport::MASTER_TIMEOUT;
 use super::{Engine, EngineClient, EngineError};
 
@@ -57,14 +58,7 @@ pub(super) fn parse(answer: &Answer) -> Result<ExcludedNames, EngineError> {
     #[derive(Default, Deserialize)]
     struct Level {
         #[serde(rename = "cluster.routing.allocation.exclude._name")]
-        names: Option<Names>,
-    }
-    /// As it was set: a text, or a list.
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Names {
-        Text(String),
-        List(Vec<String>),
+        names: Option<Texts>,
     }
     #[derive(Deserialize)]
     struct Body {
@@ -72,11 +66,6 @@ pub(super) fn parse(answer: &Answer) -> Result<ExcludedNames, EngineError> {
         transient: Level,
     }
     let Body { persistent, transient } = answer.read()?;
-    let text = |level: Level| {
-        level.names.map(|names| match names {
-            Names::Text(text) => text,
-            Names::List(list) => list.join(","),
-        })
-    };
+    let text = |level: Level| level.names.map(|names| names.0.join(","));
     Ok(ExcludedNames { persistent: text(persistent), transient: text(transient) })
 }

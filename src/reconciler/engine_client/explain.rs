@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::Call;
 use super::{EngineClient, EngineError, Shard};
 
@@ -32,7 +33,7 @@ pub(super) fn explain_call(shard: &Shard) -> Call {
     {
         body["current_node"] = json!(&**node);
     }
-    Call::read_with("/_cluster/allocation/explain", body).large()
+    Call::read_with("/_cluster/allocation/explain", body).of_nodes()
 }
 
 pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
@@ -42,7 +43,7 @@ pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
         shard: u32,
         can_move_to_other_node: Option<String>,
         move_explanation: Option<String>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "limited::of_nodes")]
         node_allocation_decisions: Vec<OnNode>,
     }
     #[derive(Deserialize)]

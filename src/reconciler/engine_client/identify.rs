@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::Call;
 use super::{EngineClient, EngineError, Topology, Version, shutdown};
 
@@ -149,6 +150,7 @@ pub(super) fn parse_local(answer: &Answer) -> Result<Local, EngineError> {
     #[derive(Deserialize)]
     struct Body {
         cluster_name: String,
+        #[serde(deserialize_with = "limited::by_node")]
         nodes: BTreeMap<String, LocalNode>,
     }
     let Body { cluster_name, nodes } = answer.read()?;

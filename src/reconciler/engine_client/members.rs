@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Distribution, Engine, EngineClient, EngineError, identify};
 
@@ -69,7 +70,7 @@ pub(super) fn call() -> Call {
         "/_cluster/state/version,master_node,nodes?master_timeout={MASTER_TIMEOUT}&filter_path=\
          cluster_uuid,master_node,cluster_manager_node,nodes.*.name,nodes.*.ephemeral_id"
     ))
-    .large()
+    .of_nodes()
 }
 
 pub(super) fn parse(answer: &Answer) -> Result<Members, EngineError> {
@@ -78,7 +79,7 @@ pub(super) fn parse(answer: &Answer) -> Result<Members, EngineError> {
         cluster_uuid: Option<String>,
         #[serde(alias = "cluster_manager_node")]
         master_node: Option<String>,
-        #[serde(default)]
+        #[serde(default, deserialize_with = "limited::by_node")]
         nodes: BTreeMap<String, Listed>,
     }
     #[derive(Deserialize)]

@@ -8,6 +8,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{EngineError, Node};
 
@@ -87,19 +88,23 @@ pub(super) fn routing_call() -> Call {
          routing_table.indices.*.shards.*.relocating_node,\
          routing_table.indices.*.shards.*.searchOnly,blocks.indices.*.4.retryable"
     ))
-    .large()
+    .of_shards()
 }
 
-/// What the cluster refuses for each index, by number.
+/// What the cluster refuses for each index.
 #[derive(Default, Deserialize)]
 struct Blocks {
-    #[serde(default)]
-    indices: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
+    #[serde(default, deserialize_with = "limited::by_index")]
+    indices: BTreeMap<String, IndexBlocks>,
 }
 
-/// `index closed`; the number is the same in all versions of both engines
-/// (`INDEX_CLOSED_BLOCK_ID` of `MetadataIndexStateService`).
-const INDEX_CLOSED: &str = "4";
+#[derive(Deserialize)]
+struct IndexBlocks {
+    /// `index closed`; the number is the same in all versions of both engines
+    /// (`INDEX_CLOSED_BLOCK_ID` of `MetadataIndexStateService`).
+    #[serde(rename = "4")]
+    closed: Option<IgnoredAny>,
+}
 
 #[derive(Default, Deserialize)]
 struct RoutingTable<'a> {
@@ -119,7 +124,7 @@ struct Found<'a> {
 
 #[derive(Debug, Deserialize)]
 struct Index<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "limited::by_node")]
     shards: BTreeMap<String, Vec<Copy<'a>>>,
 }
 
@@ -143,6 +148,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Copies<'a> {
 
 struct IndicesVisitor;
 
+/// Engines take 255 bytes. The name of an index stands in many messages.
+const LONGEST_NAME: usize = 1024;
+
 impl<'de> Visitor<'de> for IndicesVisitor {
     type Value = Copies<'de>;
 
@@ -153,6 +161,9 @@ impl<'de> Visitor<'de> for IndicesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut indices: A) -> Result<Self::Value, A::Error> {
         let mut all = vec![];
         while let Some((index, Index { shards })) = indices.next_entry::<String, Index<'_>>()? {
+            if index.len() > LONGEST_NAME {
+                return Err(A::Error::custom("an index has a name that no engine takes"));
+            }
             let index: Arc<str> = index.into();
             for (number, copies) in shards {
                 let number = number.parse().map_err(|source| {
@@ -202,7 +213,7 @@ pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Routing, EngineEr
     let Body { routing_table, blocks } = answer.read::<Body<'_>>()?;
     let mut all: Vec<Shard> = routing_table.indices.0.into_iter().map(shard).collect();
     all.sort_unstable();
-    let closed = blocks.indices.into_iter().filter(|(_, blocks)| blocks.contains_key(INDEX_CLOSED));
+    let closed = blocks.indices.into_iter().filter(|(_, blocks)| blocks.closed.is_some());
     let has_copies = |index: &str| all.binary_search_by(|shard| (*shard.index).cmp(index)).is_ok();
     let immovable = closed.map(|(index, _)| index).filter(|index| !has_copies(index)).collect();
     Ok(Routing { immovable, shards: all.into() })

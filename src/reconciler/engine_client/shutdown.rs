@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::Call;
 use super::{EngineClient, EngineError};
 
@@ -154,7 +155,7 @@ pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
 
 /// Most versions refuse `master_timeout` here.
 pub(super) fn list_call() -> Call {
-    Call::get("/_nodes/shutdown").large()
+    Call::get("/_nodes/shutdown").of_nodes()
 }
 
 pub(super) fn put_call(
@@ -189,6 +190,7 @@ pub(super) fn parse_deleted(answer: &Answer) -> Result<(), EngineError> {
 pub(super) fn parse_list(answer: &Answer) -> Result<Vec<Record>, EngineError> {
     #[derive(Deserialize)]
     struct Body {
+        #[serde(deserialize_with = "limited::of_nodes")]
         nodes: Vec<Record>,
     }
     let mut records = answer.read::<Body>()?.nodes;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::answer::Answer;
+use super::limited;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError};
 
@@ -32,10 +33,12 @@ pub(super) fn store_types_call() -> Call {
         "/_all/_settings/index.store.type?expand_wildcards=all&flat_settings=true\
          &master_timeout={MASTER_TIMEOUT}"
     ))
-    .large()
+    .of_shards()
 }
 
 pub(super) fn parse(answer: &Answer) -> Result<BTreeSet<String>, EngineError> {
+    #[derive(Deserialize)]
+    struct Body(#[serde(deserialize_with = "limited::by_index")] BTreeMap<String, Index>);
     #[derive(Deserialize)]
     struct Index {
         settings: Settings,
@@ -45,7 +48,7 @@ pub(super) fn parse(answer: &Answer) -> Result<BTreeSet<String>, EngineError> {
         #[serde(rename = "index.store.type")]
         store_type: Option<String>,
     }
-    let indices: BTreeMap<String, Index> = answer.read()?;
+    let Body(indices) = answer.read()?;
     let is_one = |index: &Index| {
         let store_type = index.settings.store_type.as_deref();
         store_type.is_some_and(|store_type| FROM_REPOSITORY.contains(&store_type))

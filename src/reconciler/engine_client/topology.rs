@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::Answer;
 use super::details::Details;
+use super::limited;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
 use super::transport::{Call, MASTER_TIMEOUT, Place};
@@ -65,6 +65,8 @@ pub struct Node {
     pub jvm_start_ms: Option<u64>,
     /// The largest heap of its JVM, in bytes. None if the node did not answer in time.
     pub heap_max: Option<u64>,
+    /// The directories of its data, on its own file system. Empty if the node did not answer in time.
+    pub data_paths: Vec<String>,
     /// The snapshot that is being taken of its shards; of several the latest.
     pub snapshot: Option<RunningSnapshot>,
 }
@@ -140,7 +142,7 @@ impl EngineClient {
     /// does not report its details in time is listed without them. Also when the copies were there: for
     /// the details each node is asked.
     ///
-    /// The shard copies may take as much as 256 MiB, which is 10,000 nodes with 200 copies each.
+    /// The shard copies may take as much as 128 MiB, which is 1.4 million of them.
     ///
     /// # Errors
     /// As of [`Self::topology`].
@@ -239,6 +241,7 @@ impl Topology {
                 node.version = known.version;
                 node.jvm_start_ms = known.jvm_start_ms;
                 node.heap_max = known.heap_max;
+                node.data_paths.clone_from(&known.data_paths);
             }
         }
         self
@@ -247,6 +250,7 @@ impl Topology {
     pub(super) fn add_details(&mut self, mut details: Details) {
         for node in self.nodes.iter_mut().filter(|node| node.roles.is_none()) {
             if let Some(reported) = details.remove(&node.id) {
+                node.data_paths = reported.data_paths();
                 node.roles = Some(reported.roles);
                 node.version = Some(reported.version);
                 node.jvm_start_ms = Some(reported.jvm.start_time_in_millis);
@@ -270,7 +274,7 @@ pub(super) fn state_call() -> Call {
          metadata.cluster_coordination,blocks.global,{}",
         super::running_snapshots::FIELDS
     ))
-    .large()
+    .of_shards()
 }
 
 pub(super) fn minimum_call() -> Call {
@@ -282,11 +286,32 @@ pub(super) fn minimum_call() -> Call {
 
 /// The effective value: a transient one wins over a persistent one, that over the node's own.
 pub(super) fn parse_minimum(answer: &Answer) -> Result<u32, EngineError> {
-    let body: Value = answer.read()?;
-    let found = ["transient", "persistent", "defaults"]
-        .iter()
-        .map(|level| &body[level]["discovery"]["zen"]["minimum_master_nodes"])
-        .find_map(Value::as_str)
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Body {
+        transient: Level,
+        persistent: Level,
+        defaults: Level,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Level {
+        discovery: Discovery,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Discovery {
+        zen: Zen,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Zen {
+        minimum_master_nodes: Option<String>,
+    }
+    let Body { transient, persistent, defaults } = answer.read()?;
+    let found = [transient, persistent, defaults]
+        .into_iter()
+        .find_map(|level| level.discovery.zen.minimum_master_nodes)
         .ok_or_else(|| answer.unexpected("it has no discovery.zen.minimum_master_nodes"))?;
     // -1 is the default: a single node may elect itself.
     let value: i32 = found.parse().map_err(|_| {
@@ -298,38 +323,42 @@ pub(super) fn parse_minimum(answer: &Answer) -> Result<u32, EngineError> {
 }
 
 #[derive(Debug, Deserialize)]
-struct State {
+struct State<'a> {
     cluster_uuid: Option<String>,
     version: u64,
     #[serde(alias = "cluster_manager_node")]
     master_node: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "limited::by_node")]
     nodes: BTreeMap<String, Listed>,
     #[serde(default)]
     metadata: Metadata,
     #[serde(default)]
     blocks: Blocks,
-    #[serde(default)]
-    snapshots: Snapshots,
+    #[serde(default, borrow)]
+    snapshots: Snapshots<'a>,
 }
 
-/// What the cluster refuses at present, by number.
+/// What the cluster refuses at present.
 #[derive(Debug, Default, Deserialize)]
 struct Blocks {
     #[serde(default)]
-    global: BTreeMap<String, IgnoredAny>,
+    global: GlobalBlocks,
 }
 
-/// `state not recovered / initialized`; the number is the same in all versions of both engines
-/// (`GatewayService.STATE_NOT_RECOVERED_BLOCK`).
-const STATE_NOT_RECOVERED: &str = "1";
+#[derive(Debug, Default, Deserialize)]
+struct GlobalBlocks {
+    /// `state not recovered / initialized`; the number is the same in all versions of both engines
+    /// (`GatewayService.STATE_NOT_RECOVERED_BLOCK`).
+    #[serde(rename = "1")]
+    not_recovered: Option<IgnoredAny>,
+}
 
 #[derive(Debug, Deserialize)]
 struct Listed {
     name: String,
     ephemeral_id: String,
     transport_address: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "limited::by_node")]
     attributes: BTreeMap<String, String>,
 }
 
@@ -340,9 +369,11 @@ struct Metadata {
 
 #[derive(Debug, Deserialize)]
 struct Coordination {
+    #[serde(deserialize_with = "limited::of_nodes")]
     last_committed_config: BTreeSet<String>,
+    #[serde(deserialize_with = "limited::of_nodes")]
     last_accepted_config: BTreeSet<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "limited::of_nodes")]
     voting_config_exclusions: Vec<Exclusion>,
 }
 
@@ -369,8 +400,8 @@ impl From<Coordination> for Voting {
 
 /// Nodes and votes: neither shard copies nor what the nodes report of themselves.
 pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
-    let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } =
-        answer.read()?;
+    let state: State<'_> = answer.read()?;
+    let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } = state;
     // The minimum may have been asked for because of a node of the past.
     let voting = match (metadata.cluster_coordination, minimum) {
         (Some(coordination), _) => coordination.into(),
@@ -389,6 +420,7 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         version: None,
         jvm_start_ms: None,
         heap_max: None,
+        data_paths: Vec::new(),
     };
     Ok(Topology {
         cluster_uuid: cluster_uuid.and_then(identify::known),
@@ -398,7 +430,7 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         nodes: nodes.into_iter().map(node).collect(),
         shards: Arc::default(),
         immovable: BTreeSet::new(),
-        recovered: !blocks.global.contains_key(STATE_NOT_RECOVERED),
+        recovered: blocks.global.not_recovered.is_none(),
         place: Place::default(),
     })
 }

@@ -1,6 +1,6 @@
 //! One call: its request, the endpoints it is tried at, its timeouts and limits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,11 +18,40 @@ use stayput_net::https::{self, Bounds, ExchangeError, Kept, Target};
 /// How long a connection to one endpoint may take: the address of a deleted pod often does not refuse
 /// a connection, it just never answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The largest answer, in bytes, that is not a cluster state.
-const MAX_ANSWER: usize = 16 << 20;
-/// The largest cluster state, in bytes: a shard copy takes 92 bytes of it, a node some 300, so
-/// 10,000 nodes with 100 copies each are about 100 MB.
-const MAX_STATE: usize = 256 << 20;
+/// So many bytes of an answer that is not a success are read: its reason fits into them.
+const MAX_REFUSAL: usize = 64 << 10;
+
+/// The kinds of answers by what makes them large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// Neither nodes nor shards.
+    Small,
+    /// Some hundred bytes for each node, a few thousand where each node's decisions are listed.
+    OfNodes,
+    /// 92 bytes for each shard copy. What an engine may say grows with the pods that its owner runs: a single
+    /// pod cannot fill our memory.
+    OfShards,
+}
+
+impl Size {
+    /// The largest answer of a cluster of so many pods, in bytes.
+    const fn most(self, pods: usize) -> usize {
+        /// 180,000 shard copies: the nodes of a SearchCluster may be a part of a larger cluster.
+        const BASE: usize = 16 << 20;
+        /// 5,700 shard copies on each pod.
+        const OF_POD: usize = 512 << 10;
+        /// 1.4 million shard copies.
+        const LARGEST: usize = 128 << 20;
+        match self {
+            Self::Small => 1 << 20,
+            Self::OfNodes => BASE,
+            Self::OfShards => {
+                let most = BASE.saturating_add(OF_POD.saturating_mul(pods));
+                if most < LARGEST { most } else { LARGEST }
+            }
+        }
+    }
+}
 
 /// After so many answers of 401 to one call no further endpoint is asked. One may be of a node that has not
 /// joined; a wrong password is wrong everywhere, and each answer may count as a login that failed: after some
@@ -43,7 +72,7 @@ pub(super) struct Call {
     method: Method,
     path: String,
     body: Option<Value>,
-    largest: usize,
+    size: Size,
     timeout: Option<Duration>,
 }
 
@@ -73,12 +102,18 @@ impl Call {
     }
 
     const fn new(method: Method, path: String, body: Option<Value>) -> Self {
-        Self { method, path, body, largest: MAX_ANSWER, timeout: None }
+        Self { method, path, body, size: Size::Small, timeout: None }
     }
 
-    /// Takes an answer as large as a cluster state.
-    pub(super) const fn large(mut self) -> Self {
-        self.largest = MAX_STATE;
+    /// The answer lists nodes.
+    pub(super) const fn of_nodes(mut self) -> Self {
+        self.size = Size::OfNodes;
+        self
+    }
+
+    /// The answer lists shard copies, or indices.
+    pub(super) const fn of_shards(mut self) -> Self {
+        self.size = Size::OfShards;
         self
     }
 
@@ -141,6 +176,8 @@ pub(super) struct Transport {
     authorization: Option<HeaderValue>,
     shown: &'static str,
     timeout: Duration,
+    /// How many pods the cluster has.
+    pods: AtomicUsize,
 }
 
 impl Transport {
@@ -166,7 +203,12 @@ impl Transport {
             authorization,
             shown,
             timeout,
+            pods: AtomicUsize::new(0),
         })
+    }
+
+    pub(super) fn expect_pods(&self, pods: usize) {
+        self.pods.store(pods, Ordering::Relaxed);
     }
 
     /// The endpoints that did not answer the last request they got: a process that hangs.
@@ -252,7 +294,8 @@ impl Transport {
             let kept = &self.targets[at];
             let target = kept.target();
             let whole = timeout.min(left);
-            let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer: call.largest };
+            let answer = call.size.most(self.pods.load(Ordering::Relaxed));
+            let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer, refusal: MAX_REFUSAL };
             let request = self.request(call, waited_for_master)?;
             let asked = Instant::now();
             let response = match call.is_read() {

@@ -15,6 +15,8 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletion {
     Pod,
+    /// The pod, whose engine has not said where its data is.
+    PodOfUnknown,
     /// The pod, and the one in its place looks for the data somewhere else: whatever kept it, it is gone from the
     /// cluster.
     Elsewhere,
@@ -35,6 +37,9 @@ impl Deletion {
         match self {
             Self::Pod => format!(
                 "the step replace would delete the pod of {node}, whose data is on no volume claim"
+            ),
+            Self::PodOfUnknown => format!(
+                "the step replace would delete the pod of {node}, whose engine has not said yet where its data is"
             ),
             Self::Elsewhere => format!(
                 "the step replace would start the engine of {node} without its data, which the template has at \
@@ -62,10 +67,11 @@ pub(crate) fn deletion(
         policy.update.contains(&update.step) && is_possible
     };
     let wanted = update.filter(is_carried_out).and_then(Deletion::of);
-    [fixed, wanted].into_iter().flatten().find(|deletion| match deletion {
-        Deletion::Pod => !live.keeps_data(),
-        Deletion::Elsewhere => true,
-        Deletion::Container => live.data == DataPlace::Container,
+    [fixed, wanted].into_iter().flatten().find_map(|deletion| match (deletion, live.data) {
+        (Deletion::Pod, DataPlace::Claim) => None,
+        (Deletion::Pod, DataPlace::Unknown) => Some(Deletion::PodOfUnknown),
+        (Deletion::Container, data) => (data == DataPlace::Container).then_some(deletion),
+        (Deletion::Pod | Deletion::PodOfUnknown | Deletion::Elsewhere, _) => Some(deletion),
     })
 }
 

@@ -125,18 +125,6 @@ pub struct LivePod {
     pub unschedulable: Option<String>,
 }
 
-impl LivePod {
-    /// Whether the data of its engine stays when the pod is deleted. Where it is not known on which volume
-    /// that is, any claim is taken for it.
-    pub(crate) fn keeps_data(&self) -> bool {
-        match self.data {
-            DataPlace::Claim => true,
-            DataPlace::OtherVolume | DataPlace::Container => false,
-            DataPlace::Unknown => !self.claims.is_empty(),
-        }
-    }
-}
-
 /// Where the data of an engine is.
 #[derive(
     Debug,
@@ -154,7 +142,7 @@ impl LivePod {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum DataPlace {
-    /// The pod does not say it.
+    /// Its engine has not said it.
     #[default]
     Unknown,
     /// On a volume claim.

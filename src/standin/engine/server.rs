@@ -145,6 +145,7 @@ fn introduce(config: &Config, data: &Data, http: &str) -> std::io::Result<NodeIn
         version: config.behaviour.version.clone().unwrap_or_else(|| version.to_owned()),
         pid: std::process::id(),
         started_ms: now_ms(),
+        data: config.data.display().to_string(),
     })
 }
 

@@ -65,6 +65,15 @@ impl Program {
         .await;
     }
 
+    /// The most memory that it has had at one time, in KiB.
+    pub(super) fn peak_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.expect("it runs");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = peak.and_then(|peak| peak.split_whitespace().next());
+        kib.and_then(|kib| kib.parse().ok()).expect("a number")
+    }
+
     /// Sends TERM, and waits for its end.
     pub(super) async fn end(mut self) -> Option<i32> {
         send(self.child.id(), Signal::SIGTERM);

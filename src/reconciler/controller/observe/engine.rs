@@ -42,6 +42,8 @@ const MAX_ENDPOINTS: usize = 8;
 #[derive(Debug, Default)]
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
+    /// How many pods the cluster has.
+    pods: usize,
     identity: Option<engine_client::Engine>,
     /// Where another cluster answered at the last look at rest: asked last.
     elsewhere: Vec<Endpoint>,
@@ -149,6 +151,16 @@ impl EngineView {
             return Err(error);
         }
         self.read(zone, ledger, metrics).await
+    }
+
+    /// The cluster has so many pods.
+    pub(super) fn expect_pods(&mut self, pods: usize) {
+        self.pods = pods;
+    }
+
+    /// The nodes that the engine listed last.
+    pub(super) fn nodes(&self) -> &[engine_client::Node] {
+        self.topology.as_ref().map(|topology| topology.nodes.as_slice()).unwrap_or_default()
     }
 
     /// How long the last reading of nodes, votes and shard copies took.
@@ -365,6 +377,16 @@ impl EngineView {
     }
 
     fn connect(
+        &mut self,
+        reach: &Reach,
+        endpoints: Vec<Endpoint>,
+    ) -> Result<Arc<EngineClient>, EngineError> {
+        let client = self.client_of(reach, endpoints)?;
+        client.expect_pods(self.pods);
+        Ok(client)
+    }
+
+    fn client_of(
         &mut self,
         Reach { access, version }: &Reach,
         endpoints: Vec<Endpoint>,

@@ -85,8 +85,13 @@ impl Owners {
     }
 
     /// How the pod gets to the template that its owner wants; none if it is made from that, or if
-    /// no StatefulSet owns it.
-    pub(super) fn update(&mut self, pod: &Facts, manager_port: u16) -> Known<Option<PodUpdate>> {
+    /// no StatefulSet owns it. `data_paths`: where its engine has its data.
+    pub(super) fn update(
+        &mut self,
+        pod: &Facts,
+        manager_port: u16,
+        data_paths: &[String],
+    ) -> Known<Option<PodUpdate>> {
         let Some((owner, live)) = pod.owner.as_ref().zip(pod.live.as_ref()) else {
             return Ok(None);
         };
@@ -106,7 +111,9 @@ impl Owners {
             }
             let pair = [owner.revision.as_str(), wanted];
             let differs = pair[0] != pair[1];
-            differs.then(|| self.templates.update(&set, pod, live, pair, container)).transpose()
+            let templates = &mut self.templates;
+            let update = || templates.update(&set, pod, live, pair, container, data_paths);
+            differs.then(update).transpose()
         });
         update.map_err(|error| unknown(format!("{}: {error}", pod.name)))
     }

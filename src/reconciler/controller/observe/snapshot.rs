@@ -77,7 +77,10 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             endpoint: known.endpoint.clone(),
             unserved_since: known.unserved_since,
             update: known.update.clone(),
-            live: live(facts, port),
+            live: live(facts, port, &[]).map(|live| {
+                let data = known.live.as_ref().map(|known| known.data).unwrap_or_default();
+                Box::new(LivePod { data, ..*live })
+            }),
             undeletable: known.undeletable.clone(),
             unchangeable: known.unchangeable.clone(),
             unreturnable: known.unreturnable.clone(),
@@ -144,11 +147,17 @@ pub(super) fn pod(facts: &Facts) -> Pod {
     }
 }
 
-/// What an update needs of the pod, if its cluster updates pods.
-pub(super) fn live(facts: &Facts, manager_port: u16) -> Option<Box<LivePod>> {
+/// What an update needs of the pod, if its cluster updates pods. Its engine has its data in these directories.
+pub(super) fn live(
+    facts: &Facts,
+    manager_port: u16,
+    data_paths: &[String],
+) -> Option<Box<LivePod>> {
     let revision = facts.owner.as_ref().map_or("", |owner| &owner.revision);
     let container = facts.engine_container(manager_port);
-    Some(Box::new(facts.live.as_ref()?.for_decisions(revision, container)))
+    let live = facts.live.as_ref()?;
+    let data = live.data_place(container, data_paths);
+    Some(Box::new(LivePod { data, ..live.for_decisions(revision, container) }))
 }
 
 /// The other SearchClusters that select pods of this one.

@@ -40,8 +40,8 @@ pub(in super::super) struct LiveContainer {
     id: Option<String>,
     ended_id: Option<String>,
     waiting: Option<ContainerWaiting>,
-    /// Where the data is, if an engine runs in it.
-    data: DataPlace,
+    /// What is mounted in it, in their order.
+    mounts: Vec<data::Mount>,
     ready: bool,
     /// An init container that ends before the others start. The kubelet does not make it anew.
     runs_once: bool,
@@ -86,7 +86,8 @@ impl LiveFacts {
         }
     }
 
-    /// As decisions see it; `manager` is the container that the manager runs in.
+    /// As decisions see it; `manager` is the container that the manager runs in. Where the data is is asked of
+    /// the engine: see [`Self::data_place`].
     pub(in super::super) fn for_decisions(&self, revision: &str, manager: &str) -> LivePod {
         let by_name = |value: fn(&LiveContainer) -> String| -> BTreeMap<String, String> {
             self.containers.iter().map(|each| (each.name.clone(), value(each))).collect()
@@ -113,9 +114,15 @@ impl LiveFacts {
                 .map(|container| (container.name.clone(), container.beside()))
                 .collect(),
             claims: self.claims.clone(),
-            data: engine.map(|engine| engine.data).unwrap_or_default(),
+            data: DataPlace::Unknown,
             unschedulable: self.unschedulable.clone(),
         }
+    }
+
+    /// Where the data of the engine in this container is, which has named these directories.
+    pub(in super::super) fn data_place(&self, manager: &str, directories: &[String]) -> DataPlace {
+        let engine = self.container(manager);
+        engine.map(|engine| data::place(&engine.mounts, directories)).unwrap_or_default()
     }
 
     /// Volume claims that it mounts, by name.
@@ -164,7 +171,7 @@ impl LiveContainer {
                 reason: waiting.reason.clone().unwrap_or_default(),
                 message: waiting.message.clone().unwrap_or_default(),
             }),
-            data: data::place(container, volumes),
+            mounts: data::mounts(container, volumes),
             runs_once: is_init && container.restart_policy.as_deref() != Some("Always"),
             ready: runs && status.is_some_and(|status| status.ready),
         }

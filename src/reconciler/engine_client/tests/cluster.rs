@@ -156,6 +156,28 @@ fn nodes_are_described_as_a_whole() {
 }
 
 #[test]
+fn the_data_is_where_the_engine_says_whatever_has_told_it_so() {
+    for engine in ALL {
+        let topology = topology_of(engine, "state");
+        let mut paths: Vec<&str> =
+            topology.nodes.iter().flat_map(|node| &node.data_paths).map(String::as_str).collect();
+        paths.sort_unstable();
+        // The third node has no path.data.
+        let home = format!("/usr/share/{}/data", engine.split('-').next().unwrap());
+        let expected = ["/srv/data-0", "/srv/data-1", &home];
+        assert_eq!(paths, expected[..topology.nodes.len()], "{engine}");
+    }
+    let read = |path: &str| {
+        let body = format!(
+            r#"{{"nodes":{{"n":{{"version":"8.19.0","roles":[],"jvm":{{"start_time_in_millis":1}}{path}}}}}}}"#
+        );
+        details::parse(&made_up(200, &body)).unwrap()["n"].data_paths()
+    };
+    assert_eq!(read(r#","settings":{"path":{"data":"/a, /b"}}"#), ["/a", "/b"]);
+    assert!(read(r#","settings":{}"#).is_empty() && read("").is_empty());
+}
+
+#[test]
 fn a_node_that_does_not_answer_is_a_node_all_the_same() {
     let state = recorded(OPENSEARCH_2, "state");
     let mut reported = details::parse(&recorded(OPENSEARCH_2, "details")).unwrap();

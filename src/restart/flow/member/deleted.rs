@@ -31,7 +31,7 @@ pub(in crate::flow) fn may_be_replaced(
 ) -> Check {
     match deletion_in(context, restart, member, pod) {
         None | Some(Deletion::Container) => Ok(()),
-        Some(deletion @ (Deletion::Pod | Deletion::Elsewhere)) => {
+        Some(deletion @ (Deletion::Pod | Deletion::PodOfUnknown | Deletion::Elsewhere)) => {
             check(context, ledger, pod, deletion)
         }
     }

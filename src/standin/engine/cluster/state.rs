@@ -22,6 +22,9 @@ pub(crate) struct NodeInfo {
     pub(crate) version: String,
     pub(crate) pid: u32,
     pub(crate) started_ms: u64,
+    /// `path.data`.
+    #[serde(default)]
+    pub(crate) data: String,
 }
 
 impl NodeInfo {

@@ -6,7 +6,7 @@ use super::{Answer, Answered, Node, Request};
 use crate::engine::cluster::{NodeInfo, State};
 use crate::engine::config::Distribution;
 
-/// The metrics of `/_nodes`; the answers here differ only for the first three.
+/// The metrics of `/_nodes`; the answers here differ only for the first four and the settings.
 const METRICS: [&str; 14] = [
     "jvm",
     "process",
@@ -132,6 +132,9 @@ fn info(node: &NodeInfo, metrics: &[&str]) -> Value {
     }
     if wanted("http") {
         info["http"] = json!({"bound_address": [node.http], "publish_address": node.http});
+    }
+    if wanted("settings") {
+        info["settings"] = json!({"path": {"data": node.data, "home": "/usr/share/standin"}});
     }
     if wanted("transport") {
         info["transport"] = json!({

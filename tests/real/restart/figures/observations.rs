@@ -23,8 +23,12 @@ use crate::support::cluster::Rest;
 /// Pause between two observations of one engine.
 const PACE: Duration = Duration::from_millis(10);
 /// For one answer.
-const BOUNDS: Bounds =
-    Bounds { connect: Duration::from_secs(1), whole: Duration::from_secs(10), answer: 1 << 20 };
+const BOUNDS: Bounds = Bounds {
+    connect: Duration::from_secs(1),
+    whole: Duration::from_secs(10),
+    answer: 1 << 20,
+    refusal: 1 << 20,
+};
 /// Beside the setting of allocation while a restart limits it.
 const MARKER: &str = "cluster.metadata.stayput";
 

@@ -79,6 +79,7 @@ mod tests {
             version: None,
             jvm_start_ms: None,
             heap_max: None,
+            data_paths: Vec::new(),
             snapshot: None,
         }]
     }

@@ -22,6 +22,7 @@ fn node(name: &str, ephemeral_id: &str, roles: Option<&[&str]>) -> engine_client
         version: roles.map(|_| "2.19.3".parse().unwrap()),
         jvm_start_ms: None,
         heap_max: None,
+        data_paths: Vec::new(),
         snapshot: None,
     }
 }

@@ -33,8 +33,8 @@ pub(super) enum UpdateError {
     Api(String),
 }
 
-/// Uid of a StatefulSet, two revisions of it, and the name of the engine's container.
-type Compared = (String, [String; 2], String);
+/// Uid of a StatefulSet, two revisions of it, the name of the engine's container, and where its data is in it.
+type Compared = (String, [String; 2], String, Vec<String>);
 
 /// What was read to compare templates, and the results.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Templates {
     pub(super) async fn read(&mut self, api: &Apiserver, namespace: &str, needed: &BTreeSet<Key>) {
         self.revisions
             .retain(|key, revision| needed.contains(key) && matches!(revision, Ok(Some(_))));
-        self.compared.retain(|(uid, pair, _), _| {
+        self.compared.retain(|(uid, pair, ..), _| {
             pair.iter().all(|name| needed.contains(&(uid.clone(), name.clone())))
         });
         let missing = needed.iter().filter(|key| !self.revisions.contains_key(*key));
@@ -96,6 +96,7 @@ impl Templates {
         live: &LiveFacts,
         [from, to]: [&str; 2],
         engine_container: &str,
+        data_paths: &[String],
     ) -> Result<PodUpdate, UpdateError> {
         let abilities = match &self.abilities {
             Some((_, Ok(abilities))) => *abilities,
@@ -104,10 +105,10 @@ impl Templates {
         };
         let [actual, wanted] = [self.revision(set, from)?, self.revision(set, to)?];
         let pair = [from.to_owned(), to.to_owned()];
-        let key = (set.uid.clone(), pair, engine_container.to_owned());
+        let key = (set.uid.clone(), pair, engine_container.to_owned(), data_paths.to_vec());
         let compared = match self.compared.get(&key) {
             Some(known) => known.clone(),
-            None => fields([actual, wanted], engine_container, abilities),
+            None => fields([actual, wanted], engine_container, data_paths, abilities),
         };
         let patch = patch([&actual.template, &wanted.template], pod, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
@@ -151,7 +152,12 @@ struct Fields {
 }
 
 /// The step, and the fields that need it, for people.
-fn fields(pair: [&Revision; 2], engine_container: &str, abilities: Abilities) -> Fields {
+fn fields(
+    pair: [&Revision; 2],
+    engine_container: &str,
+    data_paths: &[String],
+    abilities: Abilities,
+) -> Fields {
     let Update { step, because } = update(pair, engine_container, abilities);
     let decisive: Vec<_> = because.iter().filter(|each| each.step == step).collect();
     let mut fields: Vec<String> =
@@ -160,7 +166,8 @@ fn fields(pair: [&Revision; 2], engine_container: &str, abilities: Abilities) ->
         fields.push(format!("and {} more", decisive.len() - MAX_FIELDS));
     }
     let new_container = because.iter().any(|each| each.step == UpdateStep::Container);
-    let data_elsewhere = is_data_elsewhere(pair.map(|one| &one.template), engine_container);
+    let templates = pair.map(|one| &one.template);
+    let data_elsewhere = is_data_elsewhere(templates, engine_container, data_paths);
     Fields { step, because: fields, new_container, data_elsewhere }
 }
 

@@ -87,7 +87,7 @@ fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> 
     let old = old.map_or(Ok(None), |old| revision("logs-old", old));
     owners.templates.put(key("logs-old"), old);
     owners.templates.put(key("logs-new"), revision("logs-new", new));
-    owners.update(&pod("logs-1", "logs-old"), 9199)
+    owners.update(&pod("logs-1", "logs-old"), 9199, &["/usr/share/opensearch/data".to_owned()])
 }
 
 fn known(new: Value) -> PodUpdate {
@@ -214,6 +214,6 @@ fn what_cannot_be_compared_or_is_not_ours_says_why_and_what_to_do() {
 fn a_pod_of_the_wanted_revision_or_that_its_set_removes_lacks_nothing() {
     let mut owners = Owners::default();
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(json!({}))))));
-    assert_eq!(owners.update(&pod("logs-1", "logs-new"), 9199), Ok(None));
-    assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199), Ok(None), "it leaves");
+    assert_eq!(owners.update(&pod("logs-1", "logs-new"), 9199, &[]), Ok(None));
+    assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199, &[]), Ok(None), "it leaves");
 }

@@ -26,7 +26,7 @@ async fn a_refusal_of_the_old_size_is_told_and_what_may_pass_is_not() {
     let reading = Reading { updates: true, ..Reading::default() };
     let facts = Arc::new(Facts::of(&made, &reading).expect("its facts"));
     let mut pod = seen(&facts);
-    pod.live = live(&facts, 9199);
+    pod.live = live(&facts, 9199, &[]);
     let change = Change {
         seen: Some(container("4Gi").to_string()),
         wanted: Some(container("6Gi").to_string()),

@@ -85,8 +85,8 @@ impl Case {
                 }
                 // The least step to its new template is `replace`.
                 "replaced" => replaced(&mut pod, &["data"], DataPlace::Claim),
-                "replaced without claims" => replaced(&mut pod, &[], DataPlace::Unknown),
-                "replaced with a claim somewhere" => {
+                "replaced without claims" => replaced(&mut pod, &[], DataPlace::OtherVolume),
+                "replaced with its data at an unknown place" => {
                     replaced(&mut pod, &["some"], DataPlace::Unknown);
                 }
                 "replaced without a claim of its data" => {

@@ -2,16 +2,65 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Container, PodSpec, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, Volume, VolumeMount};
 use serde_json::Value;
 
-use super::{DATA, NotWritten, PATHS, SETTING, components, covers, settings};
+use super::{components, nearest};
+
+/// The setting, as an argument of the engine.
+const SETTING: &str = "path.data";
+/// The variables from which the known images make it: those of the official ones, and Bitnami's.
+const VARIABLES: [&str; 4] =
+    [SETTING, "ES_SETTING_PATH_DATA", "ELASTICSEARCH_DATA_DIR_LIST", "OPENSEARCH_DATA_DIR_LIST"];
 
 /// Whether the engine of a pod that is made from the second template looks for its data at another place than that
-/// of one that is made from the first. What cannot be read may be another place.
-pub(in crate::controller) fn is_data_elsewhere(pair: [&Value; 2], engine_container: &str) -> bool {
-    let [actual, wanted] = pair.map(|template| Places::of(template, engine_container));
+/// of one that is made from the first, which has named these directories. What cannot be read may be another place.
+pub(in crate::controller) fn is_data_elsewhere(
+    pair: [&Value; 2],
+    engine_container: &str,
+    directories: &[String],
+) -> bool {
+    let [actual, wanted] = pair.map(|template| Places::of(template, engine_container, directories));
     actual.zip(wanted).is_none_or(|(actual, wanted)| actual.differ(&wanted))
+}
+
+/// The template has the setting, and not its value.
+struct NotWritten;
+
+/// The paths of the setting, from variables of the container or arguments of the engine. Empty if the template
+/// does not have it.
+fn settings(container: &Container) -> Result<Vec<String>, NotWritten> {
+    let mut found = Vec::new();
+    for variable in variables(container) {
+        found.extend(split(variable.value.as_deref().ok_or(NotWritten)?));
+    }
+    let words = [&container.command, &container.args].into_iter().flatten().flatten();
+    for word in words.filter(|word| word.contains(SETTING)) {
+        let setting = word.strip_prefix("-E").unwrap_or(word).trim_start();
+        let value = setting.strip_prefix(SETTING).and_then(|rest| rest.strip_prefix('='));
+        // Anything else is a script.
+        found.extend(split(value.ok_or(NotWritten)?));
+    }
+    match found.iter().any(|path| path.contains('$')) {
+        true => Err(NotWritten),
+        false => Ok(found),
+    }
+}
+
+fn variables(container: &Container) -> impl Iterator<Item = &EnvVar> {
+    let all = container.env.iter().flatten();
+    all.filter(|variable| VARIABLES.contains(&variable.name.as_str()))
+}
+
+fn split(value: &str) -> impl Iterator<Item = String> {
+    let paths = value.split([',', ';']);
+    paths.map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
+}
+
+/// What is mounted at this path or above it, the nearest.
+fn covers<'a>(mounts: &'a [VolumeMount], path: &str) -> Option<&'a VolumeMount> {
+    let paths = mounts.iter().map(|mount| mount.mount_path.as_str());
+    nearest(paths, path).map(|at| &mounts[at])
 }
 
 /// A directory, whatever mounts it: the volume, what of it is mounted, and the path below that. Of no volume: in the
@@ -28,12 +77,12 @@ struct Directory {
 enum Places {
     /// The template names it.
     Named(BTreeSet<Directory>),
-    /// The image or a file does, by path.
-    Supposed(BTreeMap<String, Directory>),
+    /// The image or a file does, as the engine has said: by path.
+    Told(BTreeMap<String, Directory>),
 }
 
 impl Places {
-    fn of(template: &Value, engine_container: &str) -> Option<Self> {
+    fn of(template: &Value, engine_container: &str, directories: &[String]) -> Option<Self> {
         let spec: PodSpec = serde_json::from_value(template["spec"].clone()).ok()?;
         let container = spec.containers.iter().find(|one| one.name == engine_container)?;
         let volumes = spec.volumes.as_deref().unwrap_or_default();
@@ -46,32 +95,21 @@ impl Places {
             Ok(_) => None,
             Err(NotWritten) => Some(raw_setting(container)),
         };
-        let is_known = |path: &&str| covers(mounts, path).is_some();
-        let known: Vec<&str> = PATHS.into_iter().filter(is_known).collect();
-        let has_data = |mount: &&VolumeMount| match mounts.iter().any(|one| one.name == DATA) {
-            true => mount.name == DATA,
-            false => is_kept(&mount.name, volumes),
-        };
-        let paths: Vec<&str> = match setting.is_none() && !known.is_empty() {
-            true => known,
-            false => mounts.iter().filter(has_data).map(|mount| &*mount.mount_path).collect(),
-        };
-        let by_path = |path: &str| (components(path).join("/"), at(path));
-        let mut supposed: BTreeMap<_, _> = paths.into_iter().map(by_path).collect();
-        supposed.extend(setting.map(|setting| {
+        let by_path = |path: &String| (components(path).join("/"), at(path));
+        let mut told: BTreeMap<_, _> = directories.iter().map(by_path).collect();
+        told.extend(setting.map(|setting| {
             let directory = Directory { volume: None, part: String::new(), below: setting };
             (SETTING.to_owned(), directory)
         }));
-        Some(Self::Supposed(supposed))
+        Some(Self::Told(told))
     }
 
     fn differ(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Named(one), Self::Named(other)) => one != other,
-            (Self::Supposed(one), Self::Supposed(other)) => one != other,
-            (Self::Named(named), Self::Supposed(supposed))
-            | (Self::Supposed(supposed), Self::Named(named)) => {
-                named.iter().ne(supposed.values().collect::<BTreeSet<_>>())
+            (Self::Told(one), Self::Told(other)) => one != other,
+            (Self::Named(named), Self::Told(told)) | (Self::Told(told), Self::Named(named)) => {
+                named.iter().ne(told.values().collect::<BTreeSet<_>>())
             }
         }
     }
@@ -106,16 +144,9 @@ fn content_of(name: &str, volumes: &[Volume]) -> String {
     serde_json::to_value(unnamed).unwrap_or_default().to_string()
 }
 
-/// Whether a volume stays when the pod is deleted.
-fn is_kept(name: &str, volumes: &[Volume]) -> bool {
-    let volume = volumes.iter().find(|volume| volume.name == name);
-    volume.is_none_or(|volume| volume.persistent_volume_claim.is_some())
-}
-
 /// The setting as the template has it, where that is not its value.
 fn raw_setting(container: &Container) -> String {
-    let variables = container.env.iter().flatten().filter(|variable| variable.name == SETTING);
-    let mut raw = serde_json::json!(variables.collect::<Vec<_>>()).to_string();
+    let mut raw = serde_json::json!(variables(container).collect::<Vec<_>>()).to_string();
     for word in [&container.command, &container.args].into_iter().flatten().flatten() {
         if word.contains(SETTING) {
             raw.push_str(word);
@@ -128,6 +159,12 @@ fn raw_setting(container: &Container) -> String {
 /// The variables that a text names, as the template has them.
 fn variables_in(container: &Container, text: &str) -> String {
     let all = container.env.iter().flatten();
-    let named = all.filter(|variable| text.contains(&format!("$({})", variable.name)));
+    let is_named = |variable: &&EnvVar| {
+        let name = &variable.name;
+        [format!("$({name})"), format!("${name}"), format!("${{{name}}}")]
+            .iter()
+            .any(|reference| text.contains(reference))
+    };
+    let named = all.filter(is_named);
     serde_json::json!(named.collect::<Vec<_>>()).to_string()
 }

@@ -5,72 +5,45 @@ use serde_json::{Value, json};
 
 use super::elsewhere::is_data_elsewhere;
 
-fn place_of(container: Value) -> DataPlace {
+fn place_of(mounts: &[(&str, &str)], directories: &[&str]) -> DataPlace {
     let volumes = json!([
         {"name": "claim", "persistentVolumeClaim": {"claimName": "claim-logs-0"}},
         {"name": "other", "emptyDir": {}},
-        {"name": "data", "emptyDir": {}},
         {"name": "each", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
     ]);
     let volumes: Vec<Volume> = serde_json::from_value(volumes).expect("volumes");
-    let container: Container = serde_json::from_value(container).expect("a container");
-    place(&container, &volumes)
-}
-
-fn mounted(mounts: &[(&str, &str)]) -> Value {
     let mount = |(name, path): &(&str, &str)| json!({"name": name, "mountPath": path});
-    json!({"name": "search", "volumeMounts": mounts.iter().map(mount).collect::<Vec<_>>()})
+    let mounted: Vec<Value> = mounts.iter().map(mount).collect();
+    let container = json!({"name": "search", "volumeMounts": mounted});
+    let container: Container = serde_json::from_value(container).expect("a container");
+    let directories: Vec<String> = directories.iter().map(|one| (*one).to_owned()).collect();
+    place(&super::mounts(&container, &volumes), &directories)
 }
 
 #[test]
-fn the_volume_counts_that_is_mounted_where_the_data_is() {
+fn the_volume_counts_that_is_mounted_where_the_engine_says_its_data_is() {
     use DataPlace::{Claim, Container, OtherVolume, Unknown};
-    let elasticsearch = "/usr/share/elasticsearch/data";
-    let rows: [(&[(&str, &str)], DataPlace); 14] = [
-        (&[("claim", elasticsearch)], Claim),
-        (&[("claim", "/usr/share/opensearch/data/")], Claim),
-        (&[("claim", "/bitnami/opensearch")], Claim),
-        (&[("claim", "/bitnami/elasticsearch/data")], Claim),
-        (&[("claim", "/var/lib/elasticsearch")], Claim),
-        (&[("other", elasticsearch)], OtherVolume),
-        (&[("each", elasticsearch)], OtherVolume),
-        // For snapshots.
-        (&[("other", elasticsearch), ("claim", "/backup")], OtherVolume),
-        (&[("claim", "/usr/share/elasticsearch"), ("other", elasticsearch)], OtherVolume),
-        (&[("other", "/usr/share/elasticsearch"), ("claim", elasticsearch)], Claim),
-        // By name alone.
-        (&[("data", "/my/own"), ("claim", "/backup")], OtherVolume),
-        (&[("claim", "/my/own")], Unknown),
-        (&[("claim", "/usr/share/elasticsearch/database")], Unknown),
-        (&[("other", "/tmp")], Container),
+    const IMAGE: &str = "/usr/share/elasticsearch/data";
+    type Row = (&'static [(&'static str, &'static str)], &'static [&'static str], DataPlace);
+    let rows: [Row; 13] = [
+        (&[("claim", IMAGE)], &[IMAGE], Claim),
+        (&[("claim", "/usr/share/elasticsearch/data/")], &[IMAGE], Claim),
+        (&[("claim", "/bitnami/opensearch")], &["/bitnami/opensearch/data"], Claim),
+        (&[("other", IMAGE)], &[IMAGE], OtherVolume),
+        (&[("each", IMAGE)], &[IMAGE], OtherVolume),
+        (&[("claim", "/usr/share/elasticsearch"), ("other", IMAGE)], &[IMAGE], OtherVolume),
+        (&[("other", "/usr/share/elasticsearch"), ("claim", IMAGE)], &[IMAGE], Claim),
+        (&[("claim", "/usr/share/elasticsearch/database")], &[IMAGE], Container),
+        // The image's volume is left from before, and a variable or a file names another directory.
+        (&[("claim", IMAGE), ("other", "/nvme")], &["/nvme/es"], OtherVolume),
+        (&[("claim", "/snapshots")], &["/nvme/es"], Container),
+        (&[("claim", "/one"), ("other", "/two")], &["/one", "/two/data"], OtherVolume),
+        (&[("claim", "/one"), ("other", "/two")], &["/one", "/three"], Container),
+        (&[("claim", IMAGE)], &[], Unknown),
     ];
-    for (mounts, expected) in rows {
-        assert_eq!(place_of(mounted(mounts)), expected, "{mounts:?}");
+    for (mounts, directories, expected) in rows {
+        assert_eq!(place_of(mounts, directories), expected, "{mounts:?} {directories:?}");
     }
-}
-
-#[test]
-fn a_path_that_the_pod_names_counts_alone() {
-    let with = |field: &str, value: Value| {
-        let mut container = mounted(&[
-            ("other", "/usr/share/elasticsearch/data"),
-            ("claim", "/one"),
-            ("other", "/two"),
-        ]);
-        container[field] = value;
-        place_of(container)
-    };
-    let variable = |value: &str| with("env", json!([{"name": "path.data", "value": value}]));
-    assert_eq!(variable("/one"), DataPlace::Claim);
-    assert_eq!(variable("/one/below"), DataPlace::Claim);
-    assert_eq!(variable("/one, /two"), DataPlace::OtherVolume);
-    assert_eq!(variable("/one,/three"), DataPlace::Container);
-    assert_eq!(variable("$(SOMEWHERE)"), DataPlace::Unknown);
-    assert_eq!(with("args", json!(["eswrapper", "-Epath.data=/one"])), DataPlace::Claim);
-    assert_eq!(with("args", json!(["eswrapper", "-E", "path.data=/one"])), DataPlace::Claim);
-    let from = json!({"fieldRef": {"fieldPath": "metadata.name"}});
-    let elsewhere = with("env", json!([{"name": "path.data", "valueFrom": from}]));
-    assert_eq!(elsewhere, DataPlace::Unknown);
 }
 
 #[test]
@@ -86,6 +59,7 @@ fn a_template_that_looks_for_the_data_somewhere_else_is_known() {
     };
     let at = |path: &str| json!({"name": "data", "mountPath": path});
     let setting = |value: &str| json!([{"name": "path.data", "value": value}]);
+    let variable = |name: &str, value: &str| json!([{"name": name, "value": value}]);
     let known = "/usr/share/elasticsearch/data";
     let within = |part: &str| json!({"name": "data", "mountPath": known, "subPath": part});
     let expanded = || json!({"name": "data", "mountPath": known, "subPathExpr": "$(DIR)"});
@@ -100,6 +74,10 @@ fn a_template_that_looks_for_the_data_somewhere_else_is_known() {
         (at(known), json!([]), at("/usr/share/elasticsearch"), json!([]), true),
         (at(known), json!([]), json!({"name": "named", "mountPath": known}), json!([]), true),
         (at("/a"), setting("/a/1"), at("/a"), setting("/a/2"), true),
+        (at(known), json!([]), at(known), variable("ES_SETTING_PATH_DATA", "/tmp"), true),
+        (at(known), json!([]), at(known), variable("ES_SETTING_PATH_DATA", known), false),
+        (at(known), variable("OPENSEARCH_DATA_DIR_LIST", known), at(known), json!([]), false),
+        (at(known), json!([]), at(known), variable("ELASTICSEARCH_DATA_DIR_LIST", "/a;/b"), true),
         (at("/a"), setting("/a/1"), at("/b"), setting("/b/1"), false),
         (at(known), json!([]), at(known), setting(known), false),
         (at(known), json!([]), at(known), setting("/tmp"), true),
@@ -110,7 +88,27 @@ fn a_template_that_looks_for_the_data_somewhere_else_is_known() {
     ];
     for (old, old_env, new, new_env, expected) in rows {
         let pair = [template(old, old_env), template(new, new_env)];
-        let found = is_data_elsewhere([&pair[0], &pair[1]], "search");
+        let mounted = pair[0]["spec"]["containers"][1]["volumeMounts"][0]["mountPath"].clone();
+        let directories = [mounted.as_str().expect("a path").to_owned()];
+        let found = is_data_elsewhere([&pair[0], &pair[1]], "search", &directories);
         assert_eq!(found, expected, "{pair:?}");
+    }
+}
+
+#[test]
+fn a_script_that_names_the_data_may_name_another_place() {
+    let template = |script: &str| {
+        let container = json!({"name": "search", "args": ["sh", "-c", script]});
+        json!({"spec": {"containers": [container]}})
+    };
+    let rows = [
+        ("opensearch -Epath.data=/x", "opensearch -Epath.data=/x", false),
+        ("opensearch -Epath.data=/x", "opensearch -Epath.data=/y", true),
+        ("opensearch", "opensearch -Epath.data=/y", true),
+    ];
+    for (old, new, expected) in rows {
+        let [old, new] = [old, new].map(template);
+        let found = is_data_elsewhere([&old, &new], "search", &["/x".to_owned()]);
+        assert_eq!(found, expected, "{old} {new}");
     }
 }
