@@ -22,6 +22,7 @@ use kube::Resource;
 use kube::api::{
     Api, DeleteParams, ListParams, ObjectList, Patch, PatchParams, PostParams, Preconditions,
 };
+use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -291,6 +292,25 @@ impl Apiserver {
         self.call("try_to_delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
 
+    /// Whether the apiserver would take this pod; nothing is created. That there is one of its name is found only
+    /// after all that could refuse it.
+    pub(super) async fn try_to_create_pod(
+        &self,
+        namespace: &str,
+        pod: &Pod,
+    ) -> Result<(), ApiError> {
+        let api: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let post = PostParams { dry_run: true, field_manager: Some(FIELD_MANAGER.into()) };
+        let what = format!("Pod {namespace}/{}", pod.metadata.name.as_deref().unwrap_or_default());
+        let create = async {
+            match api.create(&post, pod).await {
+                Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+                done => done.map(drop),
+            }
+        };
+        self.call("try_to_create_pod", &what, create).await
+    }
+
     pub(super) async fn volume(&self, name: &str) -> Result<PersistentVolume, ApiError> {
         let api: Api<PersistentVolume> = Api::all(self.client());
         self.call("get_volume", &format!("PersistentVolume {name}"), api.get(name)).await
@@ -301,9 +321,11 @@ impl Apiserver {
         self.call("get_node", &format!("Node {name}"), api.get(name)).await
     }
 
-    pub(super) async fn nodes(&self) -> Result<ObjectList<Node>, ApiError> {
+    /// Names and labels of all Kubernetes nodes, as the apiserver has them in memory.
+    pub(super) async fn nodes(&self) -> Result<ObjectList<PartialObjectMeta<Node>>, ApiError> {
         let api: Api<Node> = Api::all(self.client());
-        self.call("list_nodes", "the Kubernetes nodes", api.list(&ListParams::default())).await
+        let params = ListParams { resource_version: Some("0".into()), ..ListParams::default() };
+        self.call("list_nodes", "the Kubernetes nodes", api.list_metadata(&params)).await
     }
 
     /// All pods on a node.

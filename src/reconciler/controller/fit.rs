@@ -10,7 +10,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Node, NodeSelector, PersistentVolume, Pod, PodSpec};
+use kube::core::PartialObjectMeta;
 
 use admits::{is_met, refusals};
 pub(super) use coming::Coming;
@@ -95,15 +96,19 @@ fn evicts_below(wanted: &PodSpec, own: Option<&PodSpec>) -> Option<i32> {
     own.priority.filter(|_| may_evict)
 }
 
-/// Whether the volume is on one node: where its affinity selects one of these alone. Where it selects none,
+/// Which Kubernetes nodes a volume can be used on; none if it is any.
+pub(super) fn nodes_of(volume: PersistentVolume) -> Option<NodeSelector> {
+    volume.spec?.node_affinity?.required
+}
+
+/// Whether a volume with this affinity is on one node: where its affinity selects one of these alone. Where it selects none,
 /// or they are not known, where it asks for anything but a zone or a region.
-pub(super) fn is_on_one_node(volume: &PersistentVolume, nodes: Option<&[Node]>) -> bool {
-    let affinity = volume.spec.as_ref().and_then(|spec| spec.node_affinity.as_ref());
-    let Some(required) = affinity.and_then(|affinity| affinity.required.as_ref()) else {
-        return false;
-    };
-    let terms = &required.node_selector_terms;
-    let is_selected = |node: &&Node| {
+pub(super) fn is_on_one_node(
+    affinity: &NodeSelector,
+    nodes: Option<&[PartialObjectMeta<Node>]>,
+) -> bool {
+    let terms = &affinity.node_selector_terms;
+    let is_selected = |node: &&PartialObjectMeta<Node>| {
         let name = node.metadata.name.as_deref().unwrap_or_default();
         let labels = node.metadata.labels.as_ref().unwrap_or(&NO_LABELS);
         terms.iter().any(|term| is_met(term, name, labels))

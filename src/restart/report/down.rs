@@ -7,6 +7,7 @@ use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{
     Code, Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot, Time,
+    UpdateStep,
 };
 use stayput_api::{Desired, State};
 
@@ -57,7 +58,13 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a
         let down = Down { node: pod.node.clone(), code, message, needs_a_person };
         Some((pod.uid.as_str(), down))
     });
-    let moving = snapshot.ledger.under_way().filter(|_| retrying.is_none());
+    // One that was deleted for `replace` is made at once, unless something refuses it.
+    let is_replaced = |member: &Member| {
+        let update = member.update.as_ref();
+        update.is_some_and(|fixed| fixed.update.step == UpdateStep::Replace)
+    };
+    let moving = snapshot.ledger.under_way();
+    let moving = moving.filter(|member| retrying.is_none() && !is_replaced(member));
     let mut not_missed: BTreeSet<&str> = moving.map(|member| member.pod.as_str()).collect();
     not_missed.extend(snapshot.cluster.stopped.iter().map(String::as_str));
     not_missed.extend(snapshot.ledger.debts.leaving.nodes.iter().map(String::as_str));

@@ -9,6 +9,8 @@ pub enum How {
     Refuse(u16),
     /// Refused with this code and message, as admission does; the request is not read.
     Deny(u16, &'static str),
+    /// Refused by the apiserver's own rules for this field of the pod, with this message; the request is not read.
+    Forbid(&'static str, &'static str),
     /// Carried out with each first text in the body replaced by the second one, as admission changes what it is
     /// given.
     Rewrite(&'static str, &'static str),

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use super::Shared;
 use super::answer::{self, Reply};
 use super::call::{Call, query};
+use super::cause::Cause;
 use super::failure::Failure;
 use super::fault::How;
 
@@ -56,6 +57,12 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
     let reply = match fault {
         Some(How::Refuse(code)) => answer::refusal(&Failure::injected(code)),
         Some(How::Deny(code, message)) => answer::refusal(&Failure::denied(code, message)),
+        Some(How::Forbid(field, message)) => answer::refusal(&Failure::invalid_kind(
+            "",
+            "Pod",
+            "refused",
+            &[Cause::forbidden(field, message)],
+        )),
         Some(How::Rewrite(from, to)) => {
             let body = String::from_utf8_lossy(&call.body).replace(from, to);
             answer::answer(shared, &Call { body: body.into(), ..call })

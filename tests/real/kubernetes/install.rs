@@ -303,6 +303,33 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
     assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
     let may_not = try_to_delete("one").expect_err("the policy counts for it, too");
     assert!(may_not.contains("no StatefulSet owns"), "{may_not}");
+    // By these words a refusal of admission is told from one of the apiserver's own rules.
+    assert!(may_not.contains("ValidatingAdmissionPolicy"), "{may_not}");
+    let create = |pod: &Value, dry_run: &[&str]| {
+        let args = [&["create", "-f", "-", account], dry_run].concat();
+        admin.attempt(&args, &pod.to_string())
+    };
+    let mut another = one_pod(admin);
+    let there = create(&another, &["--dry-run=server"]).expect_err("there is one of its name");
+    assert!(there.contains("AlreadyExists"), "{there}");
+    another["metadata"]["name"] = "another".into();
+    create(&another, &["--dry-run=server"]).expect("it would be taken");
+    let delete_another = ["delete", "pod", "another", "--namespace", "stayput", "--now"];
+    let may_not = eventually("the policy allows dry runs alone", || match create(&another, &[]) {
+        Err(why) => Some(why),
+        Ok(_) => {
+            admin.run(&delete_another);
+            None
+        }
+    });
+    assert!(may_not.contains("creates pods by a dry run only"), "{may_not}");
+    another["spec"]["priorityClassName"] = "absent".into();
+    let refused = create(&another, &["--dry-run=server"]).expect_err("no such class");
+    assert!(refused.contains("absent"), "{refused}");
+    // What could refuse a pod is asked before its name.
+    another["metadata"]["name"] = "one".into();
+    let refused = create(&another, &["--dry-run=server"]).expect_err("no such class");
+    assert!(refused.contains("absent"), "{refused}");
     try_to_delete("owned").expect("it may be deleted");
     delete("owned").expect("a pod of a StatefulSet");
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);

@@ -69,6 +69,11 @@ rules:
   - apiGroups: [""]
     resources: [pods]
     verbs: [delete]
+  # Whether the apiserver would take the new pod. admission-policy.yaml allows nothing but dry runs:
+  # leave this rule out where that is not installed (before Kubernetes 1.30), and no pod is replaced.
+  - apiGroups: [""]
+    resources: [pods]
+    verbs: [create]
   # Whether a pod whose volume is on one node fits there again: what the others on it request. And
   # whether the new pod is on the same claims.
   - apiGroups: [""]

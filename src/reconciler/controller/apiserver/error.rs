@@ -1,6 +1,7 @@
 //! Errors of calls and watches, and what to do about them.
 
 use kube::core::Status;
+use kube::core::response::StatusCause;
 use kube::runtime::watcher;
 use stayput_restart::foreign_text;
 
@@ -77,7 +78,7 @@ impl ApiError {
         match status.code {
             409 | 410 => Self::Conflict { call, object, source },
             // A JSON patch with a `test` that does not hold; an object that is invalid is named.
-            422 if is_patch(call) && !names_an_object(status) => {
+            422 if is_patch(call) && !names_an_object(status) && !is_of_admission(status) => {
                 Self::Conflict { call, object, source }
             }
             404 => Self::NotFound { call, object, source },
@@ -114,10 +115,17 @@ impl ApiError {
         self.code_of_refusal() == Some(401)
     }
 
-    /// Whether the apiserver's own rules forbid the object that would be there. Admission, which looks at new
-    /// objects as well, answers with another code.
-    pub(in crate::controller) fn is_invalid(&self) -> bool {
-        self.code_of_refusal() == Some(422)
+    /// Whether the apiserver's own rules let nobody give a pod that is there this size. Admission may answer with
+    /// the same code: policies do, unless they name another, and so may webhooks. They would refuse another pod
+    /// of this size as well.
+    pub(in crate::controller) fn is_size_of_no_living_pod(&self) -> bool {
+        let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
+        let causes = status.details.as_ref().map(|details| details.causes.as_slice());
+        let causes = causes.unwrap_or_default();
+        status.code == 422
+            && !is_of_admission(status)
+            && !causes.is_empty()
+            && causes.iter().all(is_of_size)
     }
 
     pub(in crate::controller) const fn is_forbidden(&self) -> bool {
@@ -140,6 +148,19 @@ fn is_about_roles(status: &Status) -> bool {
     status.message.contains("User \"") && status.message.contains(" cannot ")
 }
 
+/// Whether a webhook or a policy has refused, as the apiserver says before their own words.
+fn is_of_admission(status: &Status) -> bool {
+    ["admission webhook", "AdmissionPolicy"].iter().any(|one| status.message.contains(one))
+}
+
+/// What the apiserver says of the size of a living pod: of one container, or of the pod as a whole
+/// (`ValidatePodResize` of `k8s.io/kubernetes/pkg/apis/core/validation`).
+fn is_of_size(cause: &StatusCause) -> bool {
+    let is_of_container = cause.field.starts_with("spec.") && cause.field.contains(".resources");
+    let of_pod = ["QOS Class may not change", "without support for resize", "cannot be resized"];
+    is_of_container || of_pod.iter().any(|one| cause.message.contains(one))
+}
+
 fn names_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
@@ -147,8 +168,8 @@ fn names_an_object(status: &Status) -> bool {
 /// Where the roles for a call are; deleting pods has one of its own.
 fn folder_of(call: &str) -> &'static str {
     match call {
-        "delete_pod" | "try_to_delete_pod" | "get_claim" | "get_volume" | "get_node"
-        | "list_pods_on_node" => {
+        "delete_pod" | "try_to_delete_pod" | "try_to_create_pod" | "get_claim" | "get_volume"
+        | "get_node" | "list_pods_on_node" => {
             "deploy/replace (spec.update.allow has replace, which deletes pods)"
         }
         "list_claims" => "deploy/declared.yaml",

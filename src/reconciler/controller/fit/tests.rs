@@ -3,7 +3,9 @@
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, Pod, PodSpec};
 use serde_json::{Value, json};
 
-use super::{Coming, is_on_one_node};
+use kube::core::PartialObjectMeta;
+
+use super::{Coming, nodes_of};
 
 /// Alone by what the node has and asks for.
 fn why_not(node: &Node, there: &[Pod], uid: &str, wanted: &PodSpec) -> Option<String> {
@@ -201,13 +203,16 @@ fn a_volume_is_on_one_node_if_its_affinity_selects_one_alone() {
             }]}}},
         }))
     };
-    let by_name = |key| is_on_one_node(&volume(key), None);
+    let is_on_one_node = |key, nodes: Option<&[_]>| {
+        super::is_on_one_node(&nodes_of(volume(key)).expect("it asks for nodes"), nodes)
+    };
+    let by_name = |key| is_on_one_node(key, None);
     assert!(by_name("kubernetes.io/hostname"));
     assert!(by_name("topology.topolvm.io/node"));
     assert!(!by_name("topology.kubernetes.io/zone"));
-    assert!(!is_on_one_node(&PersistentVolume::default(), None));
+    assert!(nodes_of(PersistentVolume::default()).is_none());
 
-    let node = |name: &str, key: &str, value: &str| -> Node {
+    let node = |name: &str, key: &str, value: &str| -> PartialObjectMeta<Node> {
         read(json!({"metadata": {"name": name, "labels": {key: value}}}))
     };
     for key in [
@@ -217,12 +222,12 @@ fn a_volume_is_on_one_node_if_its_affinity_selects_one_alone() {
         "topology.topolvm.io/node",
     ] {
         let nodes = ["a", "a", "b"].map(|value| node("n", key, value));
-        assert!(!is_on_one_node(&volume(key), Some(&nodes)), "{key}");
+        assert!(!is_on_one_node(key, Some(&nodes)), "{key}");
         let nodes = ["a", "b", "b"].map(|value| node("n", key, value));
-        assert!(is_on_one_node(&volume(key), Some(&nodes)), "{key}");
+        assert!(is_on_one_node(key, Some(&nodes)), "{key}");
     }
     // Its node is gone.
     let others = [node("n", "topology.topolvm.io/node", "b")];
-    assert!(is_on_one_node(&volume("topology.topolvm.io/node"), Some(&others)));
-    assert!(!is_on_one_node(&volume("topology.kubernetes.io/zone"), Some(&others)));
+    assert!(is_on_one_node("topology.topolvm.io/node", Some(&others)));
+    assert!(!is_on_one_node("topology.kubernetes.io/zone", Some(&others)));
 }

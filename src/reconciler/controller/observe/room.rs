@@ -2,6 +2,7 @@
 //! there is room for another size: otherwise their nodes would be stopped for nothing, or stay pending while
 //! their data waits.
 
+mod successor;
 #[cfg(test)]
 mod tests;
 
@@ -10,9 +11,14 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{
+    Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
+};
+use kube::api::ObjectList;
+use kube::core::PartialObjectMeta;
 use serde_json::Value;
 use stayput_restart::{self as restart, Known, PodUpdate, Policy, UpdateStep};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -21,16 +27,22 @@ use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::{done_by, join_limited};
-use crate::controller::fit::{Coming, is_it, is_on_one_node, why_no_room, why_not};
+use crate::controller::fit::{Coming, is_it, is_on_one_node, nodes_of, why_no_room, why_not};
 use crate::controller::pods::Facts;
+
+use successor::Successors;
 
 /// What was read of a pod that is not under way may be this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
+
+/// Names and labels of Kubernetes nodes may be this old.
+const NODES_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// What was found out of each pod, by uid.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     known: BTreeMap<String, Found>,
+    nodes: Nodes,
 }
 
 #[derive(Debug)]
@@ -81,16 +93,16 @@ impl Rooms {
         due.sort_by_key(|(facts, _)| (!ages.is_under_way(&facts.uid), last(facts)));
         let end_of = |facts: &Facts| (!ages.is_under_way(&facts.uid)).then_some(end);
 
-        let replaced = due.iter().filter(|(_, update)| update.step == UpdateStep::Replace);
-        let nodes = match replaced.map(|(facts, _)| end_of(facts)).min() {
-            None => None,
-            // Without them the names of labels say it.
-            Some(end) => done_by(end, api.nodes()).await.and_then(Result::ok),
-        };
-        let nodes = nodes.as_ref().map(|nodes| nodes.items.as_slice());
+        let successors = Successors::ask(api, owners, ages, &due, end).await;
+        self.nodes.forget_old();
+        let nodes = &self.nodes;
         let ask = async |(facts, update): (&Arc<Facts>, &PodUpdate)| {
-            let answers = match update.step {
-                UpdateStep::Replace => done_by(end_of(facts), answers(api, facts, nodes)).await,
+            let answers = match (update.step, successors.refused(ages, facts, update)) {
+                (UpdateStep::Replace, Some(Some(why))) => Some(Answers::Undeletable(why)),
+                (UpdateStep::Replace, Some(None)) => {
+                    Box::pin(done_by(end_of(facts), answers(api, facts, nodes))).await
+                }
+                (UpdateStep::Replace, None) => None,
                 _ => Some(Answers::Resized),
             };
             (Arc::clone(facts), update.clone(), answers)
@@ -122,7 +134,8 @@ impl Rooms {
         }
     }
 
-    /// Why the apiserver would not delete this pod; none if it would, or if it is not to be replaced.
+    /// Why the apiserver would not delete this pod, or not take another one in its place; none if it would, or if
+    /// it is not to be replaced.
     pub(super) fn undeletable(&self, uid: &str) -> Option<String> {
         self.known.get(uid)?.undeletable.clone()
     }
@@ -199,7 +212,7 @@ impl Found {
 enum Answers {
     /// It is not asked: the pod stays, with another size.
     Resized,
-    /// It would not delete it, and why.
+    /// It would not delete it, or not take another pod in its place, and why.
     Undeletable(String),
     Bound(Result<Bound, ApiError>),
 }
@@ -215,7 +228,7 @@ impl Answers {
     }
 }
 
-async fn answers(api: &Apiserver, pod: &Facts, nodes: Option<&[Node]>) -> Answers {
+async fn answers(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Answers {
     match undeletable(api, pod).await {
         Some(why) => Answers::Undeletable(why),
         None => Answers::Bound(bound(api, pod, nodes).await),
@@ -246,7 +259,37 @@ struct Bound {
     leaving: Option<String>,
 }
 
-async fn bound(api: &Apiserver, pod: &Facts, nodes: Option<&[Node]>) -> Result<Bound, ApiError> {
+/// The Kubernetes nodes, listed once a volume asks for some of them: there may be thousands. None if they cannot be.
+#[derive(Debug, Default)]
+struct Nodes(OnceCell<(Instant, Option<Listed>)>);
+
+type Listed = Arc<ObjectList<PartialObjectMeta<Node>>>;
+
+impl Nodes {
+    fn forget_old(&mut self) {
+        if self.0.get().is_some_and(|(at, _)| at.elapsed() >= NODES_MAX_AGE) {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether this volume is on one of them.
+    async fn is_on_one(&self, api: &Apiserver, volume: PersistentVolume) -> bool {
+        let Some(affinity) = nodes_of(volume) else { return false };
+        // Without them the names of labels say it.
+        let nodes = match self.0.get() {
+            Some((_, nodes)) => nodes.clone(),
+            None => {
+                let nodes = api.nodes().await.ok().map(Arc::new);
+                // Another volume's answer may be there by now.
+                let _ = self.0.set((Instant::now(), nodes.clone()));
+                nodes
+            }
+        };
+        is_on_one_node(&affinity, nodes.as_ref().map(|nodes| nodes.items.as_slice()))
+    }
+}
+
+async fn bound(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Result<Bound, ApiError> {
     let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
     for name in pod.live.iter().flat_map(|live| live.claims()) {
         let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
@@ -255,7 +298,12 @@ async fn bound(api: &Apiserver, pod: &Facts, nodes: Option<&[Node]>) -> Result<B
             bound.leaving.get_or_insert(name.to_owned());
         }
         if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
-            bound.is_on_one_node |= is_on_one_node(&api.volume(&volume).await?, nodes);
+            match api.volume(&volume).await {
+                Ok(volume) => bound.is_on_one_node |= nodes.is_on_one(api, volume).await,
+                // The rights of one namespace do not reach volumes: then the scheduler says it.
+                Err(error) if error.is_forbidden() => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(bound)

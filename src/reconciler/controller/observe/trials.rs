@@ -233,7 +233,7 @@ async fn ask(
             if error.is_not_found() && api.get::<Pod>(&pod.namespace, &pod.name).await.is_ok() {
                 return Ok(Ok(Answer::NoResize));
             }
-            if error.is_invalid() {
+            if error.is_size_of_no_living_pod() {
                 return Ok(Ok(Answer::NotResized(error.to_string())));
             }
             return Ok(Err(error));

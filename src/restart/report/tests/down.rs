@@ -1,5 +1,7 @@
 //! Nodes that are down, and progress that is not blocked.
 
+use serde_json::json;
+
 use super::{condition, manager, member, pod, shown, three, under_way, waits};
 use crate::tests::driver::Driver;
 use crate::tests::world::World;
@@ -188,6 +190,12 @@ fn a_pod_that_its_set_does_not_make_is_down_unless_it_is_replaced_or_leaves() {
     replaced.pods.remove(1);
     replaced.missing = vec![MissingPod { name: "logs-1".into(), set: "logs".into() }];
     assert_eq!(down(&shown(&replaced, &[])), []);
+    // Deleted to be replaced, it is made at once, unless that is refused.
+    let mut refused = replaced.clone();
+    let update = json!({"update": {"from": "a", "to": "b", "step": "replace", "because": []}});
+    let member = &mut refused.ledger.restart.as_mut().unwrap().members[1];
+    member.update = Some(serde_json::from_value(update).unwrap());
+    assert_eq!(down(&shown(&refused, &[])), [("logs-1", "pod_missing", message)]);
     // In one row, where a restart has given it up.
     let members = &mut replaced.ledger.restart.as_mut().unwrap().members;
     members[1].step = MemberStep::Finished;

@@ -160,7 +160,7 @@ impl Fixture {
         for (pod, facts) in all.iter_mut().zip(pods) {
             pod.update = match lacks {
                 Some(lacks) => Ok(Some(lacks.clone())),
-                None => owners.update(facts, PORT),
+                None => owners.update(facts, PORT, &[]),
             };
             let update = pod.update.as_ref().expect("it is known");
             let step = update.as_ref().map(|update| update.step);
@@ -359,4 +359,43 @@ async fn what_there_was_no_time_to_ask_is_unknown_and_no_pod_waits_for_it() {
     assert!(fixture.rooms(&pods).await.remove(0).is_err());
     fixture.window = Duration::from_secs(60);
     assert_eq!(fixture.rooms(&pods).await, [Ok(None)]);
+}
+
+#[tokio::test]
+async fn a_pod_stays_whose_successor_would_be_refused_in_the_words_of_who_refuses_it() {
+    let fixture = Fixture::new().await;
+    let pods = [
+        fixture.pod("logs-0", "topology.kubernetes.io/zone").await,
+        fixture.pod("logs-1", "topology.kubernetes.io/zone").await,
+    ];
+    assert_eq!(fixture.deletable(&pods).await, [None, None]);
+    let creates = |asked: &stayput_standin::apiserver::Asked| {
+        asked.verb == "create" && asked.resource == "pods"
+    };
+    let before = fixture.server.counts().matching(creates);
+    let denied = "violates PodSecurity \"restricted:latest\"";
+    fixture.server.inject(Fault::new(How::Deny(403, denied)).verb("create").times(u32::MAX));
+    for why in fixture.deletable(&pods).await {
+        let why = why.expect("it is refused");
+        assert!(why.contains(denied) && !why.contains("roles"), "{why}");
+    }
+    assert_eq!(fixture.server.counts().matching(creates), before + 1, "one answers for both");
+}
+
+#[tokio::test]
+async fn a_quota_that_the_pod_which_goes_makes_room_in_refuses_nobody() {
+    let fixture = Fixture::new().await;
+    let pod = fixture.pod("logs-0", "topology.kubernetes.io/zone").await;
+    let exceeded = "pods \"logs-0\" is forbidden: exceeded quota: search, requested: pods=1";
+    fixture.server.inject(Fault::new(How::Deny(403, exceeded)).verb("create").times(u32::MAX));
+    assert_eq!(fixture.deletable(&[pod]).await, [None]);
+}
+
+#[tokio::test]
+async fn where_volumes_may_not_be_read_a_pod_is_replaced_all_the_same() {
+    let fixture = Fixture::new().await;
+    let pod = fixture.pod("logs-0", "kubernetes.io/hostname").await;
+    let refused = Fault::new(How::Refuse(403)).verb("get").resource("persistentvolumes");
+    fixture.server.inject(refused.times(u32::MAX));
+    assert_eq!(fixture.rooms(&[pod]).await, [Ok(None)]);
 }

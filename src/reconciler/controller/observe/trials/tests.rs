@@ -184,8 +184,9 @@ async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() 
 async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     let mut fixture = Fixture::new().await;
     let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
-    let lower = "Pod \"logs-0\" is invalid: memory limits cannot be decreased";
-    fixture.server.inject(Fault::new(How::Deny(422, lower)).verb("patch").times(u32::MAX));
+    let lower = "memory limits cannot be decreased";
+    let by_its_rules = How::Forbid("spec.containers[0].resources.limits", lower);
+    fixture.server.inject(Fault::new(by_its_rules).verb("patch").times(u32::MAX));
     let steps = |pods: &[restart::Pod]| -> Vec<UpdateStep> {
         let update = |pod: &restart::Pod| pod.update.clone().expect("it is known");
         pods.iter().map(|pod| update(pod).expect("it is needed").step).collect()
@@ -209,13 +210,23 @@ async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     fixture.ask(&mut trials, step, &[1]).await;
     let pods = fixture.ask(&mut trials, step, &[1]).await;
     assert_eq!(steps(&pods), [UpdateStep::Replace, UpdateStep::Resize], "the other was not asked");
-    // What admission refuses, it may refuse to another pod as well.
-    let quota = "pods \"logs-0\" is forbidden: exceeded quota: search";
-    fixture.server.inject(Fault::new(How::Deny(403, quota)).verb("patch").times(u32::MAX));
-    let mut trials = Trials::default();
-    fixture.ask(&mut trials, step, &[]).await;
-    let pods = fixture.ask(&mut trials, step, &[]).await;
-    assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize]);
+    // What admission refuses, it may refuse to another pod as well, whatever its code.
+    let admission = [
+        How::Deny(403, "pods \"logs-0\" is forbidden: exceeded quota: search"),
+        How::Deny(422, "ValidatingAdmissionPolicy 'sizes' with binding 'all' denied request: 48Gi"),
+        How::Deny(422, "admission webhook \"sizes.example\" denied the request: 48Gi"),
+        // A mutating webhook has made it invalid.
+        How::Forbid("spec.containers[0].image", "no"),
+    ];
+    for refusal in admission {
+        fixture.server.clear_faults();
+        fixture.server.inject(Fault::new(refusal).verb("patch").times(u32::MAX));
+        let mut trials = Trials::default();
+        fixture.ask(&mut trials, step, &[]).await;
+        let pods = fixture.ask(&mut trials, step, &[]).await;
+        assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize], "{refusal:?}");
+        assert!(pods[0].unchangeable.is_some(), "{refusal:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,210 @@
+//! Whether the apiserver would take the pod that comes in the place of one that is replaced: a quota, Pod Security or a
+//! policy may refuse it, and after the deletion that would be told too late.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::Value;
+use stayput_restart::{PodUpdate, UpdateStep};
+use stayput_reuse::thousandths;
+use tokio::time::Instant;
+
+use super::super::ages::Ages;
+use super::super::owners::Owners;
+use crate::controller::apiserver::{ApiError, Apiserver};
+use crate::controller::concurrency::{done_by, join_limited};
+use crate::controller::pods::Facts;
+use crate::workload::REVISION_LABEL;
+
+/// Whose successor is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// The first pod of this owner that gets this revision, for all that are not under way.
+    Of { owner: Option<String>, revision: String },
+    /// The pod with this uid: its turn has begun.
+    Pod(String),
+}
+
+impl Key {
+    fn of(ages: &Ages<'_>, pod: &Facts, update: &PodUpdate) -> Self {
+        if ages.is_under_way(&pod.uid) {
+            return Self::Pod(pod.uid.clone());
+        }
+        let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
+        Self::Of { owner, revision: update.to.clone() }
+    }
+}
+
+/// Why successors would be refused; none if one would be taken.
+#[derive(Debug, Default)]
+pub(super) struct Successors(BTreeMap<Key, Option<String>>);
+
+impl Successors {
+    /// Asks for one successor of each owner and revision, and for those of pods under way. For the former only
+    /// until `end`.
+    pub(super) async fn ask(
+        api: &Apiserver,
+        owners: &Owners,
+        ages: &Ages<'_>,
+        pods: &[(&Arc<Facts>, &PodUpdate)],
+        end: Instant,
+    ) -> Self {
+        let mut due: BTreeMap<Key, (&Arc<Facts>, &PodUpdate)> = BTreeMap::new();
+        for (pod, update) in pods.iter().filter(|(_, update)| update.step == UpdateStep::Replace) {
+            due.entry(Key::of(ages, pod, update)).or_insert((pod, update));
+        }
+        let ask = async |(key, (pod, update)): (Key, (&Arc<Facts>, &PodUpdate))| {
+            let end = matches!(key, Key::Of { .. }).then_some(end);
+            done_by(end, why_refused(api, owners, pod, update)).await.map(|why| (key, why))
+        };
+        let answers = join_limited(due.into_iter().map(ask).collect()).await;
+        Self(answers.into_iter().flatten().collect())
+    }
+
+    /// Why the successor of this pod would be refused, if it was asked for.
+    pub(super) fn refused(
+        &self,
+        ages: &Ages<'_>,
+        pod: &Facts,
+        update: &PodUpdate,
+    ) -> Option<Option<String>> {
+        self.0.get(&Key::of(ages, pod, update)).cloned()
+    }
+}
+
+/// Why the apiserver would not take the successor of a pod. What it does not answer counts, too: after the deletion
+/// the answer would come too late.
+async fn why_refused(
+    api: &Apiserver,
+    owners: &Owners,
+    pod: &Facts,
+    update: &PodUpdate,
+) -> Option<String> {
+    let there: Pod = match api.get(&pod.namespace, &pod.name).await {
+        Ok(there) => there,
+        // It is another look's.
+        Err(error) if error.is_not_found() => return None,
+        Err(error) => return Some(sentence(pod, &error)),
+    };
+    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == update.to);
+    let (old, new) = match is_same_template {
+        true => (None, None),
+        false => match owners.wanted_template(pod).and_then(read) {
+            None => return Some(sentence(pod, &"its new template was not read")),
+            new => (owners.actual_template(pod).and_then(read), new),
+        },
+    };
+    let requests_more = match (old.and_then(|old| old.spec), &new) {
+        (Some(old), Some(PodTemplateSpec { spec: Some(new), .. })) => requests_more(&old, new),
+        _ => !is_same_template,
+    };
+    let successor = successor(there, new, &update.to);
+    match api.try_to_create_pod(&pod.namespace, &successor).await {
+        Ok(()) => None,
+        Err(error) if is_of_quota(&error) && !requests_more => None,
+        Err(error) => Some(sentence(pod, &error)),
+    }
+}
+
+fn sentence(pod: &Facts, why: &dyn fmt::Display) -> String {
+    format!("the apiserver would not take another pod in the place of {}: {why}", pod.name)
+}
+
+fn read(template: &Value) -> Option<PodTemplateSpec> {
+    serde_json::from_value(template.clone()).ok()
+}
+
+/// A quota counts the pod that goes beside the one that comes: if this one requests no more, there is room for it
+/// once the other has gone.
+fn is_of_quota(error: &ApiError) -> bool {
+    matches!(error, ApiError::Refused { source: kube::Error::Api(status), .. }
+        if status.code == 403 && status.message.contains("exceeded quota"))
+}
+
+/// The pod that a StatefulSet makes of its template in the place of this one; without a template of the one that
+/// this pod was made from.
+fn successor(there: Pod, template: Option<PodTemplateSpec>, revision: &str) -> Pod {
+    let ObjectMeta { name, namespace, labels, annotations, owner_references, .. } = there.metadata;
+    let live = there.spec.unwrap_or_default();
+    let had = labels.unwrap_or_default();
+    let (mut labels, annotations, spec) = match template {
+        Some(PodTemplateSpec { metadata, spec }) => {
+            let metadata = metadata.unwrap_or_default();
+            let mut labels = metadata.labels.unwrap_or_default();
+            let own = had.into_iter().filter(|(key, _)| OF_STATEFUL_SETS.contains(&key.as_str()));
+            labels.extend(own);
+            (labels, metadata.annotations, spec.unwrap_or_default())
+        }
+        None => (had, annotations, live.clone()),
+    };
+    labels.insert(REVISION_LABEL.to_owned(), revision.to_owned());
+    let mut volumes = spec.volumes.unwrap_or_default();
+    for volume in live.volumes.into_iter().flatten() {
+        let is_claim = volume.persistent_volume_claim.is_some();
+        if is_claim && volumes.iter().all(|one| one.name != volume.name) {
+            volumes.push(volume);
+        }
+    }
+    // With it, some apiservers ask for a right to change the owner.
+    let owner = |owner| OwnerReference { block_owner_deletion: None, ..owner };
+    let owners = owner_references.into_iter().flatten().map(owner).collect();
+    Pod {
+        metadata: ObjectMeta {
+            name,
+            namespace,
+            labels: Some(labels),
+            annotations,
+            owner_references: Some(owners),
+            ..ObjectMeta::default()
+        },
+        spec: Some(PodSpec {
+            volumes: Some(volumes),
+            hostname: live.hostname,
+            subdomain: live.subdomain,
+            node_name: None,
+            ephemeral_containers: None,
+            ..spec
+        }),
+        status: None,
+    }
+}
+
+/// The labels that the controller of StatefulSets gives a pod beside that of its revision.
+const OF_STATEFUL_SETS: [&str; 2] =
+    ["statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"];
+
+/// Whether some container of the new template requests more than in the old one, or is limited to more.
+fn requests_more(old: &PodSpec, new: &PodSpec) -> bool {
+    let all = |spec: &PodSpec| -> Vec<Container> {
+        let init = spec.init_containers.iter().flatten();
+        spec.containers.iter().chain(init).cloned().collect()
+    };
+    let old = all(old);
+    all(new).iter().any(|container| {
+        let before = old.iter().find(|one| one.name == container.name);
+        before.is_none_or(|before| {
+            let of = |container: &Container| container.resources.clone().unwrap_or_default();
+            let (before, now) = (of(before), of(container));
+            let ResourceRequirements { limits, requests, .. } = now;
+            is_more(limits, before.limits) || is_more(requests, before.requests)
+        })
+    })
+}
+
+type Amounts = Option<BTreeMap<String, Quantity>>;
+
+fn is_more(now: Amounts, before: Amounts) -> bool {
+    let before = before.unwrap_or_default();
+    now.into_iter().flatten().any(|(name, amount)| {
+        let amount = thousandths(&amount.0);
+        let before = before.get(&name).and_then(|before| thousandths(&before.0));
+        amount > before
+    })
+}
+
+#[cfg(test)]
+mod tests;
