@@ -1,13 +1,13 @@
 //! SearchClusters whose pod answers as badly as it can, beside one that is restarted.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use stayput_reconciler::cluster::SearchCluster;
 use stayput_restart::Outcome;
 
 use super::fixture::Fixture;
-use super::objects::{eventually, pod, pod_status, search_cluster};
+use super::objects::{KEY, eventually, pod, pod_status, search_cluster, secret};
 use super::program::Program;
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 
@@ -80,6 +80,8 @@ async fn a_pod_that_answers_as_badly_as_it_can_harms_no_other_cluster() {
         let (engine, engine_port) = FakeManager::on_port(None, Script::ByPath(engine));
         let tls = Some(fixture.pki.acceptor());
         let (manager, manager_port) = FakeManager::on_port(tls, Script::ByPath(tells_errors));
+        let key = format!("{name}-key");
+        fixture.create::<Secret>(secret(&key, Some(name), [("key", KEY)])).await;
         let mut cluster = search_cluster(false);
         let request = json!({"id": "h1", "strategy": "rolling"}).to_string();
         cluster["metadata"]["name"] = name.into();
@@ -87,14 +89,16 @@ async fn a_pod_that_answers_as_badly_as_it_can_harms_no_other_cluster() {
         cluster["spec"]["pods"]["selector"]["matchLabels"]["app"] = name.into();
         cluster["spec"]["engine"]["port"] = engine_port.into();
         cluster["spec"]["manager"]["port"] = manager_port.into();
+        cluster["spec"]["manager"]["auth"]["jwtKeySecret"] = key.into();
         fixture.create::<SearchCluster>(cluster).await;
         fakes.push((engine, manager));
     }
     let has_answered = async |fake: &FakeManager, times| {
         eventually("it is asked", async || (fake.seen().len() >= times).then_some(())).await;
     };
-    for (engine, _) in &fakes {
+    for (engine, manager) in &fakes {
         has_answered(engine, 3).await;
+        has_answered(manager, 1).await;
     }
     let entry = fixture.restart("r1", "rolling").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
