@@ -31,6 +31,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
         configs: KnownConfigs::default(),
         engine: Ok(engine(nodes)),
         missing: Vec::new(),
+        no_master: false,
         flushed: BTreeSet::new(),
     }
 }
@@ -104,6 +105,7 @@ pub(super) fn pod(number: usize) -> Pod {
                 id: format!("run-{number}"),
                 checksum: Some(checksum(1)),
                 config: ConfigChoice::Mounted,
+                started: None,
             }),
             last_exit: None,
             mounted: Some(checksum(1)),

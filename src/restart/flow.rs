@@ -60,7 +60,7 @@ use super::context::Context;
 use super::draft::{Draft, PlanStep, Run};
 use super::{LATE_REQUEST_WINDOW, Ledger, MemberStep, Restart, Strategy, ended_recently};
 use coordinated::{begin_all::begin_all, start_all::start_all, stop_all::stop_all, supersede};
-use requests::{accept, cancel, configs, drift, pod_phases, policy_names, update};
+use requests::{accept, cancel, configs, drift, old_phases, pod_phases, policy_names, update};
 
 /// All steps for this snapshot, in their order.
 pub(super) fn decide<'c, 'a>(context: &'c Context<'a>) -> Draft<'c, 'a> {
@@ -108,10 +108,11 @@ const fn once(name: &'static str, step: fn(&Context<'_>, &Ledger) -> Changes) ->
 const ADVANCE_MEMBER: PlanStep =
     PlanStep { name: "advance_member", run: Run::EachMember(member::advance_member) };
 
-const ACCEPT: [PlanStep; 15] = [
+const ACCEPT: [PlanStep; 16] = [
     once("correct_times", times::correct_times),
     once("remember_configs", configs::remember_configs),
     once("remember_ignored_changes", configs::remember_ignored_changes),
+    once("adopt_phases", old_phases::adopt_phases),
     once("claim_phase", accept::claim_phase),
     once("accept_request", accept::accept_request),
     once("accept_cancel", cancel::accept_cancel),

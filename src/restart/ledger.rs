@@ -9,6 +9,8 @@ mod times;
 mod tried;
 mod written;
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,9 @@ pub struct Ledger {
     /// carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_phase: Option<String>,
+    /// Uids of pods with a phase that is older than the status: it is not carried out.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub old_phases: BTreeSet<String>,
     /// Restarts that have ended, latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,

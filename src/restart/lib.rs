@@ -75,9 +75,9 @@ pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, d
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
-    Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
-    InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,
-    NotStarted, OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run,
+    Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, GivenSettings,
+    Health, InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod,
+    Node, NotStarted, OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run,
     RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable,
     Voting,
 };

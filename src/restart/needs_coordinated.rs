@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_reuse::{EngineVersion, Reason, Settings};
+use stayput_reuse::{EngineVersion, Reason, Settings, UpdateStep};
 
 use crate::context::Context;
 use crate::rules::numbers;
-use crate::{Blocker, Code, Engine, KnownConfigs, Ledger, Pod, Snapshot, Sources};
+use crate::{Blocker, Code, Engine, KnownConfigs, Ledger, Pod, PodUpdate, Snapshot, Sources};
 
 /// A change that needs all nodes at once.
 #[derive(Debug)]
@@ -29,6 +29,16 @@ impl NeedsCoordinated {
         };
         format!(
             "{setting} changes from {from} to {to}{others}, which all nodes need at once, since {why}"
+        )
+    }
+
+    /// What a person can do about one of a pod template, for the end of a message.
+    pub(crate) fn by_template(&self, pod: &Pod) -> String {
+        format!(
+            "{}: undo that in the pod template of {}, or delete the pods of all nodes together, which is \
+             an outage",
+            self.sentence(),
+            pod.name
         )
     }
 
@@ -61,7 +71,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether nodes that drift have other decisive settings, so that the engine's version is needed to
+/// Whether nodes that drift, or that are to get another pod template, have other decisive settings, so that the engine's version is needed to
 /// judge the change.
 pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
     let (seen, remembered) = (&snapshot.configs, &snapshot.ledger.configs);
@@ -69,7 +79,12 @@ pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
         let known = Known::of(pod, seen, remembered);
         pod.drifts() && known.runs_on.is_some() && known.wanted != known.runs_on
     };
+    let gives_others = |pod: &Pod| match &pod.update {
+        Ok(Some(update)) => update.settings.is_some(),
+        Ok(None) | Err(_) => false,
+    };
     !seen.are_alike(remembered) && snapshot.pods.iter().any(differs)
+        || snapshot.pods.iter().any(gives_others)
 }
 
 /// Whether bringing these drifting pods to the config of their sources needs all nodes at once.
@@ -102,6 +117,46 @@ pub(crate) fn needs_coordinated_between(
     let (seen, remembered) = (&context.snapshot.configs, &ledger.configs);
     let find = |checksum| seen.of(checksum).or_else(|| remembered.of(checksum));
     judge(context, ledger, vec![Known { pod, runs_on: find(from), wanted: find(to) }])
+}
+
+/// Whether the pod template that this pod is to be made anew from gives its engine another value of a setting that
+/// all nodes need at once, by a variable or an argument. Others may have the value that it has now, unless it is
+/// the only node.
+///
+/// # Errors
+/// The engine does not tell its version.
+pub(crate) fn template_needs_coordinated(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    pod: &Pod,
+    update: &PodUpdate,
+) -> Result<Option<NeedsCoordinated>, Blocker> {
+    let Some(given) = update.settings.as_ref().filter(|_| update.step == UpdateStep::Replace)
+    else {
+        return Ok(None);
+    };
+    let engine = context.index.engine()?;
+    if context.index.pods().len() == 1 && engine.nodes.len() <= 1 {
+        return Ok(None);
+    }
+    let version = version(engine).ok_or_else(|| unknown_version(engine))?;
+    let known = Known::of(pod, &context.snapshot.configs, &ledger.configs);
+    // The file's value counts where the container gives none.
+    let with = |file: Option<&Settings>, given: &Settings| {
+        let mut all = file.or(known.wanted).cloned().unwrap_or_default();
+        all.extend(given.clone());
+        all
+    };
+    let (old, new) = (with(known.runs_on, &given.from), with(known.wanted, &given.to));
+    let mut reasons = stayput_reuse::needs_coordinated(&old, &new, version).into_iter();
+    let reason = reasons.next();
+    let others = reasons.map(|reason| reason.setting).collect();
+    Ok(reason.map(|reason| NeedsCoordinated { reason, others, keeps: None }))
+}
+
+fn unknown_version(engine: &Engine) -> Blocker {
+    let message = format!("the engine's version {} is not known", engine.version);
+    Blocker { code: Code::PendingRestart, message }
 }
 
 fn judge<'a>(
@@ -144,9 +199,7 @@ fn judge<'a>(
         return not_known.map_or(Ok(None), Err);
     }
     let engine = context.index.engine()?;
-    let Some(version) = version(engine) else {
-        return Err(unknown(format!("the engine's version {} is not known", engine.version)));
-    };
+    let version = version(engine).ok_or_else(|| unknown_version(engine))?;
     let mut pairs: BTreeMap<Pair<'_>, (usize, &str)> = BTreeMap::new();
     for known in &all {
         let pair = pairs.entry((known.runs_on, known.wanted)).or_insert((0, &known.pod.node));

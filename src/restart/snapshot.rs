@@ -33,8 +33,8 @@ pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};
 pub use update::{
-    ContainerWaiting, DataPlace, LivePod, OtherContainer, PodPatch, PodUpdate, ResizeState,
-    Unreturnable,
+    ContainerWaiting, DataPlace, GivenSettings, LivePod, OtherContainer, PodPatch, PodUpdate,
+    ResizeState, Unreturnable,
 };
 
 /// Why something is not known.
@@ -75,6 +75,9 @@ pub struct Snapshot {
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Engine>")]
     pub engine: Known<Engine>,
+    /// The engine is not known, since it answers that it has no elected master.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_master: bool,
     /// Names of the nodes for whose coming stop the cluster was flushed. Lost when the controller
     /// restarts; then the flush is repeated.
     pub flushed: BTreeSet<String>,

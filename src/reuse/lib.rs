@@ -11,6 +11,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 mod compare;
+mod container_settings;
 mod content;
 mod coordinated;
 mod difference;
@@ -35,6 +36,7 @@ mod uses;
 mod volumes;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
+pub use container_settings::container_settings;
 pub use content::{Content, EarlierDigests};
 pub use coordinated::{Reason, decisive, needs_coordinated};
 pub use ignore::{IGNORE, Ignore};

@@ -1,6 +1,7 @@
 //! Tests as tables: a row in words, and what must come of it.
 
 mod cases;
+mod container_settings;
 mod content;
 mod coordinated;
 mod every_field;

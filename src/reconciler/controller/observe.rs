@@ -209,9 +209,13 @@ impl Observer {
                 Doubt::Trust => self.credentials.reread_trust(&spec.manager, &checked.auth),
             }
         }
+        let mut no_master = false;
         let engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
-            Some(engine) => self.known_engine(cluster, engine),
+            Some(engine) => {
+                no_master = engine.as_ref().is_err_and(ViewError::is_without_master);
+                self.known_engine(cluster, engine)
+            }
         };
         self.data_paths.remember(&pods, self.engine.nodes());
         let mut seen: Vec<Pod> = pods
@@ -267,6 +271,7 @@ impl Observer {
             pod.claim_uids = uids.map_or_else(|| self.claims.of(&pod.uid), Ok);
         }
         snapshot.engine = engine;
+        snapshot.no_master = no_master;
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = seen;
         snapshot.missing = self.missing.look(&self.owners, &pods, &checked.pods, Instant::now());

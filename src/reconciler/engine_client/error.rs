@@ -45,6 +45,14 @@ pub enum EngineError {
     Unsupported(Cause),
 }
 
+impl EngineError {
+    /// Whether an engine has answered that it has no elected master. With 200 only its state of the past
+    /// is refused.
+    pub const fn is_without_master(&self) -> bool {
+        matches!(self, Self::Refused { status: 200 | 503, .. })
+    }
+}
+
 /// A message for people, and the error that it is about, if there is one.
 #[derive(Debug, Clone)]
 pub struct Cause {

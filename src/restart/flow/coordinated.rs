@@ -11,6 +11,7 @@ pub(super) mod stop_all;
 mod stranded;
 pub(super) mod supersede;
 mod turn_back;
+mod without_master;
 
 use crate::{Member, MemberStep, Restart};
 

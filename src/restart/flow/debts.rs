@@ -25,11 +25,15 @@ pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes 
     match context.index.allocation() {
         Ok(observed) => match allocation::restore(context, observed) {
             Some(action) => changes.act(action),
-            None if debt.is_some() => {
-                changes.change(LedgerChange::SetAllocationDebt(None));
-                changes.event(None, Reason::DebtPaid, "Allocation is as it was");
+            None => {
+                if let Some(debt) = debt {
+                    changes.change(LedgerChange::SetAllocationDebt(None));
+                    match allocation::left_behind(observed, debt) {
+                        Some(left) => changes.event(None, Reason::ForeignController, left),
+                        None => changes.event(None, Reason::DebtPaid, "Allocation is as it was"),
+                    }
+                }
             }
-            None => {}
         },
         Err(_) if debt.is_none() => {}
         Err(_) if is_deleted_with_its_pods(context) => {

@@ -12,8 +12,7 @@ use crate::context::Context;
 use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::{
-    Action, Code, Ending, Ledger, Member, MemberStep, NodeResult, Outcome, Reason, Restart,
-    ended_recently,
+    Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Reason, Restart, ended_recently,
 };
 use show_phases::result_of;
 use unshown::Unshown;
@@ -85,8 +84,7 @@ struct Unreported<'a> {
 
 fn unreported<'a>(context: &Context<'_>, restart: &'a Restart) -> Unreported<'a> {
     let index = &context.index;
-    let ended = restart.members.iter();
-    let ended = ended.filter(|one| one.step == MemberStep::Finished && one.stop_sequence > 0);
+    let ended = restart.members.iter().filter(|one| one.has_result());
     let mut unreported = Unreported { shown: Vec::new(), unlisted: Vec::new() };
     for member in ended {
         match index.place(&member.pod_uid) {

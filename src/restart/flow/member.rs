@@ -11,6 +11,7 @@ mod last_check;
 pub(super) mod mounted;
 mod recovered;
 pub(super) mod replaced;
+pub(super) mod restarted;
 mod silent;
 pub(super) mod start;
 pub(super) mod stop;
@@ -56,6 +57,9 @@ fn before_its_turn(
         Ok(pod) => pod,
         Err(turn) => return Some(turn),
     };
+    if let Some(ending) = restarted::needs_no_turn(context, restart, pod) {
+        return Some(Turn::finish(ending));
+    }
     let reason = match update::is_for_updates(restart) {
         true => update::why_left_out(context, ledger, pod)?,
         false => drift::why_left_out(restart, pod)?,

@@ -7,6 +7,7 @@ pub(super) mod configs;
 pub(super) mod drift;
 pub(super) mod kept_phase;
 mod never_started;
+pub(super) mod old_phases;
 pub(super) mod open;
 mod own_ids;
 pub(super) mod pod_phases;

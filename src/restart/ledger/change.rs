@@ -1,5 +1,7 @@
 //! Every change of a ledger that a plan can make.
 
+use std::collections::BTreeSet;
+
 use super::{
     AllocationDebt, Debts, Direction, Ending, ExclusionDebt, HistoryEntry, KeptStopped, Ledger,
     Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
@@ -35,6 +37,8 @@ pub(crate) enum LedgerChange {
     },
     /// The phase on the SearchCluster that is not carried out again.
     SetKeptPhase(Option<String>),
+    /// Pods with a phase that is older than the status.
+    SetOldPhases(BTreeSet<String>),
     /// Pods of a SearchCluster that is being deleted still show an old phase.
     SetStillShown(Time),
     AddHistory(HistoryEntry),
@@ -122,6 +126,7 @@ impl LedgerChange {
                 ledger.tried_templates = Some(tried);
             }
             Self::SetKeptPhase(phase) => ledger.kept_phase = phase,
+            Self::SetOldPhases(uids) => ledger.old_phases = uids,
             Self::SetStillShown(since) => ledger.still_shown_since = Some(since),
             Self::AddHistory(entry) => ledger.record(entry),
             Self::SetClusterUuid(uuid) => ledger.cluster_uuid = Some(uuid),

@@ -366,6 +366,13 @@ impl Member {
         self.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty())
     }
 
+    /// Whether its pod is to show how it ended: it had its turn, or is done without one.
+    pub(crate) fn has_result(&self) -> bool {
+        let is_done = |ending: &Ending| ending.outcome == Outcome::Done;
+        self.step == MemberStep::Finished
+            && (self.stop_sequence > 0 || self.ending.as_ref().is_some_and(is_done))
+    }
+
     /// Whether it holds a slot.
     pub const fn is_under_way(&self) -> bool {
         matches!(self.step, MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting)

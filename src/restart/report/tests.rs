@@ -34,6 +34,7 @@ fn pod(name: &str) -> Pod {
             id: "run".into(),
             checksum: Some(NEW.into()),
             config: ConfigChoice::Mounted,
+            started: None,
         }),
         last_exit: None,
         mounted: Some(NEW.into()),
@@ -86,6 +87,7 @@ fn three() -> Snapshot {
         pods: ["logs-0", "logs-1", "logs-2"].map(pod).into(),
         engine: Err(Unknown { message: "not read".into() }),
         missing: vec![],
+        no_master: false,
         flushed: Default::default(),
     }
 }

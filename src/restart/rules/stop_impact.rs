@@ -12,8 +12,8 @@ pub(crate) struct StopImpact {
     pub(crate) costs_quorum: bool,
     /// It is the request that allows an outage, and not the policy.
     pub(crate) by_request: bool,
-    /// Its whole set has failed: the engine need not answer.
-    pub(crate) whole_set_failed: bool,
+    /// The engine need not answer: the whole set has failed, or no master is elected.
+    pub(crate) without_engine: bool,
     /// Which shards are unavailable until it is back; the end of a message.
     pub(crate) unavailable: String,
 }

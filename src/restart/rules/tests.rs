@@ -181,6 +181,7 @@ fn fit(name: &str) -> Pod {
             id: "run".to_owned(),
             checksum: Some("old".to_owned()),
             config: ConfigChoice::Mounted,
+            started: None,
         }),
         last_exit: None,
         mounted: Some("new".to_owned()),

@@ -91,6 +91,10 @@ pub struct Run {
     /// Where that config came from.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
+    /// When its first process was made, by the manager's clock; none if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub started: Option<Time>,
 }
 
 /// How a run ended.
@@ -115,6 +119,16 @@ impl Manager {
     /// Whether its engine runs and serves, as far as it probes that.
     pub fn is_ready(&self) -> bool {
         self.state == State::Running && self.ready != Some(false)
+    }
+
+    /// This time of its clock, by the clock of the reconciler.
+    pub(crate) fn in_our_time(&self, at: Time) -> Time {
+        Time(at.0.saturating_add_signed(self.clock_ahead.saturating_mul(-1000)))
+    }
+
+    /// When the current run of its engine began, by the clock of the reconciler.
+    pub(crate) fn run_began(&self) -> Option<Time> {
+        Some(self.in_our_time(self.run.as_ref()?.started?))
     }
 
     /// Who sent the last request that it has decided on, for messages.
@@ -157,6 +171,7 @@ impl From<&api::Status> for Manager {
                 id: run.id.clone(),
                 checksum: run.checksum.clone().filter(|_| !run.config_uncertain),
                 config: run.config,
+                started: Time::parse(&run.started_at).ok(),
             }),
             last_exit: status.last_exit.as_ref().map(|exit| LastExit {
                 run: exit.run.clone(),

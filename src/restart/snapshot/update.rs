@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_reuse::UpdateStep;
+use stayput_reuse::{Settings, UpdateStep};
 
 use crate::Change;
 
@@ -29,6 +29,10 @@ pub struct PodUpdate {
     /// that of this pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_elsewhere: bool,
+    /// Settings of the engine that may need all nodes at once, as variables and arguments of both templates give
+    /// them; none if they are the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<GivenSettings>>,
     /// What of the difference a living pod takes.
     #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
     pub patch: PodPatch,
@@ -49,6 +53,18 @@ impl PodUpdate {
             false => self.because.join("; "),
         }
     }
+}
+
+/// Settings of the engine that the templates of a pod give.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GivenSettings {
+    /// By the template that it was made from.
+    pub from: Settings,
+    /// By the template that its owner wants.
+    pub to: Settings,
 }
 
 /// Changes of a living pod.

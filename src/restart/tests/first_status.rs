@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::draft::LATER;
-use crate::{Action, Ledger, Plan, Policy, Snapshot, plan};
+use crate::{Action, Ledger, Plan, Policy, Snapshot, annotation, plan};
 
 fn new_cluster() -> Snapshot {
     let mut world = World::new(&[("logs-0", "master+data")]);
@@ -37,4 +37,47 @@ fn the_first_status_has_what_is_known_of_the_configs() {
     (snapshot.ledger, snapshot.cluster.has_status) = (ledger.clone(), true);
     let second = plan(&snapshot, &Policy::default());
     assert_eq!(written(&second), None, "there is no second status");
+}
+
+#[test]
+fn a_phase_that_is_older_than_the_status_is_taken_from_its_pod_and_not_carried_out() {
+    let mut snapshot = new_cluster();
+    let phase = (annotation::PHASE.to_owned(), "schedule-coordinated".to_owned());
+    snapshot.pods[0].annotations.extend([phase]);
+    let first = plan(&snapshot, &Policy::default());
+    let ledger = written(&first).expect("it is remembered");
+    assert_eq!(ledger.restart, None);
+    let says = |made: &Plan, what: &str| {
+        made.actions
+            .iter()
+            .any(|one| matches!(one, Action::RecordEvent(event) if event.message.contains(what)))
+    };
+    assert!(says(&first, "on logs-0 is older than this SearchCluster's status"));
+
+    (snapshot.ledger, snapshot.cluster.has_status) = (ledger.clone(), true);
+    let second = plan(&snapshot, &Policy::default());
+    let Some(Action::PatchPod { changes, .. }) = second.actions.first() else {
+        panic!("{second:?}")
+    };
+    assert_eq!(changes[annotation::PHASE].wanted, None);
+
+    snapshot.pods[0].annotations.remove(annotation::PHASE);
+    let third = plan(&snapshot, &Policy::default());
+    assert!(written(&third).expect("it is forgotten").old_phases.is_empty());
+    snapshot.ledger.old_phases.clear();
+    snapshot.pods[0].annotations.insert(annotation::PHASE.into(), "schedule".into());
+    let fourth = plan(&snapshot, &Policy::default());
+    assert!(written(&fourth).expect("a later one begins").restart.is_some());
+}
+
+#[test]
+fn a_phase_on_the_searchcluster_that_is_older_than_the_status_is_left_alone() {
+    let mut snapshot = new_cluster();
+    let phase = (annotation::PHASE.to_owned(), "schedule-rolling".to_owned());
+    snapshot.cluster.annotations.extend([phase]);
+    let first = plan(&snapshot, &Policy::default());
+    let ledger = written(&first).expect("it is remembered");
+    (snapshot.ledger, snapshot.cluster.has_status) = (ledger.clone(), true);
+    let second = plan(&snapshot, &Policy::default());
+    assert!(!second.actions.iter().any(|one| matches!(one, Action::ClaimTrigger { .. })));
 }

@@ -45,6 +45,7 @@ fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
         because: vec![],
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: PodPatch { annotations, ..PodPatch::default() },
     }));
     let made = plan(&snapshot, &policy);

@@ -54,6 +54,7 @@ fn updated(ledger: &mut Ledger) {
         because: vec![],
         new_container: true,
         data_elsewhere: false,
+        settings: None,
         patch: Default::default(),
     };
     member(ledger).update = Some(Box::new(MemberUpdate {

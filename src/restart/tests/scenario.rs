@@ -129,6 +129,9 @@ scenarios! {
     coordinated_never_ready
     coordinated_one_fails
     coordinated_one_never_ready
+    coordinated_one_not_listed
+    coordinated_without_master
+    coordinated_without_master_refused
     coordinated_paused_before_stop
     coordinated_joined_while_away
     coordinated_pod_missed_late
@@ -236,6 +239,10 @@ scenarios! {
     pod_replaced_on_old_config
     pod_replaced_on_old_config_without_records
     queue_of_one
+    queued_before_our_own
+    marker_is_gone
+    operator_replaces
+    operator_replaces_before
     queued_for_the_last_node
     role_of_a_node_down
     rolling_config_change
@@ -310,6 +317,8 @@ scenarios! {
     update_kept_stopped_without_vote
     update_nobody_looks
     update_not_deletable
+    update_needs_coordinated
+    update_needs_coordinated_alone
     update_of_a_person
     update_owed
     maintenance_windows

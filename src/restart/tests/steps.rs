@@ -66,6 +66,7 @@ const REFUSED: &[Refused] = &[
                 because: vec!["spec.affinity".into()],
                 new_container: false,
                 data_elsewhere: false,
+                settings: None,
                 patch: PodPatch::default(),
             }));
         },
@@ -276,8 +277,9 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// Steps that are never refused: they report, repair what they can, or write down what is so.
-const NEVER_REFUSED: [&str; 18] = [
+const NEVER_REFUSED: [&str; 19] = [
     "accept_cancel",
+    "adopt_phases",
     "correct_times",
     "delete_late_records",
     "end_at_deadline",

@@ -157,7 +157,7 @@ impl World {
             .iter()
             .filter(|pod| !pod.gone && !pod.living.is_without_container())
             .filter_map(|pod| {
-                let run = pod.machine.up(now)?;
+                let run = pod.machine.up(now).filter(|_| pod.machine.joins())?;
                 Some((pod.name.clone(), run.to_owned()))
             });
         let up: BTreeMap<String, String> = up.collect();
@@ -220,6 +220,7 @@ impl World {
             pods: listed.map(|pod| pod.observe(now)).collect(),
             configs: self.known_configs(),
             engine: Err(not_read),
+            no_master: false,
             missing: vec![],
             flushed: flushed.clone(),
         };
@@ -233,6 +234,8 @@ impl World {
         }
         if reads_engine(&snapshot) || self.finds_leftovers() {
             snapshot.engine = self.engine.observe(now);
+            let answers = self.pods.iter().any(|pod| !pod.gone && pod.machine.up(now).is_some());
+            snapshot.no_master = self.engine.has_no_master() && answers;
         }
         (snapshot, self.object.version)
     }

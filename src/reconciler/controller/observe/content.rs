@@ -165,6 +165,7 @@ fn merged(
         because: vec![],
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: stayput_restart::PodPatch::default(),
     });
     let because = differences.into_iter().map(|difference| difference.field);

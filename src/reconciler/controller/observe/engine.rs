@@ -99,6 +99,12 @@ impl ViewError {
         )
     }
 
+    /// Whether engines answer, and have no elected master.
+    pub(super) fn is_without_master(&self) -> bool {
+        matches!(self, Self::NoCluster)
+            || matches!(self, Self::Engine(error) if error.is_without_master())
+    }
+
     /// Whether the engine did not accept our credentials, or its certificate is not trusted.
     pub(super) fn is_about_credentials(&self) -> bool {
         matches!(

@@ -233,6 +233,9 @@ fn compare(
     if let Some(exit) = &mut manager.last_exit {
         exit.ended = exit.ended.map(|ended| clock::by_time_of_day(ended, told.times_ahead));
     }
+    if let Some(run) = &mut manager.run {
+        run.started = run.started.map(|at| clock::by_time_of_day(at, told.times_ahead));
+    }
     if let (Some(mounted), Ok(sources)) = (&configs.mounted, sources_of(checked, pod)) {
         manager.live_mismatch = live_mismatch(status, sources.live());
         manager.lagging = read.lagging(sources, &pod.name, mounted);

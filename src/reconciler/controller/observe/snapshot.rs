@@ -45,6 +45,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         missing: Vec::new(),
         configs: KnownConfigs::default(),
         engine: Err(unknown("not asked yet")),
+        no_master: false,
         flushed: BTreeSet::new(),
     }
 }
@@ -110,6 +111,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
         missing: seen.missing.clone(),
         configs: seen.configs.clone(),
         engine: seen.engine.clone(),
+        no_master: seen.no_master,
         flushed: seen.flushed.clone(),
     }
 }

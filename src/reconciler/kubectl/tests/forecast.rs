@@ -119,6 +119,7 @@ fn with_updates(allowed: &[UpdateStep]) -> Saved {
             because: vec![field.to_owned()],
             new_container: false,
             data_elsewhere: false,
+            settings: None,
             patch: PodPatch::default(),
         }));
     }

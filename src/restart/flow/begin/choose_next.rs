@@ -8,6 +8,7 @@ use crate::changes::{Changes, Wait};
 use crate::context::Context;
 use crate::flow::member::deleted::may_be_deleted;
 use crate::flow::member::give_back::not_just_given_back;
+use crate::flow::member::restarted::until_started;
 use crate::flow::requests::configs::may_change_alone;
 use crate::lookup::{Lookup, lookup};
 use crate::rules::{FailedSets, StopImpact, list_names, order, select, set_of};
@@ -95,6 +96,7 @@ fn begin_in_order<'a>(
     let pause = not_just_given_back(context, restart);
     let turns = select(&mut evaluation, candidates, strategy, |pod, manager, terms| {
         pause.clone()?;
+        until_started(context, restart, pod, manager)?;
         may_change_alone(context, ledger, restart, pod, manager)?;
         let index = scheduled[&*pod.uid];
         let begun = begin(context, ledger, restart, index, pod, manager, terms)?;
@@ -161,7 +163,7 @@ fn begin_failed(
 ) -> Option<Changes> {
     let mut changes = Changes::default();
     let mut gone: Vec<&str> = Vec::new();
-    let terms = StopImpact { whole_set_failed: true, ..StopImpact::default() };
+    let terms = StopImpact { without_engine: true, ..StopImpact::default() };
     for pod in failed {
         let begun = context.preflight(pod).and_then(|manager| {
             may_change_alone(context, ledger, restart, pod, manager)?;

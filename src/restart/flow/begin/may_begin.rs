@@ -35,7 +35,11 @@ pub(in crate::flow) fn may_begin(
 }
 
 /// Conditions that block every node, also nodes that have failed.
-pub(super) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
+pub(in crate::flow) fn may_begin_at_all(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Check {
     let now = context.snapshot.now;
     if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
         return refuse(Code::NotBefore, format!("the request says not before {at}"));

@@ -14,9 +14,9 @@ use crate::{
     UpdateStep,
 };
 
-/// Writes both sequences, the expected checksum, the old process, and the debts. Where a whole set
-/// has failed (`terms.whole_set_failed`) the engine need not answer: then there is no old process,
-/// and nothing is changed on the engine.
+/// Writes both sequences, the expected checksum, the old process, and the debts. Where the
+/// engine need not answer (`terms.without_engine`), there is no old process if it does not, and nothing is
+/// changed on the engine.
 pub(crate) fn begin(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -28,7 +28,7 @@ pub(crate) fn begin(
 ) -> Result<Changes, Blocker> {
     let engine = match context.index.engine() {
         Ok(engine) => Some(engine),
-        Err(_) if terms.whole_set_failed => None,
+        Err(_) if terms.without_engine => None,
         Err(blocker) => return Err(blocker),
     };
     is_owed_no_start(context, ledger, pod)?;
@@ -54,7 +54,7 @@ pub(crate) fn begin(
     if let Some(engine) = engine {
         let request = &restart.request;
         match owe_protection(context, ledger, &request.id, request.strategy, &begun, engine) {
-            Err(blocker) if terms.whole_set_failed && blocker.code == Code::EngineUnreachable => {}
+            Err(blocker) if terms.without_engine && blocker.code == Code::EngineUnreachable => {}
             owed => changes.ledger.extend(owed?),
         }
         if hands_over {

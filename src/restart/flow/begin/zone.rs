@@ -5,6 +5,7 @@ use super::slot::begin;
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
 use crate::flow::member::give_back::not_just_given_back;
+use crate::flow::member::restarted::until_started;
 use crate::flow::observed::describe_zone;
 use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
@@ -70,6 +71,7 @@ fn judge_together<'a>(
         let judged = context.preflight(pod).and_then(|manager| {
             let evaluation = evaluation.as_ref().map_err(Blocker::clone)?;
             evaluation.check_rules(pod, restart.request.strategy)?;
+            until_started(context, restart, pod, manager)?;
             Ok((manager, StopImpact::of(pod, evaluation)))
         });
         match judged {

@@ -1,9 +1,10 @@
 //! Every member gets its slot, all in one write; if one is blocked, no member gets one.
 
 use super::active;
+use super::without_master::{Master, master};
 use crate::changes::{Changes, Wait, Waits};
 use crate::context::Context;
-use crate::flow::begin::may_begin::{may_begin, missing_finalizer};
+use crate::flow::begin::may_begin::{may_begin, may_begin_at_all, missing_finalizer};
 use crate::flow::begin::slot::begin;
 use crate::flow::begin::stuck::end_if_stuck;
 use crate::flow::debts::is_started_later;
@@ -24,7 +25,12 @@ pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Chan
 }
 
 fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
-    if let Err(blocker) = may_begin_all(context, ledger, restart) {
+    let master = master(context, restart);
+    let may_begin = match master {
+        Master::Needed => may_begin(context, ledger, restart),
+        Master::Awaited(_) | Master::Waived => may_begin_at_all(context, ledger, restart),
+    };
+    if let Err(blocker) = may_begin.and_then(|()| may_begin_each(context, ledger, restart)) {
         let mut waits = vec![Wait::cluster(blocker.code, blocker.message.clone())];
         let members = active(restart);
         waits.extend(members.map(|(_, member)| Wait::pod(&member.pod_uid, blocker.clone())));
@@ -33,12 +39,21 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     if let Some(action) = missing_finalizer(context) {
         return Changes::action(action);
     }
-    replace_pods(context, ledger, restart)
-        .unwrap_or_else(|| begin_each(context, ledger, restart).unwrap_or_else(Changes::from))
+    if let Master::Awaited(change) = master {
+        return *change;
+    }
+    let without_engine = matches!(master, Master::Waived);
+    let terms = StopImpact { without_engine, ..StopImpact::default() };
+    replace_pods(context, ledger, restart).unwrap_or_else(|| {
+        begin_each(context, ledger, restart, &terms).unwrap_or_else(Changes::from)
+    })
 }
 
-fn may_begin_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Result<(), Blocker> {
-    may_begin(context, ledger, restart)?;
+fn may_begin_each(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Result<(), Blocker> {
     for (_, member) in active(restart) {
         let Some(pod) = context.index.pod(&member.pod_uid) else { continue };
         let manager = context.index.manager(&pod.uid);
@@ -72,7 +87,12 @@ fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Op
 }
 
 /// The slots of all, or the first member that cannot get one and why.
-fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Result<Changes, Waits> {
+fn begin_each(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    terms: &StopImpact,
+) -> Result<Changes, Waits> {
     let mut changes = Changes::default();
     for (index, member) in active(restart) {
         let uid = &member.pod_uid;
@@ -81,9 +101,12 @@ fn begin_each(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Resu
             if is_started_later(ledger, pod, manager) {
                 return Ok(leave_out(index, member));
             }
-            begin(context, ledger, restart, index, pod, manager, &StopImpact::default())
+            begin(context, ledger, restart, index, pod, manager, terms)
         });
         changes.merge(begun.map_err(|blocker| vec![Wait::pod(uid, blocker)])?);
+    }
+    if terms.without_engine {
+        changes.change(RestartChange::SetStuck(None));
     }
     Ok(changes)
 }

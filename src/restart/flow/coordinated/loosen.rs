@@ -4,7 +4,7 @@
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::engine::allocation::{is_needed, restore};
+use crate::flow::engine::allocation::{is_needed, left_behind, restore};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Restart};
 
@@ -20,11 +20,12 @@ pub(super) enum Loosening {
 /// The next step until allocation is as it was before the restart.
 pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening, Blocker> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(Loosening::Done) };
-    Ok(match restore(context, context.index.allocation()?) {
+    let allocation = context.index.allocation()?;
+    Ok(match restore(context, allocation) {
         Some(action) => Loosening::Restore(action),
         None => Loosening::Release(LedgerChange::ReleaseAllocation {
             pod_uids: debt.holders.clone(),
-            is_restored: true,
+            is_restored: left_behind(allocation, debt).is_none(),
         }),
     })
 }

@@ -179,6 +179,13 @@ fn prove(
             reason: format!("it has joined and was not ready in time: {}", describe_state(manager)),
         })),
         Ok(true) => Err(wait(Code::NotReady, "it has joined and is not ready yet")),
+        Ok(false) if is_over_time(context, member, 2) => Err(Turn::finish(Ending {
+            outcome: Outcome::Aborted,
+            reason: format!(
+                "{}, and the cluster does not list it: see its log, then restart this node",
+                describe_state(manager)
+            ),
+        })),
         Ok(false) => Err(wait(Code::Joining, "started; the cluster does not list it yet")),
         // Without a majority no node answers until enough of them are back.
         Err(blocker) if blocker.code == Code::EngineUnreachable && !is_late => {

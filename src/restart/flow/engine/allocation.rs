@@ -218,6 +218,27 @@ fn undo(allocation: &Allocation, marker: &Marker) -> Action {
     Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) }
 }
 
+/// What a debt leaves behind whose marker is gone while allocation is as we set it, for people: without the
+/// marker it may as well be a person's own setting, so it stays.
+pub(in crate::flow) fn left_behind(
+    allocation: &Allocation,
+    debt: &AllocationDebt,
+) -> Option<String> {
+    if allocation.marker.is_some()
+        || set_back(&allocation.setting, &debt.before) == allocation.setting
+    {
+        return None;
+    }
+    let shown = |setting: &AllocationBefore| in_force(setting).unwrap_or("unset").to_owned();
+    Some(format!(
+        "cluster.routing.allocation.enable is still {} and its marker is gone, so it is not set back; \
+         before restart {} it was {}: set it yourself (runbook: allocation)",
+        shown(&allocation.setting),
+        debt.restart,
+        shown(&debt.before)
+    ))
+}
+
 /// A member is finished and no longer holds allocation. If no member holds it, and it was restored
 /// already or never set, the debt is gone.
 pub(in crate::flow) fn release(
@@ -228,6 +249,7 @@ pub(in crate::flow) fn release(
     let debt = ledger.debts.allocation.as_ref()?;
     let is_restored = context.index.allocation().is_ok_and(|allocation| {
         allocation.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)
+            && left_behind(allocation, debt).is_none()
     });
     Some(LedgerChange::ReleaseAllocation { pod_uids: vec![uid.to_owned()], is_restored })
 }

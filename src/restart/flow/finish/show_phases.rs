@@ -113,9 +113,9 @@ fn last_result(ledger: &Ledger, pod: &Pod, marks: &Marks<'_>) -> Option<LastRest
     (of == result.last.id).then(|| result.last.clone())
 }
 
-/// How a member's restart ended, for its pod; none if it never began.
+/// How a member's restart ended, for its pod; none if it had no turn and is not done.
 pub(super) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRestart> {
-    if member.stop_sequence == 0 {
+    if !member.has_result() {
         return None;
     }
     let ending = member.ending.as_ref();

@@ -95,10 +95,7 @@ fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bo
         return context.snapshot.now.since(since) >= context.policy.phase_timeout;
     }
     let ended = manager.last_exit.as_ref().and_then(|exit| exit.ended);
-    ended.is_none_or(|at| {
-        let ours = i128::from(at.0) - i128::from(manager.clock_ahead) * 1000;
-        ours < i128::from(member.since.0)
-    })
+    ended.is_none_or(|at| manager.in_our_time(at) < member.since)
 }
 
 /// Our start of a member, on what it is expected to be started with.

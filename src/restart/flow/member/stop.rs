@@ -4,6 +4,7 @@
 use super::deleted::may_be_deleted;
 use super::last_check::{may_stop, why_not};
 use super::mounted::{until_mounted, why_not_mounted};
+use super::restarted::until_started;
 use super::update;
 use crate::context::Context;
 use crate::flow::drain::begin_drain;
@@ -81,6 +82,7 @@ fn prepare_stop(
         return Err(Turn::Abort(format!("not stopped in time: {why}")));
     }
     context.preflight(pod)?;
+    until_started(context, restart, pod, manager)?;
     update::refresh(context, restart, member, pod)?;
     if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
         // An engine that has failed keeps nobody waiting.

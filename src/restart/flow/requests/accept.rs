@@ -43,6 +43,9 @@ pub(in crate::flow) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Ch
     if ledger.kept_phase.as_ref() == Some(written) {
         return Changes::default();
     }
+    if !cluster.has_status {
+        return kept_phase::adopt(written);
+    }
     match Phase::parse(written).map(|phase| (phase, phase.asks_for())) {
         Ok((
             Phase::Schedule | Phase::ScheduleRolling | Phase::ScheduleCoordinated,

@@ -6,9 +6,12 @@ use crate::blocker::{Check, refuse};
 use crate::changes::Changes;
 use crate::configs::beginning;
 use crate::context::Context;
+use crate::flow::member::update::planned_update;
 use crate::flow::requests::is_own;
 use crate::ledger::LedgerChange;
-use crate::needs_coordinated::{needs_coordinated, needs_coordinated_between};
+use crate::needs_coordinated::{
+    needs_coordinated, needs_coordinated_between, template_needs_coordinated,
+};
 use crate::{
     Blocker, Code, Ledger, Manager, Member, MemberStep, OnConfigChange, Outcome, Pod, Restart,
     Sources, Strategy,
@@ -128,8 +131,8 @@ pub(in crate::flow) fn why_not_started(
     }
 }
 
-/// Passes unless a rolling restart that we requested ourselves would take the node to a config with which
-/// it could not be in one cluster with the others, or may do so.
+/// Passes unless a rolling restart would take the node to a pod template, or one that we requested ourselves to a
+/// config, with which it could not be in one cluster with the others, or may do so.
 pub(in crate::flow) fn may_change_alone(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -137,9 +140,15 @@ pub(in crate::flow) fn may_change_alone(
     pod: &Pod,
     manager: &Manager,
 ) -> Check {
-    if restart.request.strategy != Strategy::Rolling
-        || context.snapshot.configs.are_alike(&ledger.configs)
+    if restart.request.strategy != Strategy::Rolling {
+        return Ok(());
+    }
+    if let Some(update) = planned_update(context.policy, restart.request.strategy, pod)
+        && let Ok(Some(change)) = template_needs_coordinated(context, ledger, pod, update)
     {
+        refuse(Code::NeedsCoordinated, change.by_template(pod))?;
+    }
+    if context.snapshot.configs.are_alike(&ledger.configs) {
         return Ok(());
     }
     let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());

@@ -28,7 +28,8 @@ pub(in crate::flow) fn is_for_configs(restart: &Restart) -> bool {
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
 pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
-    if ledger.restart.is_some() || !context.snapshot.cluster.has_status {
+    // A request of a person that waits in the queue comes first.
+    if ledger.restart.is_some() || ledger.queued.is_some() || !context.snapshot.cluster.has_status {
         return changes;
     }
     if let Some(change) = follow(context, ledger, OwnKind::Configs) {

@@ -28,6 +28,15 @@ pub(super) fn keep(context: &Context<'_>, phase: &str) -> Changes {
     changes
 }
 
+/// A phase on the SearchCluster that is older than its status: it is not carried out.
+pub(super) fn adopt(phase: &str) -> Changes {
+    let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
+    let message =
+        format!("The restart-phase {phase} is older than this SearchCluster's status: left alone");
+    changes.event(None, Reason::RequestAdopted, message);
+    changes
+}
+
 /// Nobody writes it any more: the next phase is a new request.
 pub(super) fn forget(ledger: &Ledger) -> Changes {
     match ledger.kept_phase {
@@ -40,7 +49,8 @@ pub(super) fn forget(ledger: &Ledger) -> Changes {
 pub(crate) fn why_kept(cluster: &crate::Cluster, phase: &str) -> String {
     let who = match &cluster.phase_applied_by {
         Some(tool) => format!("{tool} applies it as part of a configuration"),
-        None => "it was written again while its restart was under way".to_owned(),
+        None => "it is older than the status, or was written again while its restart was under way"
+            .to_owned(),
     };
     format!(
         "the restart-phase {phase} on the SearchCluster is carried out once, not again: {who}; remove \

@@ -17,8 +17,10 @@ use crate::{
 pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let changed = context.index.marked_pods();
-    let changed: Vec<(&Pod, &Marks<'_>)> =
-        changed.filter(|(_, marks)| marks.phase != marks.shown_phase()).collect();
+    let changed: Vec<(&Pod, &Marks<'_>)> = changed
+        .filter(|(_, marks)| marks.phase != marks.shown_phase())
+        .filter(|(pod, _)| !ledger.old_phases.contains(&pod.uid))
+        .collect();
     if changed.is_empty() {
         return changes;
     }

@@ -12,7 +12,8 @@ use crate::flow::member::update::{
 };
 use crate::flow::observed::not_outside_windows;
 use crate::ledger::OwnKind;
-use crate::{Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep};
+use crate::needs_coordinated::template_needs_coordinated;
+use crate::{Blocker, Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep};
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
 /// wanted templates. Says why a pod stays as it is.
@@ -28,7 +29,10 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
         return Changes::of_ledger(change);
     }
     let mut owed = ledger.debts.start.iter();
-    let is_idle = ledger.restart.is_none() && !owed.any(|debt| is_waited_for(context, debt));
+    // A request of a person that waits in the queue comes first.
+    let is_idle = ledger.restart.is_none()
+        && ledger.queued.is_none()
+        && !owed.any(|debt| is_waited_for(context, debt));
     let mut wanted: Vec<(&Pod, &PodUpdate)> = Vec::new();
     for pod in context.index.pods().filter(|pod| is_left_alone(ledger, pod)) {
         let update = match &pod.update {
@@ -70,6 +74,20 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
             update.fields()
         );
         changes.wait(&pod.uid, Code::UpdateTried, message);
+        false
+    });
+    if wanted.is_empty() {
+        return changes;
+    }
+    wanted.retain(|(pod, update)| {
+        let blocker = match template_needs_coordinated(context, ledger, pod, update) {
+            Ok(None) => return true,
+            Ok(Some(change)) => {
+                Blocker { code: Code::NeedsCoordinated, message: change.by_template(pod) }
+            }
+            Err(blocker) => blocker,
+        };
+        changes.block(&pod.uid, blocker);
         false
     });
     if wanted.is_empty() {

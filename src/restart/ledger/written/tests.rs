@@ -59,6 +59,7 @@ fn changed(number: u64) -> Box<MemberUpdate> {
     let update = PodUpdate {
         new_container: true,
         data_elsewhere: false,
+        settings: None,
         from: "logs-production-hot-5d8f7c9b4d".into(),
         to: "logs-production-hot-7c66b9f5b8".into(),
         step: UpdateStep::Resize,

@@ -15,6 +15,7 @@ fn pending(pods: &[usize], step: UpdateStep) -> Snapshot {
             because: vec!["image e:1 → e:2".into()],
             new_container: false,
             data_elsewhere: false,
+            settings: None,
             patch: PodPatch::default(),
         }));
     }

@@ -57,6 +57,7 @@ impl Case {
                 pods: Vec::new(),
                 engine: Ok(engine("")),
                 missing: vec![],
+                no_master: false,
                 flushed: Default::default(),
             },
             policy: Policy::default(),

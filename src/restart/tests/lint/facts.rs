@@ -181,6 +181,18 @@ impl<'a> Facts<'a> {
         runs && !pod.terminating && node.is_some_and(|node| !node.roles_unknown)
     }
 
+    /// Whether its engine was started after the restart was requested, serves, and runs on the wanted config.
+    pub(super) fn was_started_since(&self, restart: &Restart, uid: &str) -> bool {
+        let pod = self.pod(uid).filter(|pod| self.serves(pod));
+        let run = self.manager(uid).filter(|manager| manager.is_ready());
+        let run = run.and_then(|manager| manager.run.as_ref());
+        let is_newer = run.and_then(|run| run.started).is_some_and(|at| at > restart.started);
+        let runs_on = run.and_then(|run| run.checksum.clone());
+        is_newer
+            && restart.request.strategy != crate::Strategy::Coordinated
+            && pod.is_some_and(|pod| pod.ignores_change || Self::wanted_config(pod) == runs_on)
+    }
+
     /// Whether a snapshot that began less than six hours ago is being taken of its shards.
     pub(super) fn is_being_read(&self, pod: &Pod) -> bool {
         let running = self.node(&pod.node).and_then(|node| node.snapshot.as_ref());

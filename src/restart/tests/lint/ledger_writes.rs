@@ -126,6 +126,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
         match member.step {
             MemberStep::Finished => {}
             MemberStep::Scheduled if to_be_stopped || left_out::may_be(facts, before, uid) => {}
+            MemberStep::Scheduled if facts.was_started_since(before, uid) => {}
             MemberStep::Scheduled if entry.outcome == Outcome::Done && !gone => {
                 wrong.push(format!("S3: {id} is done and {} had no turn", member.node));
             }

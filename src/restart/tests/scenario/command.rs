@@ -189,6 +189,15 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
                 driver.world.pod(&pod).machine.habits.never_ready.insert(checksum.into());
             }
         }
+        ["engine", "of", pods, "finds", "no", "other", "node", "on", checksum] => {
+            for pod in matching(driver, pods) {
+                driver.world.pod(&pod).machine.habits.never_joins.insert(checksum.into());
+            }
+        }
+        ["another", "client", "removes", "our", "marker"] => {
+            driver.world.engine.allocation.marker = None;
+            driver.laws.before = driver.world.engine.allocation.setting.clone();
+        }
         ["another", "searchcluster", "limits", "allocation"] => {
             driver.world.engine.is_limited_by_another();
         }

@@ -213,6 +213,11 @@ impl Searching {
         Ok(self.answer(now))
     }
 
+    /// Whether it answers that it has no master, if a node of it runs.
+    pub(crate) fn has_no_master(&self) -> bool {
+        !self.unreachable && self.joined.is_empty()
+    }
+
     /// What it answers, also while it hides what it has.
     fn answer(&self, now: u64) -> Engine {
         let node = |(name, run): (&String, &String)| Node {

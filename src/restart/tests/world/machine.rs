@@ -22,6 +22,8 @@ pub(crate) struct Habits {
     pub(crate) fails: bool,
     /// Checksums of configs on which it joins its cluster and never gets ready.
     pub(crate) never_ready: BTreeSet<String>,
+    /// Checksums of configs on which it runs and finds no other node.
+    pub(crate) never_joins: BTreeSet<String>,
     /// It does not react to signals, not even to SIGKILL.
     pub(crate) immortal: bool,
 }
@@ -102,6 +104,7 @@ impl Machine {
                 refuses: BTreeSet::new(),
                 fails: false,
                 never_ready: BTreeSet::new(),
+                never_joins: BTreeSet::new(),
                 immortal: false,
             },
             mounted: Some(config.to_owned()),
@@ -399,6 +402,11 @@ impl Machine {
         self.checksum().is_none_or(|config| !self.habits.never_ready.contains(config))
     }
 
+    /// Whether its process finds the other nodes once it is up.
+    pub(crate) fn joins(&self) -> bool {
+        self.checksum().is_none_or(|config| !self.habits.never_joins.contains(config))
+    }
+
     /// When the process is up, in the simulated time.
     pub(crate) fn process_turns_at(&self) -> impl Iterator<Item = u64> + '_ {
         self.process
@@ -448,7 +456,12 @@ impl Machine {
                 accepted: last.accepted,
                 by: last.by,
             }),
-            run: run.map(|run| Run { id: run.id, checksum: run.checksum, config: run.config }),
+            run: run.map(|run| Run {
+                id: run.id,
+                checksum: run.checksum,
+                config: run.config,
+                started: crate::Time::parse(&run.started_at).ok(),
+            }),
             last_exit: self.life.last_exit().map(|exit| LastExit {
                 run: exit.run.clone(),
                 code: exit.shell_code(),

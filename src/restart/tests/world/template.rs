@@ -6,7 +6,7 @@ mod observed;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::sidecar::Sidecar;
-use crate::{Change, PodPatch, PodUpdate, UpdateStep};
+use crate::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
 
 /// Until the kubelet sees a change of a pod, in milliseconds.
 const SEEN: u64 = 500;
@@ -22,12 +22,13 @@ const NOT_SIGNED: &str = "admission webhook \"images.example\" denied the reques
 const NO_LOWER: &str =
     "spec.containers[0].resources.limits: Forbidden: memory limits cannot be decreased";
 
-/// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`.
+/// Fields of a pod template by name: `image`, `sidecar`, `env`, `memory`, `label`, `asked`, `affinity`, `tls`
+/// (a variable with which the nodes talk to each other by TLS: `true`).
 pub(crate) type Template = BTreeMap<String, String>;
 
 /// The template of every pod at the beginning.
 pub(crate) fn first() -> Template {
-    let fields = ["image", "sidecar", "env", "memory", "label", "asked", "affinity"];
+    let fields = ["image", "sidecar", "env", "memory", "label", "asked", "affinity", "tls"];
     fields.into_iter().map(|field| (field.to_owned(), "a".to_owned())).collect()
 }
 
@@ -61,6 +62,12 @@ fn json(memory: &str) -> String {
     format!("{{\"limits\":{{\"memory\":\"{memory}\"}}}}")
 }
 
+/// The settings that a container of this template gives its engine.
+fn given(template: &Template) -> Settings {
+    let tls = ("xpack.security.transport.ssl.enabled".to_owned(), template["tls"].clone());
+    Settings::from([tls])
+}
+
 /// How a pod gets from one template to the other.
 pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
     let differing: Vec<&String> =
@@ -90,6 +97,8 @@ pub(crate) fn update(from: &Template, to: &Template) -> Option<PodUpdate> {
         because: because.collect(),
         new_container: differing.iter().any(|field| step(field) == UpdateStep::Container),
         data_elsewhere: false,
+        settings: (from["tls"] != to["tls"])
+            .then(|| Box::new(GivenSettings { from: given(from), to: given(to) })),
         patch,
     })
 }

@@ -163,6 +163,7 @@ async fn it_goes_with_an_update_of_the_template() {
         because: vec!["a field".into()],
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: stayput_restart::PodPatch::default(),
     };
     let new = seen("2g", AFTER, &Value::Null);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
-use stayput_restart::PodUpdate;
-use stayput_reuse::{Abilities, Update, UpdateStep};
+use stayput_restart::{GivenSettings, PodUpdate};
+use stayput_reuse::{Abilities, Update, UpdateStep, container_settings};
 use tokio::time::Instant;
 
 use super::patch::patch;
@@ -112,9 +112,9 @@ impl Templates {
         };
         let patch = patch([&actual.template, &wanted.template], pod, live);
         self.compared.entry(key).or_insert_with(|| compared.clone());
-        let Fields { step, because, new_container, data_elsewhere } = compared;
+        let Fields { step, because, new_container, data_elsewhere, settings } = compared;
         let (from, to) = (from.to_owned(), to.to_owned());
-        Ok(PodUpdate { from, to, step, because, new_container, data_elsewhere, patch })
+        Ok(PodUpdate { from, to, step, because, new_container, data_elsewhere, settings, patch })
     }
 
     /// The template of a revision, if that was read.
@@ -149,6 +149,8 @@ struct Fields {
     new_container: bool,
     /// The engine would have its data at another place.
     data_elsewhere: bool,
+    /// Settings that may need all nodes at once, if they differ.
+    settings: Option<Box<GivenSettings>>,
 }
 
 /// The step, and the fields that need it, for people.
@@ -168,7 +170,9 @@ fn fields(
     let new_container = because.iter().any(|each| each.step == UpdateStep::Container);
     let templates = pair.map(|one| &one.template);
     let data_elsewhere = is_data_elsewhere(templates, engine_container, data_paths);
-    Fields { step, because: fields, new_container, data_elsewhere }
+    let [from, to] = templates.map(|template| container_settings(template, engine_container));
+    let settings = (from != to).then(|| Box::new(GivenSettings { from, to }));
+    Fields { step, because: fields, new_container, data_elsewhere, settings }
 }
 
 fn sentence(difference: &stayput_reuse::Difference) -> String {

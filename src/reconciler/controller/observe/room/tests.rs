@@ -300,6 +300,7 @@ async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
         because: vec![],
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: restart::PodPatch::default(),
     };
     let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;
@@ -325,6 +326,7 @@ async fn another_size_needs_room_on_the_node_that_the_pod_is_on() {
             because: vec![],
             new_container: false,
             data_elsewhere: false,
+            settings: None,
             patch: restart::PodPatch { resources, ..restart::PodPatch::default() },
         };
         let (rooms, all) = fixture.read_with(&facts, Some(&update)).await;

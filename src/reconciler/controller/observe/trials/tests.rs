@@ -77,6 +77,7 @@ impl Fixture {
             because: Vec::new(),
             new_container: false,
             data_elsewhere: false,
+            settings: None,
             patch,
         };
         let mut all: Vec<restart::Pod> = self.pods.iter().map(|facts| seen(facts)).collect();

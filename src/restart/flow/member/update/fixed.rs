@@ -76,7 +76,8 @@ pub(in crate::flow) fn fix(
     if update.makes_a_container() && live.container_id.is_none() {
         return Err(unknown("the id of its manager's container is not known yet"));
     }
-    let mut update = update.clone();
+    // They were judged before.
+    let mut update = PodUpdate { settings: None, ..update.clone() };
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
     // If they cannot be read, it is not known whether the pod fits either.

@@ -203,6 +203,7 @@ fn update(step: UpdateStep) -> PodUpdate {
         because: Vec::new(),
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: PodPatch::default(),
     }
 }

@@ -105,6 +105,7 @@ async fn where_no_pod_may_be_replaced_it_is_shown_and_holds_nothing_else_up() {
         because: vec!["a field".into()],
         new_container: false,
         data_elsewhere: false,
+        settings: None,
         patch: stayput_restart::PodPatch::default(),
     };
     let with_template =
