@@ -32,6 +32,7 @@ pub(super) fn at_rest(nodes: usize) -> Snapshot {
         engine: Ok(engine(nodes)),
         missing: Vec::new(),
         no_master: false,
+        jumped: 0,
         flushed: BTreeSet::new(),
     }
 }

@@ -47,6 +47,10 @@ pub struct Unknown {
 /// What was read, or why it was not.
 pub type Known<T> = Result<T, Unknown>;
 
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The state of a cluster at one time.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -56,6 +60,10 @@ pub struct Snapshot {
     /// When it was read.
     #[schemars(with = "String")]
     pub now: Time,
+    /// By how many milliseconds the clock has jumped forward since the look before; the times of the ledger were not
+    /// moved with it yet.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub jumped: u64,
     /// A random id, used if a restart without a request begins now.
     pub fresh_id: String,
     /// The SearchCluster object.

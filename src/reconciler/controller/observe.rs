@@ -11,6 +11,7 @@ mod engine;
 mod flushes;
 mod formed;
 mod generations;
+mod jumps;
 mod leaving;
 mod leftovers;
 mod managers;
@@ -50,6 +51,7 @@ use endpoints::Endpoints;
 use engine::{EngineView, ViewError};
 pub(super) use engine::{Told, health, not_back};
 use flushes::Flushes;
+use jumps::Jumps;
 use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
@@ -84,6 +86,7 @@ pub(super) struct Observer {
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
     data_paths: data_paths::DataPaths,
+    pub(super) jumps: Jumps,
     look_at_rest: LookAtRest,
     pub(super) endpoints: Endpoints,
     credentials: Credentials,
@@ -114,6 +117,7 @@ impl Observer {
             engine: EngineView::default(),
             flushes: Flushes::default(),
             data_paths: data_paths::DataPaths::default(),
+            jumps: Jumps::default(),
             look_at_rest: LookAtRest::default(),
             endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
@@ -292,6 +296,7 @@ impl Observer {
         self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
+        snapshot.jumped = self.jumps.look(snapshot.now, Instant::now());
         snapshot
     }
 

@@ -226,6 +226,7 @@ async fn plan_and_write(
             return Ok(Attempt::ObserveAgain(stale));
         }
         let Some(Action::WriteLedger(ledger)) = plan.actions.first() else {
+            cx.observer.jumps.settle();
             cx.events.record(&plan, cluster, &cx.observer.pods);
             let snapshot = Box::new(snapshot);
             return Ok(Attempt::Done(Decision { snapshot, plan, wrote_ledger }));
@@ -259,6 +260,7 @@ async fn write_ledger(
     let policy = &spec.checked.policy;
     let before = std::mem::replace(&mut snapshot.ledger, ledger.clone());
     snapshot.cluster.has_status = true;
+    snapshot.jumped = 0;
     let report = restart::report(&snapshot, policy, &plan(&snapshot, policy));
     let report = spec.report_refusal(report, snapshot.now);
     let report = cx.declared.report(report, &snapshot, policy);
@@ -267,6 +269,7 @@ async fn write_ledger(
     // Apiserver: compare-and-set on the ledger that the plan was made from.
     let written = cx.status.write(cluster, report, &before, ledger.clone()).await?;
     let written = spec.apply(cx.cluster.remember(written));
+    cx.observer.jumps.settle();
 
     let starts = std::mem::take(&mut cx.start_times);
     let (changes, starts) = transitions::between(&before, ledger, now(), starts);

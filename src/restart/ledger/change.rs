@@ -18,6 +18,8 @@ pub(crate) enum LedgerChange {
         latest: Time,
         now: Time,
     },
+    /// The clock has jumped forward by so many milliseconds, and these times with it.
+    MoveTimes(u64),
     OpenRestart(Box<Restart>),
     CloseRestart,
     /// The result of the node that ends together with its restart.
@@ -111,6 +113,7 @@ impl LedgerChange {
     pub(crate) fn apply(self, ledger: &mut Ledger) {
         match self {
             Self::CorrectTimes { latest, now } => ledger.correct_times(latest, now),
+            Self::MoveTimes(jumped) => ledger.move_times(jumped),
             Self::OpenRestart(restart) => ledger.restart = Some(*restart),
             Self::CloseRestart => ledger.restart = None,
             Self::SetLastResult(result) => ledger.last_result = Some(result),

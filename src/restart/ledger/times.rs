@@ -28,13 +28,24 @@ impl Ledger {
 
     /// Makes those of them that are later than `latest` the present.
     pub(super) fn correct_times(&mut self, latest: Time, now: Time) {
-        let one = |at: &mut Time| {
+        self.change_times(|at| {
             if *at > latest {
                 *at = now;
             }
-        };
+        });
+        if let Some(last) = self.history.last_mut().filter(|last| end_of(last) > latest) {
+            last.started = Time(now.0.saturating_sub(last.seconds.saturating_mul(1000)));
+        }
+    }
+
+    /// Moves them with a clock that has jumped forward. The history stays: people read it.
+    pub(super) fn move_times(&mut self, jumped: u64) {
+        self.change_times(|at| *at = at.plus(jumped));
+    }
+
+    fn change_times(&mut self, one: impl Fn(&mut Time)) {
         let all = |times: &mut [&mut Option<Time>]| {
-            times.iter_mut().filter_map(|at| at.as_mut()).for_each(one);
+            times.iter_mut().filter_map(|at| at.as_mut()).for_each(&one);
         };
         if let Some(restart) = &mut self.restart {
             one(&mut restart.started);
@@ -54,8 +65,5 @@ impl Ledger {
             one(at);
         }
         all(&mut [&mut self.still_shown_since]);
-        if let Some(last) = self.history.last_mut().filter(|last| end_of(last) > latest) {
-            last.started = Time(now.0.saturating_sub(last.seconds.saturating_mul(1000)));
-        }
     }
 }

@@ -88,6 +88,7 @@ fn three() -> Snapshot {
         engine: Err(Unknown { message: "not read".into() }),
         missing: vec![],
         no_master: false,
+        jumped: 0,
         flushed: Default::default(),
     }
 }

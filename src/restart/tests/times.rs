@@ -97,3 +97,27 @@ fn each_time_that_is_waited_from_is_corrected() {
         assert_eq!(**ledger, right);
     }
 }
+
+/// A time server sets the clock 40 minutes ahead while a node is stopped.
+#[test]
+fn a_clock_that_jumps_forward_aborts_nothing() {
+    const JUMP: u64 = 2_400_000;
+    let script = ["three nodes", "request rolling r1", "run until logs-2 is stopped"];
+    let (mut snapshot, policy) = moment(&script);
+    let before = snapshot.ledger.clone();
+    snapshot.now = snapshot.now.plus(JUMP);
+    let late = plan(&snapshot, &policy);
+    assert!(matches!(late.actions.first(), Some(Action::WriteLedger(_))), "it is over time");
+
+    snapshot.jumped = JUMP;
+    let written = plan(&snapshot, &policy);
+    let Some(Action::WriteLedger(ledger)) = written.actions.first() else { panic!("{written:?}") };
+    let (was, is) = (before.restart.unwrap(), ledger.restart.clone().unwrap());
+    assert_eq!(is.started, was.started.plus(JUMP));
+    for (was, is) in was.members.iter().zip(&is.members) {
+        assert_eq!((is.step, is.since), (was.step, was.since.plus(JUMP)));
+    }
+    (snapshot.ledger, snapshot.jumped) = ((**ledger).clone(), 0);
+    let next = plan(&snapshot, &policy);
+    assert!(matches!(next.actions.first(), Some(Action::Start { .. })), "{next:?}");
+}

@@ -214,6 +214,7 @@ impl World {
         let not_read = Unknown { message: "the engine was not asked".into() };
         let mut snapshot = Snapshot {
             now: Time(now),
+            jumped: 0,
             fresh_id: format!("fresh-{fresh}"),
             cluster: self.object.cluster_at(Time(now)),
             ledger: self.object.ledger.clone(),

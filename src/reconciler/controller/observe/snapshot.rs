@@ -46,6 +46,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
         configs: KnownConfigs::default(),
         engine: Err(unknown("not asked yet")),
         no_master: false,
+        jumped: 0,
         flushed: BTreeSet::new(),
     }
 }
@@ -112,6 +113,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
         configs: seen.configs.clone(),
         engine: seen.engine.clone(),
         no_master: seen.no_master,
+        jumped: seen.jumped,
         flushed: seen.flushed.clone(),
     }
 }

@@ -58,6 +58,7 @@ impl Case {
                 engine: Ok(engine("")),
                 missing: vec![],
                 no_master: false,
+                jumped: 0,
                 flushed: Default::default(),
             },
             policy: Policy::default(),
