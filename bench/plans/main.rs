@@ -1,7 +1,7 @@
 //! How long one plan takes, by the number of pods and by what is going on.
 //!
 //! Usage: `bench-plan [ROUNDS [SITUATION | forecast]]`. One line each: its name, then for 10, 100,
-//! 1,000 and 10,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum
+//! 1,000 and 2,000 pods the milliseconds of one `plan()`, of one `report()` on it, and of the sum
 //! over all bytes of the snapshot. The sum shows how long reading each byte once takes; only small
 //! snapshots fit into the caches. Each is the lowest of the rounds, because other programs on the
 //! machine only add time.
@@ -22,7 +22,7 @@ use stayput_restart::{Action, Plan, Saved, Snapshot, forecast, plan, report};
 
 use situations::SITUATIONS;
 
-const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
+const SIZES: [usize; 4] = [10, 100, 1_000, stayput_restart::MAX_MEMBERS];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds = std::env::args().nth(1).map_or(Ok(20), |rounds| rounds.parse::<u32>())?;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             assert!(comes(&planned, nodes), "{name}: not what {nodes} nodes come to");
             assert!(covers(&snapshot, &planned), "{name}: a pod is missing in the plan");
             // Large ones need no repetition, because the clock is precise enough for them.
-            let rounds = if nodes >= 10_000 { rounds.min(8) } else { rounds };
+            let rounds = if nodes >= stayput_restart::MAX_MEMBERS { rounds.min(8) } else { rounds };
             let planning = lowest(rounds, || drop(black_box(plan(&snapshot, &policy))));
             let reporting =
                 lowest(rounds, || drop(black_box(report(&snapshot, &policy, &planned))));

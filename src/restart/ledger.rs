@@ -35,6 +35,9 @@ pub const MAX_HISTORY: usize = 20;
 /// How many ids of requests are remembered, so that no request is carried out twice.
 pub const MAX_HANDLED: usize = 100;
 
+/// The most nodes of one restart: more may not fit into one object of the apiserver wherever the restart is.
+pub const MAX_MEMBERS: usize = 2_000;
+
 /// The part of the status that decisions are made from.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

@@ -59,9 +59,9 @@ pub use forecast::{
 pub use ignored_changes::IgnoredChanges;
 pub use ledger::{
     AllocationBefore, AllocationDebt, Compensation, Debts, Direction, Ending, ExclusionDebt,
-    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberStep,
-    MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart, StartDebt,
-    Stays, Tried,
+    HistoryEntry, KeptStopped, LastRestart, Ledger, MAX_HANDLED, MAX_HISTORY, MAX_MEMBERS, Member,
+    MemberStep, MemberUpdate, NodeResult, Once, Outcome, RecordDebt, RemovedExclusion, Restart,
+    StartDebt, Stays, Tried,
 };
 pub use leftovers::has_leftovers;
 pub use manager_request::{drain_request, start_request, stop_request};

@@ -15,6 +15,7 @@ mod laws;
 mod ledger_changes;
 pub(crate) mod lint;
 mod linter;
+mod many_nodes;
 mod not_waited_for;
 mod owed_and_kept_stopped;
 mod page;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::observed::is_to_be_stopped;
 use crate::context::Context;
 use crate::rules::list_names;
-use crate::{Member, Pod, Target, Time};
+use crate::{MAX_MEMBERS, Member, Pod, Target, Time};
 
 /// The nodes that a target selects, by name, without those kept stopped; or why there are none.
 pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<Member>, String> {
@@ -23,6 +23,13 @@ pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<M
         .map(|pod| scheduled(pod, context.snapshot.now))
         .collect();
     members.sort_by(|one, other| one.node.cmp(&other.node));
+    if members.len() > MAX_MEMBERS {
+        return Err(format!(
+            "{} nodes are meant, and one restart has at most {MAX_MEMBERS}: ask for some of them, by --node, --role \
+             or --zone",
+            members.len()
+        ));
+    }
     if !members.is_empty() {
         return Ok(members);
     }

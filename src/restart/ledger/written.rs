@@ -1,5 +1,6 @@
-//! How the members of a restart are written. The status of 10,000 nodes must fit into one object of
-//! the apiserver (1.5 MB), so a node that only waits and a node that is done take one line each.
+//! How the members of a restart are written. The status of [`MAX_MEMBERS`](super::MAX_MEMBERS) nodes must fit into
+//! one object of the apiserver (1.5 MB) wherever the restart is, so each node takes one line, and what nodes have
+//! in common is written once.
 //! Which pods are done stays known: no node is restarted twice.
 
 mod restarting;
@@ -21,7 +22,7 @@ pub(super) struct Written {
     /// Nodes that wait for their turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scheduled: Vec<Scheduled>,
-    /// Nodes that hold a slot and whose turn has taken no special way.
+    /// Nodes that hold a slot, or have ended otherwise than done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     restarting: Vec<Restarting>,
     /// Nodes that are done, by name: uid of the pod, when it was done, sequences of our stop and of
@@ -98,12 +99,6 @@ impl Written {
         let node = &member.node;
         let line = line(member);
         let is_taken = |nodes: &BTreeMap<String, String>| nodes.contains_key(node);
-        if member.step == MemberStep::Restarting {
-            if !restarting::add(&mut self.restarting, member) {
-                self.members.push(member.clone());
-            }
-            return;
-        }
         if read_scheduled(member.since, node, &line).as_ref() == Some(member) {
             let group = match self.scheduled.iter().position(|one| one.since == member.since) {
                 Some(at) => at,
@@ -119,6 +114,10 @@ impl Written {
             }
         } else if read_done(node, &line).as_ref() == Some(member) && !is_taken(&self.done) {
             self.done.insert(node.clone(), line);
+            return;
+        } else if member.step != MemberStep::Scheduled
+            && restarting::add(&mut self.restarting, member)
+        {
             return;
         }
         self.members.push(member.clone());

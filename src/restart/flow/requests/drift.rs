@@ -12,7 +12,8 @@ use crate::ledger::{LedgerChange, OwnKind};
 use crate::needs_coordinated::needs_coordinated;
 use crate::snapshot::namespace_and_name;
 use crate::{
-    Blocker, Code, Ledger, OnConfigChange, Pod, Request, Restart, Sources, Strategy, Target,
+    Blocker, Code, Ledger, MAX_MEMBERS, OnConfigChange, Pod, Request, Restart, Sources, Strategy,
+    Target,
 };
 use stayput_api::State;
 
@@ -89,6 +90,10 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     });
     if drifting.is_empty() {
         return changes;
+    }
+    if strategy == Strategy::Rolling {
+        // The others have a restart of their own after this one.
+        drifting.truncate(MAX_MEMBERS);
     }
     let id = next_try(ledger, id);
     let mut nodes: Vec<String> = drifting.iter().map(|pod| pod.node.clone()).collect();

@@ -9,8 +9,8 @@ use crate::ledger::RestartChange;
 use crate::lookup::lookup;
 use crate::marks::Marks;
 use crate::{
-    Code, Ending, Ledger, Member, MemberStep, Outcome, Phase, Pod, Reason, Request, Restart,
-    Strategy, Target, annotation,
+    Code, Ending, Ledger, MAX_MEMBERS, Member, MemberStep, Outcome, Phase, Pod, Reason, Request,
+    Restart, Strategy, Target, annotation,
 };
 
 /// Reads every phase that differs from what we last showed there.
@@ -141,6 +141,7 @@ fn phase_written(
 fn may_join(restart: &Restart, strategy: Strategy) -> bool {
     let request = &restart.request;
     restart.ending.is_none()
+        && restart.members.len() < MAX_MEMBERS
         && request.strategy == strategy
         && strategy != Strategy::Coordinated
         && request.is_plain()
@@ -162,6 +163,8 @@ fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) 
     let same = asked.iter().filter(|(one, _)| *one == strategy);
     let mut nodes: Vec<String> = same.map(|(_, pod)| pod.node.clone()).collect();
     nodes.sort();
+    // The others have a restart of their own after this one.
+    nodes.truncate(MAX_MEMBERS);
     let id = context.snapshot.fresh_id.clone();
     changes.change(remember(context, &id));
     let target = Target { nodes, ..Target::default() };

@@ -13,7 +13,10 @@ use crate::flow::member::update::{
 use crate::flow::observed::not_outside_windows;
 use crate::ledger::OwnKind;
 use crate::needs_coordinated::template_needs_coordinated;
-use crate::{Blocker, Code, Ledger, Pod, PodUpdate, Reason, Request, Strategy, Target, UpdateStep};
+use crate::{
+    Blocker, Code, Ledger, MAX_MEMBERS, Pod, PodUpdate, Reason, Request, Strategy, Target,
+    UpdateStep,
+};
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
 /// wanted templates. Says why a pod stays as it is.
@@ -93,6 +96,8 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     if wanted.is_empty() {
         return changes;
     }
+    // The others have a restart of their own after this one.
+    wanted.truncate(MAX_MEMBERS);
     match not_outside_windows(context) {
         Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
         // A request of ours would wait in the way of those of people.
@@ -112,8 +117,11 @@ pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item =
     let ledger = &context.snapshot.ledger;
     let id = update_id(context);
     context.snapshot.pods.iter().filter(move |pod| {
+        let planned = planned_update(context.policy, Strategy::Rolling, pod);
         pod.leaving.is_none()
-            && planned_update(context.policy, Strategy::Rolling, pod).is_some()
+            && planned.is_some_and(|update| {
+                !matches!(template_needs_coordinated(context, ledger, pod, update), Ok(Some(_)))
+            })
             && why_left_out(context, ledger, pod).is_none()
             && before(OwnKind::Templates, ledger, &id, pod).is_none()
     })

@@ -1,5 +1,5 @@
-//! Members that hold a slot and whose turn has taken no special way: what they have in common is
-//! written once.
+//! Members that hold a slot, or have ended otherwise than done: what they have in common is written once, also
+//! why they are brought back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,15 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Time;
-use crate::ledger::{Member, MemberStep};
+use crate::ledger::{Compensation, Ending, Member, MemberStep};
+use stayput_api::ConfigChoice;
 
-/// Nodes that took their slots together: all nodes of a coordinated restart.
+/// Nodes that are equally far, since the same time: all nodes of a coordinated restart.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Restarting {
     /// Since when.
     #[schemars(with = "String")]
     since: Time,
+    /// How far they are.
+    #[serde(default = "restarting", skip_serializing_if = "is_restarting")]
+    step: MemberStep,
+    /// How often they gave their slots back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    given_back: u32,
+    /// How they ended, or will.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ending: Option<Ending>,
+    /// The config on which they are brought back, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    back_on: Option<ConfigChoice>,
     /// Checksum they are to be started with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expected: Option<String>,
@@ -29,7 +43,8 @@ pub(super) struct Restarting {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
     /// By name: uid of the pod, sequences of our stop and of our start, ephemeral id and id of the
-    /// engine's node (`-` if not known), and the name of the pod if it differs.
+    /// engine's node (`-` if not known), the name of the pod if it differs, and with `+` the sequences of
+    /// the stop (0 if none) and of the start that bring the node back.
     #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub(super) nodes: BTreeMap<String, String>,
 }
@@ -55,6 +70,33 @@ pub(super) fn add(groups: &mut Vec<Restarting>, member: &Member) -> bool {
     is_free
 }
 
+/// What the nodes of a group have in common.
+type InCommon<'a> = (
+    (Time, MemberStep, u32),
+    (&'a Option<Ending>, Option<ConfigChoice>),
+    (&'a Option<String>, bool, &'a BTreeSet<String>, &'a Option<String>),
+);
+
+const fn restarting() -> MemberStep {
+    MemberStep::Restarting
+}
+
+fn is_restarting(step: &MemberStep) -> bool {
+    *step == MemberStep::Restarting
+}
+
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What brings a node back, from the end of its line.
+fn compensation(config: ConfigChoice, text: &str) -> Option<Compensation> {
+    let (stop, start) = text.split_once(' ')?;
+    let stop: u64 = stop.parse().ok()?;
+    let stop_sequence = (stop > 0).then_some(stop);
+    Some(Compensation { stop_sequence, start_sequence: start.parse().ok()?, config })
+}
+
 /// What is not in the name and in the group of a member.
 fn line(member: &Member) -> String {
     let Member { pod_uid, pod, node, stop_sequence, start_sequence, .. } = member;
@@ -64,6 +106,9 @@ fn line(member: &Member) -> String {
     if pod != node {
         line += &format!(" {pod}");
     }
+    if let Some(back) = &member.compensation {
+        line += &format!(" +{} {}", back.stop_sequence.unwrap_or_default(), back.start_sequence);
+    }
     line
 }
 
@@ -72,6 +117,10 @@ impl Restarting {
     fn of(member: &Member) -> Self {
         Self {
             since: member.since,
+            step: member.step,
+            given_back: member.given_back,
+            ending: member.ending.clone(),
+            back_on: member.compensation.as_ref().map(|back| back.config),
             expected: member.expected.clone(),
             master_eligible: member.master_eligible,
             roles: member.roles.clone(),
@@ -81,20 +130,32 @@ impl Restarting {
     }
 
     /// What its nodes have in common.
-    pub(super) fn in_common(
-        &self,
-    ) -> (Time, &Option<String>, bool, &BTreeSet<String>, &Option<String>) {
-        let Self { since, expected, master_eligible, roles, zone, nodes: _ } = self;
-        (*since, expected, *master_eligible, roles, zone)
+    pub(super) fn in_common(&self) -> InCommon<'_> {
+        let how_far = (self.since, self.step, self.given_back);
+        let ended = (&self.ending, self.back_on);
+        let node = (&self.expected, self.master_eligible, &self.roles, &self.zone);
+        (how_far, ended, node)
     }
 
     /// The member of this line; none if the line is damaged.
     pub(super) fn read(&self, node: &str, line: &str) -> Option<Member> {
+        let (line, back) = match line.rsplit_once(" +") {
+            Some((line, back)) => (line, Some(back)),
+            None => (line, None),
+        };
+        let compensation = match (self.back_on, back) {
+            (Some(config), Some(back)) => Some(compensation(config, back)?),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
         let mut words = line.split(' ');
         let known = |word: &str| (word != "-").then(|| word.to_owned());
         let member = Member {
-            step: MemberStep::Restarting,
+            step: self.step,
+            given_back: self.given_back,
             since: self.since,
+            ending: self.ending.clone(),
+            compensation,
             expected: self.expected.clone(),
             master_eligible: self.master_eligible,
             roles: self.roles.clone(),

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Change, Ending, Ledger, Member, MemberStep, MemberUpdate, Outcome, PodPatch, PodUpdate,
-    Request, Restart, Time,
+    AllocationBefore, AllocationDebt, Change, Compensation, Ending, Ledger, MAX_MEMBERS, Member,
+    MemberStep, MemberUpdate, Outcome, PodPatch, PodUpdate, Request, Restart, Time,
 };
+use stayput_api::ConfigChoice;
 use stayput_reuse::UpdateStep;
 
 const NODES: u64 = 10_000;
@@ -185,6 +186,68 @@ fn ten_thousand_nodes_that_are_stopped_together_fit() {
     let text = text(&ledger);
     assert!(text.len() < 1_350_000, "{} bytes", text.len());
     assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
+}
+
+/// Of a coordinated restart, whatever happens to all of its nodes at once.
+fn all_at_once(number: u64) -> Member {
+    Member {
+        since: Time(1_795_000_000_000),
+        roles: ["data_hot", "data_content", "ingest", "transform"].map(str::to_owned).into(),
+        zone: Some(format!("zone-{}", number % 3)),
+        ..under_way(number)
+    }
+}
+
+#[test]
+fn the_most_nodes_of_a_restart_fit_into_a_mebibyte_in_every_state() {
+    const MEBIBYTE: usize = 1 << 20;
+    let nodes = MAX_MEMBERS as u64;
+    let reason = |number: u64| {
+        let engine = "x".repeat(400);
+        format!(
+            "logs-production-hot-{number:05}: not started in time: its engine is failed: {engine}"
+        )
+    };
+    let brought_back = |number: u64, reason: String| Member {
+        step: MemberStep::Aborting,
+        compensation: Some(Compensation {
+            stop_sequence: Some(1_005),
+            start_sequence: 1_006,
+            config: ConfigChoice::LastGood,
+        }),
+        ending: Some(Ending { outcome: Outcome::RolledBack, reason }),
+        ..all_at_once(number)
+    };
+    let states: [(&str, &dyn Fn(u64) -> Member); 8] = [
+        ("they wait", &waits),
+        ("they are stopped together", &all_at_once),
+        ("they are turned back together", &|number| brought_back(number, reason(0))),
+        ("they give their slots back together", &|number| Member {
+            step: MemberStep::GivingBack,
+            given_back: 3,
+            ..brought_back(number, "paused (spec.paused): nothing is stopped".into())
+        }),
+        ("all have ended together", &|number| Member {
+            step: MemberStep::Finished,
+            compensation: None,
+            ..brought_back(number, reason(0))
+        }),
+        ("all are done without a turn", &|number| {
+            let reason = "its engine was started after the request".into();
+            waits(number).done(Ending { outcome: Outcome::Done, reason })
+        }),
+        ("all are done", &is_done),
+        ("all have gone through an update", &is_updated),
+    ];
+    for (state, member) in states {
+        let mut ledger = ledger((0..nodes).map(member).collect());
+        let holders = (0..nodes).map(uid).collect();
+        let before = AllocationBefore::default();
+        ledger.debts.allocation = Some(AllocationDebt { restart: "r1".into(), before, holders });
+        let text = text(&ledger);
+        assert!(text.len() < MEBIBYTE, "{} bytes while {state}", text.len());
+        assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger, "{state}");
+    }
 }
 
 #[test]
