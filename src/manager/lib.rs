@@ -17,6 +17,7 @@
 
 pub mod cli;
 pub mod config_watch;
+mod delete_tree;
 pub mod errors;
 mod exit_status;
 pub mod http;

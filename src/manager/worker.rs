@@ -18,8 +18,9 @@ use tokio::sync::oneshot;
 
 use crate::errors::{ErrorCode, Errors};
 
-/// Enough for reading and hashing files and for a name lookup; only touched pages take memory.
-const STACK: usize = 256 * 1024;
+/// Four times what the deepest work needs: walking a config or emptying a directory that is nested as
+/// deeply as is followed. Only touched pages take memory.
+const STACK: usize = 1024 * 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -146,6 +147,16 @@ fn work_off(jobs: &Receiver<Job>) {
     for job in jobs {
         job();
     }
+}
+
+/// Does the work on a quarter of a worker's stack. If that is too small, the process ends by SIGSEGV.
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+pub(crate) fn on_a_quarter_of_the_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = Builder::new().stack_size(STACK / 4).spawn_scoped(scope, work);
+        thread.unwrap().join().unwrap()
+    })
 }
 
 #[cfg(test)]

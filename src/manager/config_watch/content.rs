@@ -67,7 +67,8 @@ pub(super) fn read(
     let mut file = File::from(fd);
     let mut hash = Sha256::new();
     let mut left = most;
-    let mut buffer = [0; 16 * 1024];
+    // On the heap: a walk reads the files of a deep directory on top of its own frames.
+    let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = match file.read(&mut buffer) {
             Ok(0) => break,

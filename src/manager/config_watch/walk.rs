@@ -269,3 +269,6 @@ impl Walk<'_> {
 fn is_kubelets(name: &CStr) -> bool {
     name.to_bytes() == b"." || name.to_bytes().starts_with(b"..")
 }
+
+#[cfg(test)]
+mod tests;

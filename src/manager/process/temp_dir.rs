@@ -1,18 +1,14 @@
 //! The engine's directory for temporary files: made by the manager, emptied between runs.
 
-use std::ffi::{CStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{self, Mutex, PoisonError};
 
-use nix::dir::Dir;
-use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag};
-use nix::sys::stat::{Mode, SFlag, fstatat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use crate::delete_tree;
 
 /// The directory's name. It is fixed, so that the files of an earlier container are found and
 /// removed.
@@ -20,8 +16,6 @@ const NAME: &str = "stayput-engine";
 /// Variables from which the engines take the directory. Without them, each start makes a new
 /// directory in `/tmp`, which is never removed.
 const VARIABLES: [&str; 2] = ["ES_TMPDIR", "OPENSEARCH_TMPDIR"];
-/// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
-const DEPTH_MAX: usize = 64;
 
 /// Why the directory is not as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -92,17 +86,17 @@ impl TempDir {
     /// See [`TempDirError`]; if the directory is only not empty, the engine can start with it.
     pub fn prepare(&self) -> Result<(), TempDirError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let (directory, device) = self
+        let directory = self
             .usable(&mut lock)
             .map_err(|source| TempDirError::Unusable { path: self.path.clone(), source })?;
-        empty(directory.as_fd(), device, 0).map_err(|errno| TempDirError::NotEmptied {
+        delete_tree::empty(directory.as_fd()).map_err(|errno| TempDirError::NotEmptied {
             path: self.path.clone(),
             source: errno.into(),
         })
     }
 
-    /// Makes or finds the directory and locks it; returns it with its device.
-    fn usable(&self, lock: &mut Option<File>) -> io::Result<(File, u64)> {
+    /// Makes or finds the directory and locks it.
+    fn usable(&self, lock: &mut Option<File>) -> io::Result<File> {
         match DirBuilder::new().mode(0o700).create(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             Ok(()) | Err(_) => {}
@@ -112,8 +106,7 @@ impl TempDir {
         // Set afterwards: the umask, which is the engine's, narrows the mode of a new directory.
         let mode = if nix::unistd::geteuid().is_root() { 0o1777 } else { 0o700 };
         fs::File::set_permissions(&directory, Permissions::from_mode(mode))?;
-        let device = directory.metadata()?.dev();
-        Ok((directory, device))
+        Ok(directory)
     }
 
     /// Opens the directory itself, and checks that it belongs to the manager's uid and is no link.
@@ -150,40 +143,6 @@ fn lock_for_us(lock: &mut Option<File>, directory: &File) -> io::Result<()> {
             Ok(())
         }
     }
-}
-
-/// Deletes the content of the directory. Continues after a failure and returns the first one.
-fn empty(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
-    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let mut listing = Dir::openat(directory, ".", flags, Mode::empty())?;
-    let mut outcome = Ok(());
-    for entry in listing.iter() {
-        let deleted = match entry {
-            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => Ok(()),
-            Ok(entry) => delete(directory, entry.file_name(), device, depth),
-            Err(errno) => Err(errno),
-        };
-        outcome = outcome.and(deleted);
-    }
-    outcome
-}
-
-fn delete(parent: BorrowedFd<'_>, name: &CStr, device: u64, depth: usize) -> Result<(), Errno> {
-    let found = fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    if found.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
-        return unlinkat(parent, name, UnlinkatFlags::NoRemoveDir);
-    }
-    if depth == DEPTH_MAX {
-        return Err(Errno::ENAMETOOLONG);
-    }
-    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let directory = nix::fcntl::openat(parent, name, flags, Mode::empty())?;
-    // The opened file is checked: its name may refer to another file by now.
-    if nix::sys::stat::fstat(&directory)?.st_dev != device {
-        return Err(Errno::EXDEV);
-    }
-    let emptied = empty(directory.as_fd(), device, depth + 1);
-    emptied.and(unlinkat(parent, name, UnlinkatFlags::RemoveDir))
 }
 
 #[cfg(test)]
@@ -241,7 +200,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let engine = TempDir::new(parent.path());
         engine.prepare().unwrap();
-        fs::create_dir_all(engine.path().join("d/".repeat(DEPTH_MAX + 2))).unwrap();
+        fs::create_dir_all(engine.path().join("d/".repeat(delete_tree::MAX_DEPTH + 2))).unwrap();
         fs::write(engine.path().join("file"), "x").unwrap();
         assert!(matches!(engine.prepare(), Err(TempDirError::NotEmptied { .. })));
         assert!(!engine.path().join("file").exists(), "everything else is deleted");

@@ -14,7 +14,7 @@ use stayput_api::checksum::Checksum;
 use stayput_manager::config_watch::{ConfigDir, ConfigSettings, ConfigWatch};
 use tempfile::tempdir;
 
-use super::{checksum, only};
+use super::{checksum, only, start};
 use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::isolated::{isolated, test_name};
 use crate::support::skip::skip;
@@ -162,6 +162,23 @@ fn links_that_cannot_be_followed_are_reported() {
         assert!(error.starts_with(dir.path().join("odd").to_str().unwrap()), "{error}");
         assert!(error.contains(reason), "{target}: {error}");
     }
+}
+
+/// The thread that reads the config of a running manager has a small stack.
+#[tokio::test]
+async fn a_config_that_is_nested_too_deeply_is_reported_by_the_thread_that_reads_it() {
+    let dir = tempdir().unwrap();
+    let mut deepest = dir.path().to_owned();
+    for level in 0..60 {
+        if level % 2 == 0 {
+            AtomicWriter::new(&deepest).write(&payload([("file", "1")]));
+        }
+        deepest.push("d");
+        fs::create_dir(&deepest).unwrap();
+    }
+    let config = start(only(dir.path())).await;
+    let errors = config.subscribe().borrow().errors.clone();
+    assert!(errors.len() == 1 && errors[0].contains("nested too deeply"), "{errors:?}");
 }
 
 #[test]

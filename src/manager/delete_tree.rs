@@ -1,0 +1,113 @@
+//! Deletes directories with what is in them: through descriptors, so that nothing outside is reached.
+
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use nix::NixPath;
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
+use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// Deletes what is in the directory. Continues after a failure and returns the first one.
+///
+/// Symbolic links are removed and not followed, and other file systems mounted inside are left alone,
+/// even if somebody moves files at the same time.
+pub(crate) fn empty(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+    empty_level(directory, fstat(directory)?.st_dev, 0)
+}
+
+/// Deletes the file, the link or the directory with what is in it. Nothing there is no error.
+pub(crate) fn remove(path: &Path) -> Result<(), Errno> {
+    let deleted = fstatat(AT_FDCWD, path, AtFlags::AT_SYMLINK_NOFOLLOW)
+        .and_then(|found| delete(AT_FDCWD, path, found.st_dev, 0));
+    match deleted {
+        Err(Errno::ENOENT) => Ok(()),
+        deleted => deleted,
+    }
+}
+
+fn empty_level(directory: BorrowedFd<'_>, device: u64, depth: usize) -> Result<(), Errno> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut listing = Dir::openat(directory, ".", flags, Mode::empty())?;
+    let mut outcome = Ok(());
+    for entry in listing.iter() {
+        let deleted = match entry {
+            Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => Ok(()),
+            Ok(entry) => delete::<CStr>(directory, entry.file_name(), device, depth),
+            Err(errno) => Err(errno),
+        };
+        outcome = outcome.and(deleted);
+    }
+    outcome
+}
+
+fn delete<P: NixPath + ?Sized>(
+    parent: BorrowedFd<'_>,
+    name: &P,
+    device: u64,
+    depth: usize,
+) -> Result<(), Errno> {
+    let found = fstatat(parent, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    if found.st_mode & SFlag::S_IFMT.bits() != SFlag::S_IFDIR.bits() {
+        return unlinkat(parent, name, UnlinkatFlags::NoRemoveDir);
+    }
+    if depth == MAX_DEPTH {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let directory = openat(parent, name, flags, Mode::empty())?;
+    // The opened file is checked: its name may refer to another file by now.
+    if fstat(&directory)?.st_dev != device {
+        return Err(Errno::EXDEV);
+    }
+    let emptied = empty_level(directory.as_fd(), device, depth + 1);
+    emptied.and(unlinkat(parent, name, UnlinkatFlags::RemoveDir))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::worker::on_a_quarter_of_the_stack;
+
+    #[test]
+    fn the_deepest_nesting_that_is_deleted_needs_a_quarter_of_the_stack() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("root");
+        fs::create_dir_all(root.join("d/".repeat(MAX_DEPTH - 1))).unwrap();
+        on_a_quarter_of_the_stack(|| remove(&root)).unwrap();
+        assert!(!root.exists());
+        remove(&root).unwrap();
+    }
+
+    #[test]
+    fn deeper_nesting_is_left_and_costs_nothing_else() {
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join("root");
+        fs::create_dir_all(root.join("d/".repeat(MAX_DEPTH + 40))).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        let removed = on_a_quarter_of_the_stack(|| remove(&root));
+        assert_eq!(removed, Err(Errno::ENAMETOOLONG));
+        assert!(root.join("d").exists() && !root.join("file").exists());
+    }
+
+    #[test]
+    fn a_link_is_removed_and_not_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let (link, other) = (parent.path().join("link"), parent.path().join("other"));
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("file"), "").unwrap();
+        symlink(&other, &link).unwrap();
+        remove(&link).unwrap();
+        assert!(!link.is_symlink() && other.join("file").exists());
+    }
+}
