@@ -18,6 +18,7 @@ mod probe;
 mod random_id;
 mod readiness;
 mod run;
+mod state_dir;
 mod status;
 mod upgrade;
 
@@ -28,6 +29,7 @@ pub use hand_over::{CAN_TAKE_OVER, HandOver, HandOverError, Taken};
 #[cfg(test)]
 pub(crate) use handle::Call;
 pub use handle::{Control, Handle};
-pub use journal::{Journal, StateDirError};
+pub use journal::Journal;
 pub use probe::{Probe, Prober};
+pub use state_dir::StateDirError;
 pub use upgrade::Serving;

@@ -17,6 +17,7 @@ mod journal;
 mod load;
 mod log;
 mod old_kernels;
+mod other_user;
 mod plain;
 mod readiness;
 mod remote;

@@ -9,7 +9,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use nix::sys::stat::{Mode, SFlag, fstat};
 use thiserror::Error;
 use tokio::net::TcpListener;
 
@@ -113,9 +115,22 @@ pub(super) fn unix(path: &Path, for_others: bool) -> Result<UnixListener, BindEr
     });
     let listener = bound.map_err(|source| BindError::Socket { path: own(), source })?;
     let mode = if for_others { 0o666 } else { 0o660 };
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-        .map_err(|source| BindError::Mode { path: own(), source })?;
+    set_mode(path, mode).map_err(|source| BindError::Mode { path: own(), source })?;
     Ok(listener)
+}
+
+/// Sets the mode of our socket at this path, and of nothing else that somebody may have put there since.
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let there = open(path, flags, Mode::empty())?;
+    let found = fstat(&there)?;
+    let is_socket = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFSOCK.bits();
+    if !is_socket || found.st_uid != nix::unistd::geteuid().as_raw() {
+        return Err(io::Error::other("it was replaced by something else"));
+    }
+    // The kernel sets no mode through a descriptor of this kind, but through its name.
+    let name = format!("/proc/self/fd/{}", there.as_raw_fd());
+    fs::set_permissions(name, fs::Permissions::from_mode(mode))
 }
 
 /// Removes the socket of a dead process.
@@ -172,6 +187,19 @@ mod tests {
             drop(socket);
             assert!(path.exists(), "nothing waits for its directory");
         }
+    }
+
+    #[test]
+    fn the_mode_of_what_has_replaced_the_socket_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, other) = (directory.path().join("s"), directory.path().join("other"));
+        std::fs::write(&other, "").unwrap();
+        let mode = || std::fs::metadata(&other).unwrap().permissions().mode();
+        let before = mode();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        set_mode(&path, 0o666).unwrap_err();
+        set_mode(&other, 0o666).unwrap_err();
+        assert_eq!(mode(), before);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::state_dir::{self, StateDirError};
 use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
 use crate::private_file;
 use crate::worker::WorkPanicked;
@@ -69,24 +70,6 @@ pub(super) enum ContentError {
     OtherPod { theirs: String, ours: String },
 }
 
-/// The state directory cannot be used: without it, no stop could ever be accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum StateDirError {
-    /// Something else is there.
-    #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
-    NotADirectory(PathBuf),
-    /// The system's error, from an attempt to use it.
-    #[error(
-        "--state-dir {} cannot be used ({source}): mount an emptyDir there, or make it",
-        path.display()
-    )]
-    Unusable {
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
 /// The whole content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -121,8 +104,9 @@ impl Journal {
         self.dir.join("journal.json")
     }
 
-    /// Checks that the state directory is a directory. Returns whether there is a journal, or may
-    /// be one: an error that is not a mistake in the settings is left to [`Self::recover`]. Blocks.
+    /// Checks that the state directory is a directory, and as root takes the right to write there from
+    /// all others. Returns whether there is a journal, or may be one: an error that is not a mistake in
+    /// the settings is left to [`Self::recover`]. Blocks.
     ///
     /// # Errors
     /// What is wrong with it, with the remedy.
@@ -131,6 +115,7 @@ impl Journal {
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         match fs::metadata(&path) {
             Ok(meta) if meta.is_dir() => {
+                state_dir::close_to_others(&path)?;
                 Ok(!fs::symlink_metadata(self.path()).is_err_and(|error| is_missing(&error)))
             }
             Ok(_) => Err(StateDirError::NotADirectory(path)),

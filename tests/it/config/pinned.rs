@@ -2,10 +2,13 @@
 
 use std::fs;
 
+use nix::unistd::geteuid;
 use stayput_api::{Code, ConfigChoice};
 use stayput_manager::config_watch::ConfigWatch;
 
 use super::last_good::{LAST_GOOD, MOUNTED, Pod, bad, counted, good};
+use crate::support::isolated::{isolated, test_name};
+use crate::support::skip::skip;
 
 async fn told(manager: &ConfigWatch, choice: ConfigChoice) {
     let prepared = manager.prepare(choice, None).await.unwrap();
@@ -98,4 +101,44 @@ async fn without_a_usable_copy_it_comes_back_all_the_same_and_the_status_says_so
     fs::remove_dir_all(pod.at("engine")).unwrap();
     let refusal = manager.prepare_pinned(&counted(&good()), MOUNTED).await.unwrap_err();
     assert_eq!(refusal.code, Code::StageFailed);
+}
+
+#[test]
+fn kept_configs_leave_room_for_the_journal() {
+    let name = test_name!(kept_configs_leave_room_for_the_journal);
+    if !geteuid().is_root() {
+        return skip(name, "needs root to mount");
+    }
+    isolated(name, &["unshare", "-m", "--propagation", "private"], || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let config = |text: &str| {
+                let text = text.repeat(120 * 1024 / text.len());
+                crate::support::atomic_writer::payload([("elasticsearch.yml", text.as_str())])
+            };
+            let mut pod = Pod::new(&config("first"));
+            let mounted = std::process::Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=500k", "tmpfs"])
+                .arg(pod.at("state"))
+                .status();
+            assert!(mounted.unwrap().success());
+            let manager = pod.manager().await;
+            let mut kept = Vec::new();
+            // Engines that never become ready, each with another config.
+            for text in ["first", "second", "third", "fourth"] {
+                pod.writer.write(&config(text));
+                let prepared = manager.prepare(MOUNTED, None).await.unwrap();
+                kept.push(manager.keep_pinned(&prepared).await.map_err(|error| error.to_string()));
+                fs::write(pod.at("state/journal.json.new"), [0; 64 * 1024]).unwrap();
+                fs::rename(pod.at("state/journal.json.new"), pod.at("state/journal.json")).unwrap();
+            }
+            assert_eq!(kept[..2], [Ok(()), Ok(())]);
+            let error = kept[3].as_ref().unwrap_err();
+            assert!(error.contains("make the state directory larger"), "{error}");
+            assert_eq!(manager.subscribe().borrow().errors, std::slice::from_ref(error));
+            assert!(!pod.at("state/configs/new").exists(), "half a copy is of no use");
+            let prepared = manager.prepare_pinned(&counted(&config("second")), MOUNTED).await;
+            assert_eq!(prepared.unwrap().checksum, Some(counted(&config("second"))));
+        });
+    });
 }

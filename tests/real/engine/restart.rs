@@ -1,6 +1,8 @@
 //! The main function: stopped, given another config, started again, under one manager.
 
 use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
 
 use serde_json::json;
 
@@ -93,6 +95,11 @@ fn under_a_root_manager_with_a_dropping_entrypoint(node: Node) {
     let script = OsString::from(ENTRYPOINT);
     let command = ["bash".into(), "-c".into(), script.clone(), script, node.executable()];
     let launch = Launch { options, variables, ..Launch::new(node.work(), command) };
+    // As the kubelet makes an emptyDir, below directories of root.
+    for (path, mode) in [(node.work().to_owned(), 0o755), (node.work().join("state"), 0o777)] {
+        chown(&path, Some(0), Some(0)).expect("root may");
+        fs::set_permissions(&path, Permissions::from_mode(mode)).expect("ours");
+    }
     let manager = launch.wrapped(AS_CONTAINED_ROOT).start();
     manager.api.until_ready();
     let helpers = ["stayput-helper", "stayput-daemon"].map(|name| manager.find(name).pid);

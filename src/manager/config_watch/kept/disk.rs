@@ -2,19 +2,23 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use nix::fcntl::open;
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, fstat};
+use nix::sys::statvfs::statvfs;
 
 use super::super::content::{self, READ};
+use crate::delete_tree;
 use stayput_api::checksum::ContentDigest;
 
 /// Copies a file if it exists and has the digest. The error is one of the copy.
 pub(super) fn copied(from: &Path, to: &Path, sha256: ContentDigest) -> io::Result<bool> {
     let Ok(from) = open(from, READ, Mode::empty()) else { return Ok(false) };
     remove(to)?;
+    let size = fstat(&from).map_or(0, |found| u64::try_from(found.st_size).unwrap_or(0));
+    leave_room(to.parent().unwrap_or(to), size)?;
     let mut to = create(to)?;
     let mut unwritten = None;
     let read = content::read(from, u64::MAX, |piece| {
@@ -49,33 +53,60 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A link there is replaced: the engine's user may write where the directory is, and a manager that
-/// runs as root must not change what such a link points to.
+/// A link there, or a directory of another user, is replaced: what it leads to, or what that user puts
+/// into it, is not ours to change.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     let make = || DirBuilder::new().mode(0o700).create(path);
     match make() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if fs::symlink_metadata(path)?.is_dir() {
-                return fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match open_ours(path) {
+            Some(directory) => directory.set_permissions(fs::Permissions::from_mode(0o700)),
+            None => {
+                remove(path)?;
+                make()
             }
-            fs::remove_file(path)?;
-            make()
-        }
+        },
         made => made,
     }
 }
 
+/// Opens the directory itself, if it belongs to the manager's user.
+fn open_ours(path: &Path) -> Option<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let owner = directory.metadata().ok()?.uid();
+    (owner == nix::unistd::geteuid().as_raw()).then_some(directory)
+}
+
 /// Removes whatever is there, if anything is.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+    Ok(delete_tree::remove(path)?)
+}
+
+/// What kept configs leave free on their file system, in bytes: journal and certificate are written there, too,
+/// and without the journal no stop is accepted.
+const RESERVE: u64 = 128 * 1024;
+
+/// There is no room for a file of this size beside the reserve.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} KiB are free there, a file of {} KiB is to be kept, and {} KiB are left for the journal; make \
+     the state directory larger: five times the config and 1 MiB",
+    free / 1024, size.div_ceil(1024), RESERVE / 1024
+)]
+struct NoRoom {
+    free: u64,
+    size: u64,
+}
+
+/// Fails if a file of this size in this directory would take of the reserve.
+fn leave_room(directory: &Path, size: u64) -> io::Result<()> {
+    let volume = statvfs(directory)?;
+    let free = volume.blocks_available().saturating_mul(volume.fragment_size());
+    // Some file systems do not say what they have.
+    if volume.blocks() > 0 && free < size.saturating_add(RESERVE) {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, NoRoom { free, size }));
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -138,6 +138,15 @@ impl Kept {
 /// content does not exist any more: then nothing was kept.
 pub(super) fn write(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
     disk::remove(new)?;
+    let written = write_new(staged, new, dir);
+    if !matches!(written, Ok(None)) {
+        // A part of a copy is of no use and takes room. The first error is the one to report.
+        let _ = disk::remove(new);
+    }
+    written
+}
+
+fn write_new(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
     disk::make_directory(new)?;
     for (index, file) in staged.files.iter().enumerate() {
         let to = new.join(index.to_string());
@@ -146,7 +155,6 @@ pub(super) fn write(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Optio
             found = found || disk::copied(from, &to, file.sha256)?;
         }
         if !found {
-            disk::remove(new)?;
             return Ok(Some(file.relative.clone()));
         }
     }
