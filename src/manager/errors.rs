@@ -27,11 +27,13 @@ pub enum ErrorCode {
     Thread,
     /// The last attempt to execute another version of the manager has failed.
     Upgrade,
+    /// The engine's temporary directory was not emptied before the last start.
+    TempDir,
 }
 
 impl ErrorCode {
     /// Every code, in the order of declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Api,
         Self::KeyFiles,
         Self::KeyWatch,
@@ -39,6 +41,7 @@ impl ErrorCode {
         Self::ConfigWatch,
         Self::Thread,
         Self::Upgrade,
+        Self::TempDir,
     ];
 
     /// The code as it stands in status and metrics.
@@ -51,6 +54,7 @@ impl ErrorCode {
             Self::ConfigWatch => "config_watch",
             Self::Thread => "thread",
             Self::Upgrade => "upgrade",
+            Self::TempDir => "temp_dir",
         }
     }
 }

@@ -21,6 +21,7 @@ mod run;
 mod state_dir;
 mod status;
 mod upgrade;
+mod waiting;
 
 pub use actor::{Ended, Supervisor, SupervisorParts};
 #[cfg(test)]

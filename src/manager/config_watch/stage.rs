@@ -30,6 +30,10 @@ use super::generation::Permissions;
 use super::progress::Progress;
 use stayput_api::checksum::ContentDigest;
 
+/// Files that an engine writes at its first start and renames when they are whole. One that is there
+/// already is never written over: the engine ends with code 74, at this start and at each later one.
+const UNFINISHED: [&str; 2] = ["elasticsearch.keystore.tmp", "opensearch.keystore.tmp"];
+
 /// A file to copy.
 #[derive(Debug, Clone)]
 pub(super) struct Item {
@@ -67,6 +71,8 @@ enum Step {
     /// Write down the old and the new paths together.
     Announce,
     Remove(PathBuf),
+    /// Remove what an engine that was ended in its first second has left.
+    RemoveUnfinished,
     Place(usize),
     Link(usize),
     /// Write down the new paths alone.
@@ -115,6 +121,7 @@ impl<'a> Staging<'a> {
             steps.push(Step::Announce);
         }
         steps.extend(self.before.without(&after).cloned().map(Step::Remove));
+        steps.push(Step::RemoveUnfinished);
         steps.extend((0..self.job.items.len()).map(Step::Place));
         steps.extend((0..self.job.links.len()).map(Step::Link));
         if moves {
@@ -131,6 +138,9 @@ impl<'a> Staging<'a> {
             Step::Fill(index) => self.fill(*index, &self.job.items[*index]),
             Step::Announce => self.before.and(&self.after()?).write(&self.target),
             Step::Remove(path) => self.target.remove(path),
+            Step::RemoveUnfinished => {
+                UNFINISHED.iter().try_for_each(|name| self.target.remove_unfinished(name))
+            }
             Step::Place(index) => self.target.place(*index, &self.job.items[*index].relative),
             Step::Link(index) => {
                 let link = &self.job.links[*index];

@@ -52,6 +52,12 @@ impl Answer {
         Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(word))
     }
 
+    /// What hyper answers to a request that is none. The connection is closed.
+    pub(super) fn bad_request() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "", Bytes::new())
+            .with(CONNECTION, HeaderValue::from_static("close"))
+    }
+
     pub(super) fn no_content() -> Self {
         Self::new(StatusCode::NO_CONTENT, "", Bytes::new())
     }

@@ -5,8 +5,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use http_body_util::Full;
 use hyper::body::{Body, Bytes};
-use hyper::header::AUTHORIZATION;
-use hyper::{Method, Request, Response};
+use hyper::header::{AUTHORIZATION, HOST};
+use hyper::{Method, Request, Response, Version};
 
 use super::auth::{Caller, Peer, identify};
 use super::context::{Context, ListenerKind};
@@ -77,6 +77,9 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    if !names_one_host(&request) {
+        return Answer::bad_request().response;
+    }
     // Labels are from this table, never from the request: callers cannot create series.
     let method = match *request.method() {
         Method::GET => "GET",
@@ -119,6 +122,12 @@ where
         answer.code.map_or("", Code::as_str),
     );
     answer.response
+}
+
+/// Whether the request names its host once, as HTTP/1.1 demands: with two, a proxy and this manager may
+/// each mean another one.
+fn names_one_host<B>(request: &Request<B>) -> bool {
+    request.version() < Version::HTTP_11 || request.headers().get_all(HOST).iter().count() == 1
 }
 
 fn is_open(context: &Context, route: &Route) -> bool {

@@ -5,6 +5,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::{Held, Intent, Lifecycle, Millis, Phase, Policy, Timer};
 use stayput_api::{self as api, Desired, Exit, LastRequest, Reason, State};
 
+/// The engines' exit code for an error of files, such as a keystore that an earlier start was writing
+/// when it was ended.
+const UNFINISHED_KEYSTORE: i32 = 74;
+
 /// The last instant that RFC 3339 can write: the end of the year 9999.
 pub const LAST_INSTANT: Millis = 253_402_300_799_999;
 
@@ -213,7 +217,13 @@ impl Lifecycle {
             | api::ExitReason::EndedWithManager
             | api::ExitReason::Unknown => "",
         };
-        format!("{how}{reason} after {ran}")
+        let hint = if exit.code == Some(UNFINISHED_KEYSTORE) {
+            " (a file that it cannot write; if its log says that a keystore.tmp already exists, an \
+             earlier start was cut short: remove that file)"
+        } else {
+            ""
+        };
+        format!("{how}{reason} after {ran}{hint}")
     }
 
     fn asked_by(&self, what: &str) -> String {

@@ -4,10 +4,11 @@
 //! take the manager with it, which waits in its only task.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsString, c_char};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char};
 use std::io::{self, PipeReader, Read, pipe};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,11 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::replace_program::HAND_OVER_VARIABLE;
+
+/// Runs scripts without `#!`.
+const SHELL: &CStr = c"/bin/sh";
+/// Where commands are looked for if there is no PATH, as musl does.
+const DEFAULT_PATH: &str = "/usr/local/bin:/bin:/usr/bin";
 
 /// How long the manager waits for an exec. A healthy disk takes a few milliseconds.
 const EXEC_TIMEOUT: Duration = Duration::from_millis(200);
@@ -81,7 +87,8 @@ impl Executable {
         &self,
         set_up: impl Fn() -> io::Result<()>,
     ) -> io::Result<Launched> {
-        let (argv, environment) = (pointers(&self.argv), pointers(&self.environment));
+        let search = Search::new(&self.argv)?;
+        let environment = pointers(&self.environment);
         let (reader, writer) = pipe()?;
         // Blocked across the fork: until it has reset its dispositions, the child would run *our*
         // handlers, and a signal meant for it would be lost in them.
@@ -90,11 +97,8 @@ impl Executable {
         let forked = unsafe { libc::fork() };
         if forked == 0 {
             let failed = match set_up() {
-                // SAFETY: C strings, in arrays that end with null. It returns only if it failed.
-                Ok(()) => unsafe {
-                    libc::execvpe(argv[0], argv.as_ptr(), environment.as_ptr());
-                    Errno::last_raw()
-                },
+                // SAFETY: C strings, in an array that ends with null.
+                Ok(()) => unsafe { search.execute(&environment) },
                 Err(error) => error.raw_os_error().unwrap_or(0),
             };
             let bytes = failed.to_ne_bytes();
@@ -121,6 +125,73 @@ impl Executable {
             }
         }
     }
+}
+
+/// Where a program is looked for, and what it is executed with: all that the child needs, made before.
+struct Search {
+    paths: Vec<CString>,
+    argv: Vec<*const c_char>,
+    /// The same for a script without `#!`: the shell, a place for the script's path, the arguments.
+    shell: Vec<*const c_char>,
+}
+
+impl Search {
+    /// As a shell does: a command without `/` is looked for in PATH.
+    fn new(argv: &[CString]) -> io::Result<Self> {
+        let command = argv.first().map(|command| OsStr::from_bytes(command.to_bytes()));
+        let command = command.unwrap_or_default();
+        let paths = if command.is_empty() || command.as_bytes().contains(&b'/') {
+            vec![PathBuf::from(command)]
+        } else {
+            let path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+            std::env::split_paths(&path).map(|directory| directory.join(command)).collect()
+        };
+        let paths = paths.into_iter().map(|path| CString::new(path.into_os_string().into_vec()));
+        let argv = pointers(argv);
+        let arguments = argv.iter().skip(1).copied();
+        let shell = [SHELL.as_ptr(), ptr::null()].into_iter().chain(arguments).collect();
+        Ok(Self { paths: paths.collect::<Result<_, _>>()?, argv, shell })
+    }
+
+    /// Executes the first program that is found. Returns only if none can be: the error of the system.
+    /// Async-signal-safe.
+    ///
+    /// # Safety
+    /// `environment` is an array of C strings that ends with null, and those of `argv` still exist.
+    unsafe fn execute(mut self, environment: &[*const c_char]) -> i32 {
+        let (mut denied, mut last) = (false, libc::ENOENT);
+        for path in &self.paths {
+            // SAFETY: a C string, and arrays of them that end with null.
+            unsafe { libc::execve(path.as_ptr(), self.argv.as_ptr(), environment.as_ptr()) };
+            last = Errno::last_raw();
+            match last {
+                libc::ENOENT | libc::ENOTDIR => {}
+                libc::EACCES => denied = true,
+                libc::ENOEXEC if is_script(path) => {
+                    self.shell[1] = path.as_ptr();
+                    let argv = self.shell.as_ptr();
+                    // SAFETY: as above.
+                    unsafe { libc::execve(SHELL.as_ptr(), argv, environment.as_ptr()) };
+                    return Errno::last_raw();
+                }
+                _ => return last,
+            }
+        }
+        if denied { libc::EACCES } else { last }
+    }
+}
+
+/// Whether a file that the kernel knows no way to execute is a script, and not an empty or a broken
+/// program: that would end with 0, or with 127, as if its command was not found. Async-signal-safe.
+fn is_script(path: &CStr) -> bool {
+    let mut head = [0_u8; 128];
+    // SAFETY: a C string, and a buffer with its own length.
+    let read = unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        libc::read(file, head.as_mut_ptr().cast(), head.len())
+    };
+    let read = usize::try_from(read).unwrap_or(0);
+    read > 0 && !head[..read].contains(&0)
 }
 
 /// The exit code of a shell that cannot execute a program: 127 not found, 126 found.
@@ -160,6 +231,16 @@ fn read_failure(mut reader: PipeReader) -> Option<io::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_a_script_and_an_empty_or_a_broken_program_is_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = CString::new(file.path().as_os_str().as_bytes()).unwrap();
+        for (content, expected) in [(&b"exit 5\n"[..], true), (b"", false), (b"\x7fELF\0", false)] {
+            std::fs::write(file.path(), content).unwrap();
+            assert_eq!(is_script(&path), expected, "{content:?}");
+        }
+    }
 
     #[test]
     fn an_exec_is_waited_for_200_milliseconds_at_most() {

@@ -187,7 +187,7 @@ fn hint(program: &OsString, error: &io::Error) -> &'static str {
             " (the file is there, but the interpreter or loader it names is not)"
         }
         Errno::EACCES => " (give it the execute permission, and its file system no `noexec`)",
-        Errno::ENOEXEC => " (it is built for another processor or is not a program)",
+        Errno::ENOEXEC => " (it is built for another processor, is cut off, or is not a program)",
         Errno::EAGAIN => " (raise the limit on processes: pids of the container, or `ulimit -u`)",
         _ => "",
     }

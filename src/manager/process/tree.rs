@@ -124,6 +124,11 @@ impl Tree {
         self.leader
     }
 
+    /// The leader's pid, until it was reaped.
+    pub fn unreaped_leader(&self) -> Option<u32> {
+        self.leader_reaped_at.is_none().then_some(self.leader)
+    }
+
     /// The leader was reaped: from now on its pid may belong to another process.
     pub fn leader_reaped(&mut self) {
         self.leader_reaped_at = Some(procfs::now());

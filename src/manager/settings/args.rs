@@ -74,7 +74,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SRC=DST", help_heading = "Engine config")]
     pub(super) stage: Vec<OsString>,
     /// Keep a copy of the config that last proved itself: ready by --ready, and up for a minute (it
-    /// holds the config's secrets)
+    /// holds the config's secrets, and needs room for five configs and 1 MiB in the state directory)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", help_heading = "Engine config")]
     pub(super) keep_last_good: Option<OsString>,
@@ -84,7 +84,8 @@ pub struct RunArgs {
           default_missing_value = "true", help_heading = "Engine config")]
     pub(super) pin_config: Option<OsString>,
 
-    /// Directory of the journal, so that a stop survives a restart of the container
+    /// Directory of the journal, so that a stop survives a restart of the container. As root, it is closed
+    /// to other users
     #[arg(long, value_name = "DIR", help_heading = "Engine")]
     pub(super) state_dir: Option<OsString>,
     /// Directory in which the engine's temporary directory is made; it is emptied before each run
@@ -103,7 +104,8 @@ pub struct RunArgs {
     /// Signal that asks the engine to end [default: TERM]
     #[arg(long, value_name = "SIGNAL", help_heading = "Engine")]
     pub(super) stop_signal: Option<OsString>,
-    /// Time from the stop signal to KILL [default: 120s]
+    /// Time from the stop signal to KILL; after TERM to the manager, --termination-grace counts instead
+    /// [default: 120s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = "Engine")]
     pub(super) grace: Option<OsString>,
     /// Time from TERM to KILL for processes that outlive the engine [default: 2s]

@@ -3,7 +3,7 @@
 //! `run` waits for what happens next, `events` turns it into events of the lifecycle, `perform`
 //! carries out the effects.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use super::readiness::Readiness;
 use super::run::Reading;
 use super::status::{Publisher, StartedOn};
 use super::upgrade::{Asked, Opening, Serving};
+use super::waiting::WaitingRequests;
 use crate::config_watch::{ConfigWatch, Observed, Prepared};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle::{Lifecycle, Policy};
@@ -118,7 +119,7 @@ pub struct Supervisor {
     pub(super) config: Option<watch::Receiver<Arc<Observed>>>,
     pub(super) errors: watch::Receiver<BTreeMap<ErrorCode, ManagerError>>,
     pub(super) calls: mpsc::Receiver<Call>,
-    pub(super) waiting: VecDeque<Call>,
+    pub(super) waiting: WaitingRequests,
     /// Code that only the start needed is still in memory.
     pub(super) startup_code_loaded: bool,
     /// Gets the answer when the manager is to end.
@@ -188,7 +189,7 @@ impl Supervisor {
             config,
             errors,
             calls,
-            waiting: VecDeque::new(),
+            waiting: WaitingRequests::default(),
             startup_code_loaded: true,
             end: Some(end),
         };

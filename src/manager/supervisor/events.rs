@@ -5,6 +5,8 @@ use std::mem;
 
 use super::actor::Supervisor;
 use super::handle::{Call, Control};
+use super::upgrade::Serving;
+use super::waiting::WaitingRequest;
 use crate::config_watch::Observed;
 use crate::lifecycle::Event;
 use crate::process::{self, Launched, Tree};
@@ -19,17 +21,27 @@ impl Supervisor {
                 self.readiness.ask(running, reply);
             }
             Call::ServerClosed => self.feed(Event::ServerClosed),
-            Call::Control { .. } if self.lifecycle.is_deciding() => self.waiting.push_back(call),
             Call::Control { request, by, reply } => {
-                self.reply = Some(reply);
-                self.feed(match request {
-                    Control::Stop(request) => Event::Stop { request, by },
-                    Control::Start(request) => Event::Start { request, by },
-                    Control::Drain(request) => Event::Drain(request),
-                    Control::Upgrade => Event::Upgrade,
-                });
+                let waiting = WaitingRequest { request, by, reply };
+                let serving = *self.parts.serving.borrow();
+                match (self.lifecycle.is_deciding(), serving) {
+                    (false, _) => self.decide(waiting),
+                    (true, Serving::Closed) => waiting.refuse_while_another_takes_over(),
+                    (true, Serving::Open | Serving::Ended) => self.waiting.push(waiting),
+                }
             }
         }
+    }
+
+    /// Begins to decide about a request.
+    pub(super) fn decide(&mut self, WaitingRequest { request, by, reply }: WaitingRequest) {
+        self.reply = Some(reply);
+        self.feed(match request {
+            Control::Stop(request) => Event::Stop { request, by },
+            Control::Start(request) => Event::Start { request, by },
+            Control::Drain(request) => Event::Drain(request),
+            Control::Upgrade => Event::Upgrade,
+        });
     }
 
     pub(super) fn signalled(&mut self, signals: &[i32]) {
@@ -46,7 +58,7 @@ impl Supervisor {
     }
 
     pub(super) fn reap(&mut self) {
-        let leader = self.tree.as_ref().map(Tree::leader);
+        let leader = self.tree.as_ref().and_then(Tree::unreaped_leader);
         let asked = self.asked_pid();
         let (mut exited, mut checked) = (None, None);
         for reaped in self.reaper.reap() {

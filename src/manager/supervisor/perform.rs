@@ -45,6 +45,7 @@ impl Supervisor {
             Effect::EndCheck => self.end_check(),
             Effect::CloseServer => {
                 self.parts.serving.send_replace(Serving::Closed);
+                self.waiting.refuse_while_another_takes_over();
             }
             Effect::Execute => return Some(self.execute()),
             Effect::OpenServer(error) => self.open_server(error),
@@ -74,8 +75,9 @@ impl Supervisor {
         if config.is_none() && temp_dir.is_none() {
             return Some(Event::Prepared(prepare::without_config(choice, expected)));
         }
+        let errors = self.parts.errors.clone();
         self.preparing =
-            Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected, pinned)));
+            Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected, pinned, errors)));
         None
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::config_watch::{self, ConfigWatch};
+use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle;
 use crate::process::{TempDir, TempDirError};
 use crate::worker::Worker;
@@ -38,13 +39,14 @@ pub(super) async fn prepare(
     choice: ConfigChoice,
     expected: Option<String>,
     pinned: Option<String>,
+    errors: Errors,
 ) -> Result<Ready, Refusal> {
     let ready = match config {
         Some(config) => verified(&config, choice, expected, pinned).await?,
         None => Ready { known: without_config(choice, expected)?, config: None },
     };
     if let Some((temp_dir, worker)) = temp_dir {
-        emptied(temp_dir, &worker).await?;
+        emptied(temp_dir, &worker, &errors).await?;
     }
     Ok(ready)
 }
@@ -72,7 +74,7 @@ async fn verified(
     Ok(Ready { known, config: Some(prepared) })
 }
 
-async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker) -> Result<(), Refusal> {
+async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker, errors: &Errors) -> Result<(), Refusal> {
     let path = temp_dir.path().to_owned();
     let limit = if temp_dir.is_busy() { HANGING_TIMEOUT } else { EMPTYING_TIMEOUT };
     let emptied = match timeout(limit, worker.run(move || temp_dir.prepare())).await {
@@ -90,10 +92,13 @@ async fn emptied(temp_dir: Arc<TempDir>, worker: &Worker) -> Result<(), Refusal>
         }
     };
     match emptied {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(())) => {
+            errors.resolve(ErrorCode::TempDir);
+            Ok(())
+        }
         Ok(Err(error @ TempDirError::NotEmptied { .. })) => {
             // A directory with old files in it is still as good as /tmp.
-            tracing::warn!(%error, "the engine's temporary directory is not empty");
+            errors.report(ErrorCode::TempDir, error.to_string());
             Ok(())
         }
         Ok(Err(error @ TempDirError::Unusable { .. })) => {
@@ -133,7 +138,23 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::errors::Errors;
+
+    #[tokio::test]
+    async fn a_temporary_directory_that_cannot_be_emptied_is_an_error_until_it_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let temp_dir = Arc::new(TempDir::new(parent.path()));
+        let errors = Errors::default();
+        let worker = Worker::start("test", &errors).unwrap();
+        emptied(Arc::clone(&temp_dir), &worker, &errors).await.unwrap();
+        let deep = temp_dir.path().join("d/".repeat(300));
+        std::fs::create_dir_all(deep).unwrap();
+        emptied(Arc::clone(&temp_dir), &worker, &errors).await.unwrap();
+        assert_eq!(errors.list()[0].code, "temp_dir");
+        assert!(errors.list()[0].message.contains("by hand"), "{errors:?}");
+        std::fs::remove_dir_all(temp_dir.path().join("d")).unwrap();
+        emptied(temp_dir, &worker, &errors).await.unwrap();
+        assert_eq!(errors.list(), []);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_temporary_directory_that_hangs_is_named_before_the_time_of_the_start_is_over() {
@@ -143,7 +164,7 @@ mod tests {
         let (go, gate) = channel::<()>();
         let hanging = worker.run(move || gate.recv());
         let began = Instant::now();
-        let refusal = emptied(temp_dir.clone(), &worker).await.unwrap_err();
+        let refusal = emptied(temp_dir.clone(), &worker, &Errors::default()).await.unwrap_err();
         assert_eq!(refusal.code, Code::TempDirFailed);
         let path = temp_dir.path().to_str().unwrap();
         assert!(refusal.message.contains(path), "{refusal:?}");
@@ -153,6 +174,6 @@ mod tests {
         let _ = hanging.await;
         // The worker needs real time.
         tokio::time::resume();
-        emptied(temp_dir, &worker).await.unwrap();
+        emptied(temp_dir, &worker, &Errors::default()).await.unwrap();
     }
 }

@@ -165,8 +165,8 @@ impl Supervisor {
             Some(call) = self.calls.recv() => self.called(call),
         }
         while !self.lifecycle.is_deciding() {
-            let Some(call) = self.waiting.pop_front() else { break };
-            self.called(call);
+            let Some(request) = self.waiting.pop() else { break };
+            self.decide(request);
         }
     }
 

@@ -166,7 +166,10 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
             "wrong_config",
         ],
     ),
-    ("manager_error", &["api", "config_watch", "key_files", "key_watch", "thread", "upgrade"]),
+    (
+        "manager_error",
+        &["api", "config_watch", "key_files", "key_watch", "temp_dir", "thread", "upgrade"],
+    ),
     (
         "manager_refusal",
         &[

@@ -202,6 +202,21 @@ fn a_full_target_is_refused_and_left_as_it_was() {
     });
 }
 
+#[tokio::test]
+async fn what_an_engine_has_not_written_to_its_end_does_not_stop_its_next_start() {
+    let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
+    fs::write(source.path().join("elasticsearch.yml"), "a: 1").unwrap();
+    let config = start(staged(source.path(), target.path())).await;
+    for name in ["elasticsearch.keystore", "opensearch.keystore"] {
+        let unfinished = target.path().join(format!("{name}.tmp"));
+        fs::write(target.path().join(name), "secrets").unwrap();
+        fs::write(&unfinished, "").unwrap();
+        config.prepare(MOUNTED, None).await.unwrap();
+        assert!(!unfinished.exists());
+        assert_eq!(fs::read_to_string(target.path().join(name)).unwrap(), "secrets");
+    }
+}
+
 #[test]
 fn contradicting_settings_are_all_named() {
     let settings = staged("/config".as_ref(), "/config/sub".as_ref());

@@ -167,9 +167,18 @@ fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
         assert_eq!(try_it(&["/"]).shell_code(), 126);
         assert_eq!(try_it(&[]).shell_code(), 126);
         assert_eq!(Reaper::new().reap().count(), 0, "failed children are waited for");
+        // Cut off, in the head that all programs have or before it, and not run by a shell, for which
+        // nothing at all is a success.
+        let own = fs::read("/proc/self/exe").unwrap();
+        for cut_off in [&own[..100], b""] {
+            fs::write(&script, cut_off).unwrap();
+            let error = try_it(&[path]);
+            assert_eq!(error.shell_code(), 126);
+            assert!(error.to_string().contains("is cut off"), "{error}");
+        }
         // A script without `#!` runs as in a shell, and so as under tini.
-        fs::write(&script, "exit 5\n").unwrap();
-        let pid = command(&[path]);
+        fs::write(&script, "exit $(($1 + $#))\n").unwrap();
+        let pid = command(&[path, "3", "x"]);
         assert_eq!(reap(&mut Reaper::new(), pid), ExitStatus::Code(5));
     });
 }

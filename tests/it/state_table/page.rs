@@ -26,7 +26,7 @@ const MIDDLE: &str = "
 * *other checksum* is one that is neither mounted nor running.
 * After TERM to the manager every `start` gets 503 `terminating`; a `stop` is still taken.
 * While a request is being decided (a config is verified, the intent is written, the engine is
-  spawned) the next request waits.
+  spawned) the next request waits. If 64 wait already, further ones get 503 `too_many_waiting`.
 * When the journal cannot be written, a `stop` gets 503 `journal_unavailable` and nothing is
   stopped; a `start` is carried out, and the status says `durable: false`.
 * As long as the journal could not be read, because its disk has not answered since the manager started, the engine
@@ -42,13 +42,15 @@ const MIDDLE: &str = "
 * A start that nobody requests, and for which processes, memory, descriptors or room for the copy of the config are
   missing, is tried again every minute (`backoff`) and does not count; with `--on-exit exit` the manager ends. After a
   requested start such a lack is reported, and the engine is held.
+* After TERM to the manager only `--termination-grace` limits the stop: without it, KILL is left to the kubelet, and
+  `--grace` does not count.
 * A drain that a `stop` asked for and that is longer than `--drain` is cut to that by TERM to the manager.
 * After a `stop` with `exit` the manager ends with 0, when the engine is stopped and the answer is sent.
 * The container killed as a whole leaves no end of the run: the next manager shows `ended_with_manager`. A
   requested start that was never ready and ended so three times in a row is held.
 * `POST /es/upgrade` ([upgrade.md](upgrade.md)) gets 202 while the engine is `running`, `stopped` or `failed` and
-  nothing is being decided or written, and 409 `not_at_rest` otherwise. Until another version has taken over, or
-  cannot, the next request waits.
+  nothing is being decided or written, and 409 `not_at_rest` otherwise. Until it is known whether another version can
+  take over, the next request waits. While it takes over, what waits gets 503 `unavailable`.
 
 ## What happens next
 

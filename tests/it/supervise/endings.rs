@@ -1,12 +1,17 @@
 //! The engine ends by itself: `--on-exit`, and a held start.
 
 use std::os::unix::net::UnixStream;
+use std::process::Command;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use super::pod::Pod;
 use super::processes::{eventually, is_alive, name};
+use crate::support::isolated::{can_run, test_name};
 use crate::support::processes::send;
+use crate::support::skip::skip;
 
 #[test]
 fn by_default_the_manager_ends_with_the_engines_code() {
@@ -156,4 +161,48 @@ fn what_the_engine_leaves_behind_is_ended_and_reported() {
     assert_eq!((&exit["code"], &exit["reason"]), (&9.into(), &"exited".into()));
     assert_eq!(exit["stragglers"].as_array().map(Vec::len), Some(1), "{exit}");
     assert!(exit["stragglers"][0]["command"].as_str().unwrap().contains("sleep"), "{exit}");
+}
+
+#[test]
+fn an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended() {
+    const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    const NEXT_PID: &str = "/proc/sys/kernel/ns_last_pid";
+    let name = test_name!(an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended);
+    let may_choose = format!("echo 100 >{NEXT_PID}");
+    if let Err(reason) = can_run(&[&NAMESPACE[..], &["sh", "-c", &may_choose]].concat()) {
+        return skip(name, &reason);
+    }
+    let pod = Pod::new();
+    // What the leader leaves behind ends when an orphan with the leader's pid was reaped. It has a session
+    // of its own: a pid is not used again as long as a session has it.
+    let left_behind = format!(
+        "trap '' TERM
+         while [ -e /proc/$1 ]; do :; done
+         (echo $(($1 - 1)) >{NEXT_PID}; (exit 9) & echo $! >again)
+         while [ -e /proc/$1 ]; do :; done"
+    );
+    pod.write("left-behind", &left_behind);
+    let script = "setsid sh left-behind $$ & echo $$ >leader; read code <order; exit 3";
+    mkfifo(&pod.path("order"), Mode::S_IRWXU).expect("a fifo");
+    let options = ["--on-exit", "hold", "--tree-grace", "60s"];
+    let plain = pod.command(&options, &["sh", "-c", script]);
+    let mut command = Command::new(NAMESPACE[0]);
+    command.args(&NAMESPACE[1..]).arg(plain.get_program()).args(plain.get_args());
+    let manager = pod.spawn(command.current_dir(pod.directory()));
+    manager.until_state("running");
+    pod.exit(0);
+    let status = manager.until_state("failed");
+    assert_eq!(pod.read("again"), pod.read("leader"), "{}", manager.log());
+    assert_eq!(status["last_exit"]["code"], 3, "{status:#}");
+}
+
+#[test]
+fn the_message_of_a_start_that_a_half_written_keystore_ends_names_the_file() {
+    let pod = Pod::new();
+    pod.gate.set(false);
+    let manager = pod.start_obedient(&["--on-exit", "hold"]);
+    manager.until_state("starting");
+    pod.exit(74);
+    let message = manager.until_state("failed")["reason"]["message"].to_string();
+    assert!(message.contains("keystore.tmp already exists"), "{message}");
 }

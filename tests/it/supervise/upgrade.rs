@@ -375,3 +375,45 @@ fn the_archive_is_shown_once_the_engine_is_ready_and_by_the_next_version_too() {
     // One by each version.
     manager.until_logged_times("does not use the archive of classes", 2);
 }
+
+#[test]
+fn requests_that_wait_when_another_version_takes_over_are_answered() {
+    let pod = Pod::new();
+    let manager = start(&pod, &[], &["sleep", "600"]);
+    let before = manager.until_state("running")["manager"]["boot_id"].clone();
+    install_version(&pod, "0.1.1");
+    let codes = eventually("an answer at rest", || {
+        let mut codes = codes_of_upgrades_at_once(&manager, &pod.socket());
+        codes.retain(|code| code != "409");
+        (!codes.is_empty()).then_some(codes)
+    });
+    assert_eq!(codes[0], "202", "{codes:?}");
+    assert!(codes[1..].iter().all(|code| code == "503"), "{codes:?}");
+    manager.until("another boot", |status| status["manager"]["boot_id"] != before);
+}
+
+/// Requests eight upgrades, all of which are there before it decides about the first. Returns the codes
+/// of the answers, sorted.
+fn codes_of_upgrades_at_once(manager: &Manager, socket: &Path) -> Vec<String> {
+    manager.signal(Signal::SIGSTOP);
+    let asking: Vec<_> = (0..8)
+        .map(|_| {
+            let mut stream = UnixStream::connect(socket).expect("it listens");
+            let request = "POST /es/upgrade HTTP/1.1\r\nHost: stayput\r\nConnection: close\r\n\
+                           Content-Length: 0\r\n\r\n";
+            stream.write_all(request.as_bytes()).expect("it reads");
+            stream
+        })
+        .collect();
+    manager.signal(Signal::SIGCONT);
+    let mut codes: Vec<_> = asking
+        .into_iter()
+        .map(|mut stream| {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            answer.split(' ').nth(1).unwrap_or_default().to_owned()
+        })
+        .collect();
+    codes.sort();
+    codes
+}

@@ -168,6 +168,21 @@ impl Target {
         }
     }
 
+    /// Removes a file directly in the target that an engine has not written to its end.
+    pub(super) fn remove_unfinished(&self, name: &str) -> Result<(), Error> {
+        match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) => {
+                let target = self.path.display();
+                tracing::warn!(
+                    "removed {name} in {target}: an engine that was ended while it started has left it"
+                );
+                Ok(())
+            }
+            Err(Errno::ENOENT) => Ok(()),
+            Err(error) => Err(self.failed(format!("cannot remove {name}"), error)),
+        }
+    }
+
     /// Removes a file that was ours, and the directories that are empty without it.
     pub(super) fn remove(&self, path: &Path) -> Result<(), Error> {
         let failed = |error| self.failed(format!("cannot remove {}", path.display()), error);

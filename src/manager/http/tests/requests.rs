@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
 
 use super::world::{World, running, stopped, token};
 use crate::http::Limits;
@@ -127,6 +129,19 @@ async fn oversize_bodies_are_refused_before_they_are_read() {
     let refused = client.post("/es/stop", None, &format!("{fits} ")).await;
     assert_eq!(refused.problem(), (413, "body_too_large".into()));
     assert_eq!(refused.header("connection"), "close");
+}
+
+#[tokio::test]
+async fn a_request_names_its_host_once() {
+    let world = World::new().await;
+    for (hosts, status) in [("", 400), ("host: a\r\n", 200), ("host: a\r\nhost: b\r\n", 400)] {
+        let mut stream = UnixStream::connect(world.path("socket")).await.unwrap();
+        let request = format!("GET /livez HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {answer}");
+    }
 }
 
 #[tokio::test]
