@@ -5,6 +5,11 @@
 /// # Errors
 /// What to write instead.
 pub fn cluster(text: &str) -> Result<String, String> {
+    name(text)
+}
+
+/// The name of an object in Kubernetes.
+pub(crate) fn name(text: &str) -> Result<String, String> {
     let is_inner = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let is_label = |part: &str| {
         !part.is_empty()
@@ -12,11 +17,35 @@ pub fn cluster(text: &str) -> Result<String, String> {
             && !part.starts_with('-')
             && !part.ends_with('-')
     };
-    match text.len() <= 253 && text.split('.').all(is_label) {
-        true => Ok(text.to_owned()),
-        false => {
-            Err("a name in Kubernetes has lower case letters, digits, - and . only".to_owned())
+    if text.len() <= 253 && text.split('.').all(is_label) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name in Kubernetes has lower case letters, digits, - and . only".to_owned())
+    }
+}
+
+/// A word of the engine's command.
+///
+/// # Errors
+/// What to write instead.
+pub fn word(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        Err("a word of the command is not empty".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// An object as findings name it.
+///
+/// # Errors
+/// What to write instead.
+pub fn object(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((kind, object)) if kind.starts_with(char::is_uppercase) => {
+            name(object).map(|_| text.to_owned())
         }
+        _ => Err("write KIND/NAME, as in StatefulSet/logs".to_owned()),
     }
 }
 

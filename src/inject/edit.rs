@@ -8,12 +8,14 @@ mod apply;
 mod expected;
 mod path;
 mod place;
+mod summary;
 mod undo;
 
 use serde_json::Value;
 
 pub(crate) use apply::apply;
 pub(crate) use path::{Path, Step};
+pub(crate) use summary::summary;
 pub(crate) use undo::{Undo, undo};
 
 use crate::yaml::Node;

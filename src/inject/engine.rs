@@ -93,6 +93,12 @@ impl Engine {
         parts.next().is_some() && parts.next() == Some("stayput") && Self::of_image(image).is_some()
     }
 
+    /// Where the image keeps the engine's data, unless its config says otherwise.
+    pub(crate) fn data(&self) -> String {
+        let home = self.config.strip_suffix("/config").unwrap_or(self.config);
+        format!("{home}/data")
+    }
+
     /// Whether its server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.
     pub(crate) fn keeps_classes(&self) -> bool {
         *self == OPENSEARCH

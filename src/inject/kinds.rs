@@ -16,6 +16,22 @@ use crate::pod;
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
     pub(crate) found: Vec<Found>,
+    /// A note about the replacement of running pods, for an object that is changed.
+    pub(crate) rollout: Option<Found>,
+}
+
+/// True if the command that starts an object's engine is known; nothing for an object without an engine that can be
+/// changed.
+pub(crate) fn has_known_command(object: &Value, options: &Options) -> Option<bool> {
+    let group = object["apiVersion"].as_str()?.split('/').next()?;
+    match (group, object["kind"].as_str()?) {
+        ("apps", "StatefulSet") => stateful_set::has_known_command(object, options),
+        ("elasticsearch.k8s.elastic.co", "Elasticsearch") => Some(true),
+        ("opensearch.opster.io" | "opensearch.org", "OpenSearchCluster") => {
+            Some(opensearch_cluster::has_known_command(object))
+        }
+        _ => None,
+    }
 }
 
 /// The plan for an object; nothing if it has no engine.
@@ -53,6 +69,15 @@ fn without_warm(mut plan: Plan, options: &Options) -> Plan {
         ));
     }
     plan
+}
+
+/// True if an operator's object switches TLS on, false if it switches TLS off.
+pub(crate) fn has_tls(object: &Value) -> Option<bool> {
+    match object["kind"].as_str()? {
+        "Elasticsearch" => Some(eck::has_tls(&object["spec"])),
+        "OpenSearchCluster" => opensearch_cluster::has_tls(&object["spec"]),
+        _ => None,
+    }
 }
 
 /// Why there is no plan for an object that runs pods.

@@ -5,6 +5,7 @@
 //! * [`uninject`]: the manifests as they were, byte for byte.
 //! * [`engine`]: what a pod says of its engine.
 //! * [`entrypoint`], [`files_by_sub_path`]: what there is of it in a container, however it came there.
+//! * [`OperatedBy`]: the object in which its pods can be changed, if an operator makes them.
 //!
 //! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
 //! was there before is in an annotation of the object (`record`).
@@ -17,11 +18,13 @@ mod engine;
 mod finding;
 mod kinds;
 mod manifest;
+mod operated;
 mod options;
 mod paths;
 mod pod;
 mod probe;
 mod record;
+mod stream;
 mod yaml;
 
 #[cfg(test)]
@@ -29,8 +32,9 @@ mod tests;
 
 pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
+pub use operated::OperatedBy;
 pub use options::{ConfigSource, Options, Source};
-pub use pod::Reached;
+pub use pod::{Reached, VARIABLES};
 pub use probe::{Authority, Login};
 
 use serde_json::Value;
@@ -42,6 +46,12 @@ pub struct EngineFound {
     pub reached: Reached,
     /// Whether the manager is in front of it.
     pub has_manager: bool,
+}
+
+/// True if the object of an operator, an `Elasticsearch` or an `OpenSearchCluster`, switches TLS of its engine on, false if
+/// it switches TLS off.
+pub fn has_tls(object: &Value) -> Option<bool> {
+    kinds::has_tls(object)
 }
 
 /// What the `spec` of a pod says of its engine; none if it has none.

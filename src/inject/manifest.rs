@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::edit::{Change, Path, Step, Undo, apply, undo};
+use crate::edit::{Change, Path, Step, Undo, apply, summary, undo};
 use crate::finding::{Finding, Found, Severity};
 use crate::kinds::{self, Passed, Plan};
 use crate::options::Options;
 use crate::record;
+use crate::stream::Stream;
 use crate::yaml::{Document, Node, documents, one};
 
 /// The manifests afterwards.
@@ -14,8 +15,10 @@ use crate::yaml::{Document, Node, documents, one};
 pub struct Outcome {
     /// The whole text.
     pub text: String,
-    /// The objects that were changed.
+    /// The objects that differ from the input.
     pub changed: Vec<Changed>,
+    /// True if an object has an engine that can be changed, also one that has the manager already.
+    pub has_engine: bool,
     /// What should be known.
     pub notes: Vec<Finding>,
     /// StatefulSets in which no engine was found, and why.
@@ -29,7 +32,7 @@ pub struct Changed {
     pub document: usize,
     /// Kind and name.
     pub object: String,
-    /// What was added, replaced and removed.
+    /// Fields that are added, replaced and removed, compared with the input.
     pub edits: Vec<String>,
 }
 
@@ -39,57 +42,87 @@ pub struct Changed {
 /// # Errors
 /// All findings, if one of them is an error.
 pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
-    each(text, |text, object| {
-        let before = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
-        let value = value(&before, object)?;
-        let Some(Plan { changes, found }) = kinds::plan(&value, options) else {
-            let mut edited = Edited { text: before, ..Edited::default() };
-            match kinds::passed(&value, options) {
-                Some(Passed::Kind(found)) => edited.found.push(found),
-                Some(Passed::Container(found)) => edited.without_engine = Some(found),
-                None => {}
-            }
-            return Ok(edited);
-        };
-        if found.iter().any(|found| found.severity == Severity::Error) {
-            return Err(found);
+    let documents = documents(text).map_err(|error| vec![unreadable_stream(text, &error)])?;
+    let nodes = documents.iter().filter_map(|document| document.root.as_ref()).flat_map(objects);
+    let values: Vec<Value> = nodes.map(|(_, node)| node.value()).collect();
+    let stream = Stream::new(&values, options);
+    each(text, documents, |text, object| injected(text, object, &stream))
+}
+
+fn injected(text: &str, object: &Path, stream: &Stream<'_>) -> Result<Edited, Vec<Found>> {
+    if stream.skips(&value_of(text, object)?) {
+        return Ok(Edited { text: text.to_owned(), ..Edited::default() });
+    }
+    let earlier = edits(text, object)?.unwrap_or_default();
+    let before = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
+    let value = value_of(&before, object)?;
+    let options = stream.options(&value);
+    let Some(Plan { changes, mut found, rollout }) = kinds::plan(&value, &options) else {
+        let mut edited = Edited { text: before, ..Edited::default() };
+        match kinds::passed(&value, &options) {
+            Some(Passed::Kind(found)) => edited.found.push(found),
+            Some(Passed::Container(found)) => edited.without_engine = Some(found),
+            None => {}
         }
-        let root = one(&before).map_err(unreadable)?;
-        if root.has_merge_key() {
-            return Err(vec![Found::error(
-                "<<",
-                "it has merge keys, behind which a field may be hidden",
-                "Write their content out",
-            )]);
-        }
-        if let Some(key) = crate::edit::find(&root, object, &Path::default()).and_then(Node::twice)
-        {
-            return Err(vec![Found::error(
-                key,
-                "the key is there twice",
-                "Write it once: a reader takes only one of them",
-            )]);
-        }
-        let mut edits = Vec::new();
-        let mut after = before.clone();
-        // The annotation is made first and written last, so that its own way back is in it.
-        for change in std::iter::once(record::write(&[])).chain(changes) {
-            let edited = apply(&after, object, &change);
-            if let Some((text, edit)) = edited.map_err(|error| uneditable_at(&change, error))? {
-                after = text;
-                record::add(&mut edits, edit);
-            }
-        }
-        if let Some((text, _)) =
-            apply(&after, object, &record::write(&edits)).map_err(uneditable)?
-        {
+        return Ok(edited);
+    };
+    if found.iter().any(|found| found.severity == Severity::Error) {
+        return Err(found);
+    }
+    check_keys(&before, object)?;
+    let (after, edits) = edited(&before, object, changes)?;
+    if take_back(&after, object)?.as_ref() != Some(&before) {
+        return Err(uneditable("uninject would not give back the same bytes".to_owned()));
+    }
+    let summary = if after == text {
+        Vec::new()
+    } else {
+        found.extend(rollout);
+        summary(&value_of(text, object)?, &value_of(&after, object)?, edits.iter().chain(&earlier))
+    };
+    Ok(Edited { text: after, summary, found, has_engine: true, without_engine: None })
+}
+
+/// The text with the changes and the record of them.
+fn edited(
+    before: &str,
+    object: &Path,
+    changes: Vec<Change>,
+) -> Result<(String, Vec<Undo>), Vec<Found>> {
+    let mut edits = Vec::new();
+    let mut after = before.to_owned();
+    // The annotation is made first and written last, so that its own way back is in it.
+    for change in std::iter::once(record::write(&[])).chain(changes) {
+        let edited = apply(&after, object, &change);
+        if let Some((text, edit)) = edited.map_err(|error| uneditable_at(&change, error))? {
             after = text;
+            record::add(&mut edits, edit);
         }
-        if take_back(&after, object)?.as_ref() != Some(&before) {
-            return Err(uneditable("uninject would not give back the same bytes".to_owned()));
-        }
-        Ok(Edited { text: after, edits, found, without_engine: None })
-    })
+    }
+    if let Some((text, _)) = apply(&after, object, &record::write(&edits)).map_err(uneditable)? {
+        after = text;
+    }
+    Ok((after, edits))
+}
+
+/// Refuses keys behind which a field may be hidden.
+fn check_keys(text: &str, object: &Path) -> Result<(), Vec<Found>> {
+    let root = one(text).map_err(unreadable)?;
+    if root.has_merge_key() {
+        return Err(vec![Found::error(
+            "<<",
+            "it has merge keys, behind which a field may be hidden",
+            "Write their content out",
+        )]);
+    }
+    match crate::edit::find(&root, object, &Path::default()).and_then(Node::twice) {
+        Some(key) => Err(vec![Found::error(
+            key,
+            "the key is there twice",
+            "Write it once: a reader takes only one of them",
+        )]),
+        None => Ok(()),
+    }
 }
 
 /// The manifests as they were before [`inject`]. Other changes since then stay.
@@ -97,10 +130,12 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
 /// # Errors
 /// All findings, if one of them is an error.
 pub fn uninject(text: &str) -> Result<Outcome, Vec<Finding>> {
-    each(text, |text, object| {
+    let documents = documents(text).map_err(|error| vec![unreadable_stream(text, &error)])?;
+    each(text, documents, |text, object| {
         let edits = edits(text, object)?.unwrap_or_default();
-        let text = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
-        Ok(Edited { text, edits, ..Edited::default() })
+        let after = take_back(text, object)?.unwrap_or_else(|| text.to_owned());
+        let summary = summary(&value_of(text, object)?, &value_of(&after, object)?, &edits);
+        Ok(Edited { text: after, summary, ..Edited::default() })
     })
 }
 
@@ -108,17 +143,19 @@ pub fn uninject(text: &str) -> Result<Outcome, Vec<Finding>> {
 #[derive(Default)]
 struct Edited {
     text: String,
-    edits: Vec<Undo>,
+    /// Fields that differ from the input, one line each.
+    summary: Vec<String>,
     found: Vec<Found>,
+    has_engine: bool,
     without_engine: Option<Found>,
 }
 
 /// Goes through all objects. The function is given the document's text and where the object is in it.
 fn each(
     text: &str,
+    documents: Vec<Document>,
     edit: impl Fn(&str, &Path) -> Result<Edited, Vec<Found>>,
 ) -> Result<Outcome, Vec<Finding>> {
-    let documents = documents(text).map_err(|error| vec![unreadable_stream(&error)])?;
     let mut outcome = Outcome::default();
     let mut findings = Vec::new();
     for (index, Document { text: range, root }) in documents.into_iter().enumerate() {
@@ -137,10 +174,10 @@ fn each(
                 Ok(edited) => {
                     findings.extend(edited.found.into_iter().map(finding));
                     outcome.without_engine.extend(edited.without_engine.map(finding));
-                    if !edited.edits.is_empty() {
-                        let edits = edited.edits.iter().map(ToString::to_string).collect();
-                        let object = name.clone();
-                        outcome.changed.push(Changed { document: index + 1, object, edits });
+                    outcome.has_engine |= edited.has_engine;
+                    if !edited.summary.is_empty() {
+                        let (document, object) = (index + 1, name.clone());
+                        outcome.changed.push(Changed { document, object, edits: edited.summary });
                     }
                     document = edited.text;
                 }
@@ -178,14 +215,14 @@ fn name(object: &Node) -> String {
     format!("{}/{}", text(object.get("kind")), text(name))
 }
 
-fn value(text: &str, object: &Path) -> Result<Value, Vec<Found>> {
+fn value_of(text: &str, object: &Path) -> Result<Value, Vec<Found>> {
     let root = one(text).map_err(unreadable)?;
     Ok(crate::edit::find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
 }
 
 /// The edits that are written down on the object.
 fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
-    let edits = record::read(&value(text, object)?).transpose();
+    let edits = record::read(&value_of(text, object)?).transpose();
     edits.map_err(|error| {
         vec![Found::error(
             "metadata.annotations.stayput.dev/injected",
@@ -221,13 +258,18 @@ fn uneditable_at(change: &Change, error: String) -> Vec<Found> {
     uneditable(error).into_iter().map(|found| Found { field: field.clone(), ..found }).collect()
 }
 
-fn unreadable_stream(error: &str) -> Finding {
+fn unreadable_stream(text: &str, error: &str) -> Finding {
+    let remedy = if text.contains("{{") {
+        "A template is no manifest: render it first, as `helm template` does"
+    } else {
+        "Correct it; nothing was written"
+    };
     Finding {
         document: 1,
         object: None,
         field: None,
         severity: Severity::Error,
         message: format!("the input is not YAML: {error}"),
-        remedy: "Correct it; nothing was written".to_owned(),
+        remedy: remedy.to_owned(),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::check;
 use crate::paths::plain;
 use crate::probe::{Authority, Login};
 
@@ -10,8 +11,11 @@ use crate::probe::{Authority, Login};
 pub struct Options {
     /// Image of the manager; without it that of this version.
     pub image: Option<String>,
-    /// The entrypoint of the engine's image, with its arguments; empty if it is found.
+    /// The entrypoint of the engine's image, with its arguments; empty if it is found. Beside other engines it counts
+    /// only where it is not known.
     pub command: Vec<String>,
+    /// Objects that are left as they are: kind and name, as in `StatefulSet/logs`.
+    pub skip: Vec<String>,
     /// Name of the engine's container.
     pub container: Option<String>,
     /// Name of the cluster, in the names of its Secrets; without it that of the object.
@@ -80,8 +84,8 @@ impl Source {
     /// Reads `secret/NAME` or `configmap/NAME`.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once('/') {
-            Some(("secret", name)) if !name.is_empty() => Ok(Self::Secret(name.to_owned())),
-            Some(("configmap", name)) if !name.is_empty() => Ok(Self::ConfigMap(name.to_owned())),
+            Some(("secret", name)) => Ok(Self::Secret(check::name(name)?)),
+            Some(("configmap", name)) => Ok(Self::ConfigMap(check::name(name)?)),
             _ => Err("write secret/NAME or configmap/NAME".to_owned()),
         }
     }

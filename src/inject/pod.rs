@@ -12,19 +12,20 @@ mod inspect;
 mod reached;
 mod ready;
 mod script;
+mod settings;
 mod shell;
 mod variables;
 mod warm;
 
 use serde_json::{Value, json};
 
-pub(crate) use added::{added, ours, port_clash};
+pub(crate) use added::{added, claimed, ours, port_clash};
 use command::Command;
 pub(crate) use command::{PROGRAM, by_hand, has_manager};
 pub(crate) use config::Config;
-pub(crate) use container::find as find_container;
+pub(crate) use container::{find as find_container, is_official, others as other_engines};
 pub(crate) use environment::{Environment, environment};
-pub(crate) use hook::post_start;
+pub(crate) use hook::{post_start, pre_stop};
 pub(crate) use init::{EngineFacts, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
 pub use reached::Reached;
@@ -32,6 +33,8 @@ pub(crate) use reached::reached;
 pub(crate) use ready::{
     Asked, Ready, chosen_url, has_secrets, health, ready, sets_authority, sets_login,
 };
+pub use settings::VARIABLES;
+pub(crate) use settings::problems as settings_problems;
 pub use warm::{Warming, warming};
 
 use crate::edit::{Change, Path, Step};
@@ -47,9 +50,23 @@ const GRACE: i64 = 180;
 pub(crate) struct Pod<'a> {
     pub(crate) at: &'a Path,
     pub(crate) spec: &'a Value,
+    /// The `volumeClaimTemplates` beside it.
+    pub(crate) claims: &'a Value,
     /// Name of the cluster.
     pub(crate) cluster: &'a str,
     pub(crate) options: &'a Options,
+}
+
+impl Pod<'_> {
+    /// True for a volume that is a claim, which outlives the pod.
+    fn is_claim(self, volume: &str) -> bool {
+        let named = |list: &Value, name: &Value| {
+            list.as_array().into_iter().flatten().any(|one| one["metadata"]["name"] == *name)
+        };
+        let mut volumes = self.spec["volumes"].as_array().into_iter().flatten();
+        named(self.claims, &json!(volume))
+            || volumes.any(|one| one["name"] == volume && one["persistentVolumeClaim"].is_object())
+    }
 }
 
 /// The changes that put the manager into the pods of a StatefulSet, and what else is to be said.
@@ -66,6 +83,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     });
     found.extend(command::shell(&at, &command.engine));
     found.extend(post_start(&at, container));
+    let hook = pre_stop(&at, container);
+    found.extend(hook.note);
+    found.extend(other_engines(&pod.at.then(Step::key("containers")), pod.spec, container));
     let config = config::find(pod, &at, container, engine, &mut found);
     let field = format!("{at}.readinessProbe");
     let asked = Asked {
@@ -77,12 +97,14 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
         authority: None,
     };
     let ready = ready(asked, pod.options, &mut found);
-    let grace = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0).max(GRACE);
+    // The kubelet's time includes the hook.
+    let own = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let grace = own.max(GRACE + hook.seconds);
     let variables = environment(&Environment {
         config: config.as_ref().map(|_| "/stayput-config"),
         stage: config.as_ref().map(|config| config.stage.as_str()),
         ready: &ready,
-        grace: Some(grace),
+        grace: Some(grace - hook.seconds),
         open_metrics: pod.options.open_metrics,
     });
 
@@ -99,6 +121,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
     all.push(Change::put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
+    found.extend(settings_problems(&env, container, &variables, Some(&container["volumeMounts"])));
     all.extend(added(&env, "name", &container["env"], variables));
     all.extend(ours(&at, "ports", container, ports(), &mut found));
     found.extend(port_clash(&at, container));
@@ -110,6 +133,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     let wanted = volume_mounts(config.is_some(), &ready);
     all.extend(ours(&at, "volumeMounts", container, wanted, &mut found));
     let wanted = volumes(pod.cluster, config.as_ref(), &ready);
+    found.extend(claimed(pod.claims, &wanted));
     all.extend(ours(pod.at, "volumes", pod.spec, wanted, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::check;
 use crate::options::Source;
 
 /// Keys that the manager knows: it is given their directory.
@@ -113,7 +114,7 @@ fn name_and_key<'a>(text: &'a str, kind: &str) -> Option<(&'a str, Option<&'a st
         let allowed = |one: char| one.is_ascii_alphanumeric() || "-._".contains(one);
         !key.is_empty() && key.chars().all(allowed)
     };
-    (is_key(name) && key.is_none_or(is_key)).then_some((name, key))
+    (check::name(name).is_ok() && key.is_none_or(is_key)).then_some((name, key))
 }
 
 fn with_key(source: &Source, key: &str) -> Value {

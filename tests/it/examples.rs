@@ -185,6 +185,22 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
     assert_eq!(read.unwrap().warnings, Vec::<String>::new());
 }
 
+/// `inject` names variables that the manager does not know.
+#[test]
+fn inject_knows_every_variable_of_the_manager() {
+    let command = RunArgs::augment_args(Command::new("run"));
+    let options = command.get_arguments().filter_map(|option| option.get_long());
+    let of_options = options
+        .map(|option| format!("STAYPUT_{}", option.to_uppercase().replace('-', "_")))
+        .filter(|variable| variable != "STAYPUT_HELP");
+    let others =
+        ["CA", "CERT", "KEY", "TOKEN_FILE", "POD_NAME", "POD_NAMESPACE", "POD_UID"].into_iter();
+    let mut all: Vec<String> =
+        of_options.chain(others.map(|name| format!("STAYPUT_{name}"))).collect();
+    all.sort();
+    assert_eq!(all, stayput_inject::VARIABLES);
+}
+
 /// The files that the manager opens to ask a secured engine are where the Secrets are mounted.
 #[test]
 fn the_manager_finds_the_secrets_that_inject_mounts() {

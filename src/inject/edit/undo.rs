@@ -1,7 +1,5 @@
 //! The way back.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -81,6 +79,14 @@ impl Was {
 }
 
 impl Undo {
+    /// The children that the edit has changed, each with its collection.
+    pub(super) fn places(&self) -> Vec<(&Path, &Step)> {
+        match self {
+            Self::Added { at, children, .. } => children.iter().map(|child| (at, child)).collect(),
+            Self::Replaced { at, child, .. } | Self::Removed { at, child, .. } => vec![(at, child)],
+        }
+    }
+
     /// Of an edit that made the collection `at` with this child, as `last` of the collection `around`.
     pub(super) fn of_collection(self, at: &Path, child: &Step, around: &Path, last: &Step) -> Self {
         let empty = match self {
@@ -90,24 +96,6 @@ impl Undo {
             }
         };
         Self::Added { at: at.clone(), children: vec![child.clone()], empty }
-    }
-}
-
-impl fmt::Display for Undo {
-    /// What the edit has done.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Added { at, children, .. } => {
-                let children: Vec<String> = children.iter().map(ToString::to_string).collect();
-                write!(formatter, "adds to {at}: {}", children.join(", "))
-            }
-            Self::Replaced { at, child, .. } => {
-                write!(formatter, "replaces {}", at.then(child.clone()))
-            }
-            Self::Removed { at, child, .. } => {
-                write!(formatter, "removes {}", at.then(child.clone()))
-            }
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Pod, Reached, Ready};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -37,7 +37,9 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         let name = set["name"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodeSets"]).then(Step::named(name));
         let at = at.join(&Path::keys(&["podTemplate", "spec"]));
-        node_set(&at, &set["podTemplate"]["spec"], cluster, options, &secured, &mut plan);
+        let claims = &set["volumeClaimTemplates"];
+        let pod = Pod { at: &at, spec: &set["podTemplate"]["spec"], claims, cluster, options };
+        node_set(pod, &secured, &mut plan);
     }
     plan
 }
@@ -59,9 +61,7 @@ impl Secured {
     fn of(object: &Value) -> Self {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let (spec, tls) = (&object["spec"], &object["spec"]["http"]["tls"]);
-        let has_own =
-            tls["certificate"]["secretName"].as_str().is_some_and(|name| !name.is_empty());
-        let is_off = tls["selfSignedCertificate"]["disabled"] == true;
+        let has_own = has_own_certificate(tls);
         let has_elastic = spec["auth"]["disableElasticUser"] != true;
         let login = || Login::of(format!("{name}-es-elastic-user"), "elastic");
         let version = spec["version"].as_str().unwrap_or_default();
@@ -72,9 +72,9 @@ impl Secured {
             } else {
                 Value::Null
             },
-            has_tls: has_own || !is_off,
+            has_tls: has_tls(spec),
             login: has_elastic.then(login),
-            authority: (!has_own && !is_off)
+            authority: (!has_own && has_tls(spec))
                 .then(|| Authority::of(format!("{name}-es-http-certs-public"))),
         }
     }
@@ -113,14 +113,18 @@ impl Secured {
     }
 }
 
-fn node_set(
-    at: &Path,
-    spec: &Value,
-    cluster: &str,
-    options: &Options,
-    secured: &Secured,
-    plan: &mut Plan,
-) {
+/// True unless TLS is switched off.
+pub(super) fn has_tls(spec: &Value) -> bool {
+    let tls = &spec["http"]["tls"];
+    has_own_certificate(tls) || tls["selfSignedCertificate"]["disabled"] != true
+}
+
+fn has_own_certificate(tls: &Value) -> bool {
+    tls["certificate"]["secretName"].as_str().is_some_and(|name| !name.is_empty())
+}
+
+fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
+    let Pod { at, spec, claims, cluster, options } = pod;
     let missing = json!({ "name": CONTAINER });
     let found = pod::find_container(spec, Some(CONTAINER));
     let container = found.unwrap_or(&missing);
@@ -145,6 +149,7 @@ fn node_set(
     let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
     plan.found.extend(pod::post_start(&place, container));
+    plan.found.extend(pod::pre_stop(&place, container).note);
     let changes = &mut plan.changes;
     changes.extend(init);
     if found.is_none() {
@@ -174,12 +179,20 @@ fn node_set(
         open_metrics: options.open_metrics,
     });
     let env = place.then(Step::key("env"));
+    plan.found.extend(pod::settings_problems(
+        &env,
+        container,
+        &variables,
+        Some(&container["volumeMounts"]),
+    ));
     changes.extend(pod::added(&env, "name", &container["env"], variables));
     let found = &mut plan.found;
     changes.extend(pod::ours(&place, "ports", container, pod::ports(), found));
     let mounts = pod::volume_mounts(false, &ready);
     changes.extend(pod::ours(&place, "volumeMounts", container, mounts, found));
-    changes.extend(pod::ours(at, "volumes", spec, pod::volumes(cluster, None, &ready), found));
+    let volumes = pod::volumes(cluster, None, &ready);
+    found.extend(pod::claimed(claims, &volumes));
+    changes.extend(pod::ours(at, "volumes", spec, volumes, found));
     if !container["args"].is_null() {
         changes.push(Change::remove(&place, Step::key("args")));
     }

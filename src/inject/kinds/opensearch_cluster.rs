@@ -77,12 +77,9 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
             grace: None,
             open_metrics: options.open_metrics,
         });
-        plan.changes.extend(pod::added(
-            &at.then(Step::key("env")),
-            "name",
-            &pool["env"],
-            variables,
-        ));
+        let env = at.then(Step::key("env"));
+        plan.found.extend(pod::settings_problems(&env, pool, &variables, None));
+        plan.changes.extend(pod::added(&env, "name", &pool["env"], variables));
         for probe in ["liveness", "startup"] {
             let at = at.join(&Path::keys(&["probes", probe]));
             plan.changes.push(Change::put(&at, Step::key("failureThreshold"), json!(FAILURES)));
@@ -110,6 +107,12 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     plan
 }
 
+/// True if the command that starts the engine is the operator's own or a single one.
+pub(super) fn has_known_command(object: &Value) -> bool {
+    let own = object["spec"]["general"]["command"].as_str().unwrap_or_default();
+    entrypoint(own, &Options::default()).is_some()
+}
+
 /// What the operator makes for an object, as `docs/operators.md` has it.
 #[derive(Debug)]
 struct Secured {
@@ -121,6 +124,12 @@ struct Secured {
     authority: Option<String>,
 }
 
+/// True if the object switches TLS on, false if it switches TLS off.
+pub(super) fn has_tls(spec: &Value) -> Option<bool> {
+    let http = &spec["security"]["tls"]["http"];
+    http.is_object().then(|| http["enabled"] != false)
+}
+
 impl Secured {
     fn of(object: &Value) -> Self {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -128,7 +137,7 @@ impl Secured {
         let http = &security["tls"]["http"];
         let chosen = security["config"]["adminCredentialsSecret"]["name"].as_str();
         let chosen = chosen.filter(|name| !name.is_empty());
-        let is_on = http.is_object() && http["enabled"] != false;
+        let is_on = has_tls(&object["spec"]) == Some(true);
         Self {
             has_tls: is_on.then_some(true),
             login: chosen.map_or_else(|| format!("{name}-admin-password"), str::to_owned),

@@ -42,6 +42,23 @@ pub(crate) fn ours(
     added(&at, field, there, wanted)
 }
 
+/// Errors for claims with the name of a volume that the manager needs: the claim would take its place.
+pub(crate) fn claimed(claims: &Value, wanted: &[Value]) -> Vec<Found> {
+    let claims = claims.as_array().into_iter().flatten();
+    let names = claims.map(|claim| &claim["metadata"]["name"]);
+    let taken = names.filter(|name| wanted.iter().any(|volume| volume["name"] == **name));
+    taken
+        .map(|name| {
+            let name = name.as_str().unwrap_or_default();
+            Found::error(
+                format!("spec.volumeClaimTemplates[name={name}]"),
+                "the claim would take the place of a volume that the manager needs, and its state belongs to one pod",
+                "Give the claim another name, or leave it out",
+            )
+        })
+        .collect()
+}
+
 /// Says that the port of the manager is the engine's.
 pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<Found> {
     let mut ports = container["ports"].as_array()?.iter();

@@ -55,7 +55,8 @@ pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result
         return Err(Found::error(
             format!("{at}.image"),
             format!("the entrypoint of the image {image} is not known"),
-            "Give it word by word, with its arguments: --command WORD --command WORD",
+            "Give it word by word, with its arguments: --command WORD --command WORD. If it is no engine, leave it \
+             out: --skip KIND/NAME",
         ));
     };
     let arguments = arguments.unwrap_or_else(|| vec![engine.arguments.to_owned()]);

@@ -40,6 +40,14 @@ pub(super) fn find(
         return None;
     };
     let mounts = mounts(container);
+    if let Some(data) = data(pod, &mounts, &directory, engine) {
+        found.push(Found::error(
+            field,
+            format!("{directory} is for the engine's data ({data}): its config is read elsewhere"),
+            "Give the directory where the engine reads its config: --config configmap/NAME=/DIRECTORY",
+        ));
+        return None;
+    }
     let whole = mounts.iter().find(|mount| mount.path == directory && mount.file.is_none());
     if let Some(volume) = whole.and_then(|mount| volume(pod.spec, &mount.volume)) {
         found.push(Found::error(
@@ -92,6 +100,13 @@ pub(super) fn find(
     let replaced = replaced(&mounts, main, &directory, at, found);
     others(pod.spec, &mounts, &replaced, &directory, at, found);
     Some(Config { volume: source, stage: directory, replaced })
+}
+
+/// The volume or the directory of the image by which a directory is known as one of data.
+fn data(pod: Pod<'_>, mounts: &[Mount], directory: &str, engine: Option<Engine>) -> Option<String> {
+    let claim = mounts.iter().find(|mount| mount.path == directory && pod.is_claim(&mount.volume));
+    let of_image = engine.map(|engine| engine.data()).filter(|data| is_in(directory, data));
+    claim.map(|mount| format!("the claim {}", mount.volume)).or(of_image)
 }
 
 /// Why the config is not watched, and what to do about it.

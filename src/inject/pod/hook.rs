@@ -1,4 +1,4 @@
-//! What the kubelet runs in the engine's container when it has started it.
+//! What the kubelet runs in the engine's container when it has started it, and before it ends it.
 
 use serde_json::Value;
 
@@ -23,6 +23,49 @@ pub(crate) fn post_start(at: &Path, container: &Value) -> Option<Found> {
              outside of this container",
         )
     })
+}
+
+/// A hook `preStop`: its time, and a note about it.
+#[derive(Debug, Default)]
+pub(crate) struct PreStop {
+    /// Its time, if it only sleeps. The kubelet counts that as a part of the pod's grace period.
+    pub(crate) seconds: i64,
+    pub(crate) note: Option<Found>,
+}
+
+/// A hook that only sleeps waits until no Service sends requests any more, as a drain does. One that does more is named
+/// in a note.
+pub(crate) fn pre_stop(at: &Path, container: &Value) -> PreStop {
+    let hook = &container["lifecycle"]["preStop"];
+    if !hook.is_object() {
+        return PreStop::default();
+    }
+    if let Some(seconds) = sleep(hook) {
+        return PreStop { seconds, note: None };
+    }
+    let note = Found::note(
+        at.then(Step::key("lifecycle")).then(Step::key("preStop")),
+        "a restart in place does not run the hook; before a pod ends, its time is taken from that of the manager",
+        "Do what each restart needs elsewhere. Set STAYPUT_TERMINATION_GRACE to the grace period less the hook's time \
+         and ten seconds",
+    );
+    PreStop { seconds: 0, note: Some(note) }
+}
+
+/// Seconds for which a hook sleeps, if it does nothing else.
+fn sleep(hook: &Value) -> Option<i64> {
+    if let Some(seconds) = hook["sleep"]["seconds"].as_i64() {
+        return Some(seconds);
+    }
+    let command = words(&hook["exec"]["command"]);
+    let command = match script_at(&command) {
+        Some(script) => command[script].clone(),
+        None => command.join(" "),
+    };
+    let mut words = command.split_whitespace();
+    let is_sleep = words.next()?.rsplit('/').next() == Some("sleep");
+    let seconds = words.next()?.trim_end_matches('s').parse().ok()?;
+    (is_sleep && words.next().is_none()).then_some(seconds)
 }
 
 /// The kubelet waits for all that has the hook's output open.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::command::words;
+
 /// The port of an engine that says nothing else.
 const PORT: u16 = 9200;
 /// Variables that switch users and TLS off: of OpenSearch's entrypoint, and settings of the engines.
@@ -10,6 +12,8 @@ const WITHOUT_SECURITY: [(&str, &str); 3] = [
     ("plugins.security.disabled", "true"),
     ("xpack.security.enabled", "false"),
 ];
+/// Where ECK writes how its own readiness probe asks the engine: `http` or `https`.
+const OF_ECK: &str = "READINESS_PROBE_PROTOCOL";
 /// Settings of the engines that switch TLS on or off.
 const TLS: [&str; 2] = ["xpack.security.http.ssl.enabled", "plugins.security.ssl.http.enabled"];
 
@@ -31,7 +35,10 @@ pub(crate) fn reached(container: &Value) -> Reached {
         () if is_plain(container) || asked.starts_with("http://") => Some(false),
         () if has_no_security(container) || is_set("false") => Some(false),
         () if probe.is_object() || asked.starts_with("https://") || is_set("true") => Some(true),
-        () => None,
+        () => match value_of(container, OF_ECK) {
+            Some(protocol) => Some(protocol == "https"),
+            None => asked_by_script(container),
+        },
     };
     Reached { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
 }
@@ -59,6 +66,22 @@ fn is_plain(container: &Value) -> bool {
 fn probe_of_engine(container: &Value) -> Option<&Value> {
     let probe = &container["readinessProbe"]["httpGet"];
     (probe.is_object() && probe["port"] != "stayput").then_some(probe)
+}
+
+/// True if a probe that runs a program, such as curl in pods of the OpenSearch operator, asks the pod's own engine by
+/// https, false if by http. Both together prove nothing.
+fn asked_by_script(container: &Value) -> Option<bool> {
+    const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+    let probes = ["readinessProbe", "startupProbe", "livenessProbe"].into_iter();
+    let words = probes.flat_map(|probe| words(&container[probe]["exec"]["command"]));
+    let script = words.collect::<Vec<_>>().join(" ");
+    let has =
+        |scheme: &str| HOSTS.iter().any(|host| script.contains(&format!("{scheme}://{host}")));
+    match (has("http"), has("https")) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
 }
 
 /// The Secret from which Elastic's chart gives the engine the password of its user, with `username` beside it.

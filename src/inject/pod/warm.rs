@@ -58,6 +58,7 @@ pub(super) fn changes(
     found.extend(by_env_from(at, container, &variables, &command.engine));
     let Warming { init_container, mount, volume } =
         warming(container, &command.engine, engine.config);
+    found.extend(super::claimed(pod.claims, std::slice::from_ref(&volume)));
     let mut all = ours(pod.at, "initContainers", pod.spec, vec![init_container], found);
     all.extend(ours(at, "volumeMounts", container, vec![mount], found));
     all.extend(ours(pod.at, "volumes", pod.spec, vec![volume], found));

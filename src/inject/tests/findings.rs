@@ -240,6 +240,45 @@ fn an_object_without_a_name_needs_that_of_its_cluster() {
 }
 
 #[test]
+fn names_of_secrets_are_names() {
+    for text in ["secret/A_B", "secret/", "configmap/a b", "secret/a_b=/etc/x"] {
+        assert!(crate::ConfigSource::parse(text).is_err(), "{text}");
+    }
+    for text in ["secret/A_B", "secret/a_b/key"] {
+        assert!(crate::Login::parse(text).is_err(), "{text}");
+        assert!(crate::Authority::parse(text).is_err(), "{text}");
+    }
+    assert!(crate::ConfigSource::parse("secret/a.b-1=/etc/x").is_ok());
+}
+
+#[test]
+fn a_rollout_without_the_rules_is_named_where_something_changes() {
+    const ON_DELETE: &str = "  updateStrategy: {type: OnDelete}\n";
+    for strategy in ["", "  updateStrategy: {type: RollingUpdate}\n"] {
+        let (done, found) = found(ON_DELETE, strategy);
+        let [note] = &found[..] else { panic!("{found:#?}") };
+        assert!(done && note.field.as_deref() == Some("spec.updateStrategy.type"), "{note}");
+        assert!(note.message.contains("not when the cluster is green"), "{note}");
+        let command = "`kubectl --namespace search patch statefulset logs --patch '{\"spec\"";
+        assert!(note.remedy.contains(command), "{note}");
+    }
+    let text = manifest("hand-written.yaml").replace(ON_DELETE, "");
+    let once = inject(&text, &Options::default()).unwrap().text;
+    assert_eq!(inject(&once, &Options::default()).unwrap().notes, [], "nothing is replaced");
+}
+
+#[test]
+fn a_second_engine_in_a_pod_is_named() {
+    let other =
+        "        - {name: other, image: 'opensearchproject/opensearch:2.19.3'}\n      volumes:\n";
+    let (done, found) = found("      volumes:\n", other);
+    let [note] = &found[..] else { panic!("{found:#?}") };
+    assert!(done && note.field.as_deref().unwrap().ends_with("containers[name=other]"), "{note}");
+    assert!(note.message.contains("only opensearch is restarted"), "{note}");
+    assert!(note.remedy.contains("--container other"), "{note}");
+}
+
+#[test]
 fn options_are_checked() {
     use crate::check::{cluster, image, ready};
     for text in ["logs", "a-1.b"] {

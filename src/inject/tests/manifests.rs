@@ -67,7 +67,9 @@ fn secured_engines_come_out_as_written_down() {
         assert_written(&page, &format!("{name}.secured"));
         assert_eq!(uninject(&injected).unwrap().text, text, "{name}");
         assert_eq!(page_with(&injected, &options).1, injected, "{name}");
-        assert_eq!(inject(&injected, &Options::default()), inject(&text, &Options::default()));
+        let [again, first] =
+            [&injected, &text].map(|text| inject(text, &Options::default()).unwrap());
+        assert_eq!((again.text, again.notes), (first.text, first.notes));
     }
 }
 
@@ -100,6 +102,44 @@ fn twice_is_once_and_other_options_replace_the_first() {
         let updated = inject(&once, &other).unwrap().text;
         assert_eq!(updated, inject(&text, &other).unwrap().text, "{name}");
         assert!(updated.contains("mirror/manager:1"), "{name}");
+    }
+}
+
+/// A check compares with what was given, not with what was there before the first inject.
+#[test]
+fn only_what_differs_from_the_input_counts_as_changed() {
+    for name in MANIFESTS {
+        let text = manifest(name);
+        let first = inject(&text, &Options::default()).unwrap();
+        assert_eq!(first.changed.len(), 1, "{name}");
+        let again = inject(&first.text, &Options::default()).unwrap();
+        assert_eq!(again.changed, [], "{name}");
+    }
+    let text = manifest("hand-written.yaml");
+    let image = Options { image: Some("mirror/manager:1".to_owned()), ..Options::default() };
+    let warm = Options { warm: true, ..Options::default() };
+    let container = "spec.template.spec.containers[name=opensearch]";
+    let init = "spec.template.spec.initContainers";
+    for (first, then, expected) in [
+        (Options::default(), &image, vec![format!("replaces {init}[name=stayput]")]),
+        (
+            warm,
+            &Options::default(),
+            vec![
+                format!(
+                    "removes {container}.volumeMounts[mountPath=/usr/share/opensearch/config/jvm.options.d]"
+                ),
+                format!("removes {init}[name=stayput-warm]"),
+                "removes spec.template.spec.volumes[name=stayput-warm]".to_owned(),
+                "replaces metadata.annotations.stayput.dev/injected".to_owned(),
+            ],
+        ),
+    ] {
+        let injected = inject(&text, &first).unwrap().text;
+        let [changed] = &inject(&injected, then).unwrap().changed[..] else { panic!("one") };
+        let mut edits = changed.edits.clone();
+        edits.sort();
+        assert_eq!(edits, expected);
     }
 }
 

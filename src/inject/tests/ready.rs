@@ -218,8 +218,10 @@ fn a_note_says_what_is_known_of_the_engine() {
         assert!(parts.iter().all(|part| note.contains(part)), "{note}");
         assert!(note.contains("it counts as ready when port 9200 is open"), "{note}");
     }
-    for name in ["xpack.security.enabled", "STAYPUT_READY"] {
-        assert_eq!(note(name, "\"false\"", &none), None, "{name}");
+    for (name, value) in
+        [("xpack.security.enabled", "\"false\""), ("STAYPUT_READY", "tcp://127.0.0.1:9200")]
+    {
+        assert_eq!(note(name, value, &none), None, "{name}");
     }
     let secrets = options("", "secret/a", "");
     assert_eq!(note("other", "x", &secrets), None);

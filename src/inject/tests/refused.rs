@@ -134,6 +134,53 @@ fn a_root_file_system_that_cannot_be_written_to_needs_volumes() {
     assert_eq!(inject(&text, &none).unwrap().notes, []);
 }
 
+/// Kubernetes puts a claim in the place of the volume with its name.
+#[test]
+fn a_claim_with_the_name_of_a_volume_of_the_manager_is_refused() {
+    let none = Options::default();
+    let claims = |name: &str| {
+        let claims = format!("  volumeClaimTemplates: [{{metadata: {{name: {name}}}}}]\n");
+        edited(&[("  volumeClaimTemplates: []\n", &claims)])
+    };
+    for name in ["stayput", "stayput-state", "stayput-tls", "stayput-jwks", "stayput-config"] {
+        let place = format!("volumeClaimTemplates[name={name}]");
+        said(&claims(name), &none, Severity::Error, &place, "would take the place of a volume");
+    }
+    assert!(inject(&claims("stayput-warm"), &none).is_ok());
+    let warm = Options { warm: true, ..Options::default() };
+    let place = "volumeClaimTemplates[name=stayput-warm]";
+    said(
+        &claims("stayput-warm"),
+        &warm,
+        Severity::Error,
+        place,
+        "would take the place of a volume",
+    );
+    assert!(inject(&claims("data"), &none).is_ok());
+    let set = "    volumeClaimTemplates: [{metadata: {name: stayput-state}}]\n";
+    let eck = manifest("eck.yaml").replacen("    count:", &format!("{set}    count:"), 1);
+    let place = "volumeClaimTemplates[name=stayput-state]";
+    said(&eck, &none, Severity::Error, place, "would take the place of a volume");
+}
+
+#[test]
+fn the_config_is_not_copied_to_where_the_data_is() {
+    let text = edited(&[(IMAGE, "docker.elastic.co/elasticsearch/elasticsearch:8.19.0")]);
+    for directory in ["/usr/share/elasticsearch/data", "/usr/share/elasticsearch/data/x/"] {
+        let options = with_config(&format!("secret/x={directory}"));
+        said(&text, &options, Severity::Error, ".volumeMounts", "is for the engine's data");
+    }
+    let claims = "  volumeClaimTemplates: [{metadata: {name: data}}]\n";
+    let own = edited(&[
+        (IMAGE, "example/search:1"),
+        ("  volumeClaimTemplates: []\n", claims),
+        ("mountPath: /usr/share/opensearch/data", "mountPath: /mine"),
+    ]);
+    let message = "/mine is for the engine's data (the claim data)";
+    said(&own, &with_config("secret/x=/mine"), Severity::Error, ".volumeMounts", message);
+    assert!(inject(&own, &with_config("secret/x=/etc/search")).is_ok());
+}
+
 #[test]
 fn names_that_are_taken_are_refused() {
     let none = Options::default();

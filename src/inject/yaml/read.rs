@@ -11,6 +11,9 @@ use super::plain::plain;
 
 /// Deeper than any object of Kubernetes. The tree is read and compared by recursion.
 const DEEPEST: usize = 200;
+/// Bytes that are copied for all anchors and aliases of a text. An alias stands for a copy, also of what has aliases
+/// itself, so that a few lines could take all memory. etcd takes 1.5 MB for one object.
+const MAX_COPIED: usize = 10 << 20;
 
 /// A document of a stream; its text begins with its `---`, if it has one.
 #[derive(Debug)]
@@ -22,11 +25,39 @@ pub(crate) struct Document {
 
 /// The documents of a stream. Together their texts are the whole text.
 pub(crate) fn documents(text: &str) -> Result<Vec<Document>, String> {
+    let Some(objects) = json_objects(text) else { return yaml_documents(text) };
+    objects
+        .into_iter()
+        .map(|range| Ok(Document { root: Some(one(&text[range.clone()])?), text: range }))
+        .collect()
+}
+
+/// JSON objects one after the other, as `kubectl get --output json` writes them if it is called twice: kubectl takes
+/// them without a `---`. The texts of the objects are together the whole text.
+fn json_objects(text: &str) -> Option<Vec<Range<usize>>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let mut ends = Vec::new();
+    while let Some(object) = objects.next() {
+        object.ok()?;
+        ends.push(objects.byte_offset());
+    }
+    if ends.len() < 2 {
+        return None;
+    }
+    *ends.last_mut()? = text.len();
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    Some(starts.zip(&ends).map(|(start, end)| start..*end).collect())
+}
+
+fn yaml_documents(text: &str) -> Result<Vec<Document>, String> {
     let mut options = Options::default();
     // Otherwise they come where another crate of the program wants them.
     options.set_emit_comments(false);
     let parser = Parser::new_from_str_with_options(text, options);
-    let mut reader = Reader { text, parser, anchors: BTreeMap::new() };
+    let mut reader = Reader { text, parser, anchors: BTreeMap::new(), copied: 0 };
     let mut all: Vec<Document> = Vec::new();
     loop {
         let (event, span) = reader.next()?;
@@ -74,7 +105,10 @@ fn range(span: &Span) -> Range<usize> {
 struct Reader<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    anchors: BTreeMap<usize, Value>,
+    /// Values with their size.
+    anchors: BTreeMap<usize, (Value, usize)>,
+    /// Bytes that anchors and aliases have taken so far.
+    copied: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -110,7 +144,9 @@ impl<'a> Reader<'a> {
                 (Node { start, end, kind: Kind::Leaf(value) }, anchor)
             }
             Event::Alias(id) => {
-                let value = self.anchors.get(&id).cloned().ok_or("an alias of itself")?;
+                let (value, size) = self.anchors.get(&id).ok_or("an alias of itself")?;
+                let (value, size) = (value.clone(), *size);
+                self.count(size)?;
                 (Node { start, end, kind: Kind::Leaf(value) }, 0)
             }
             Event::SequenceStart(style, anchor, _) => {
@@ -122,9 +158,20 @@ impl<'a> Reader<'a> {
             other => return Err(format!("a value is missing before {other:?}")),
         };
         if anchor > 0 {
-            self.anchors.insert(anchor, node.value());
+            let value = node.value();
+            let size = size(&value);
+            self.count(size)?;
+            self.anchors.insert(anchor, (value, size));
         }
         Ok(node)
+    }
+
+    fn count(&mut self, size: usize) -> Result<(), String> {
+        self.copied = self.copied.saturating_add(size);
+        if self.copied > MAX_COPIED {
+            return Err(format!("its aliases stand for more than {MAX_COPIED} bytes"));
+        }
+        Ok(())
     }
 
     fn sequence(&mut self, start: usize, flow: bool, depth: usize) -> Result<Node, String> {
@@ -160,6 +207,18 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Bytes of a value, roughly: of its texts, and some for each node.
+fn size(value: &Value) -> usize {
+    const NODE: usize = 32;
+    let inner: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + size(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    NODE + inner
 }
 
 /// Where a `|` or `>` ends: before the newline of its last line. Empty lines behind it belong to it

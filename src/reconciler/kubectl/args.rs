@@ -182,9 +182,13 @@ pub(super) struct InjectArgs {
     #[arg(long, value_name = "IMAGE", value_parser = check::image)]
     image: Option<String>,
     /// A word of the entrypoint of the engine's image; once for each word. Needed where the image is
-    /// not an official one and the container has no command
-    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    /// not an official one and the container has no command. Beside other engines only used there
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true, value_parser = check::word)]
     command: Vec<String>,
+    /// Leave this object as it is, as in StatefulSet/exporter whose container is only named like an engine;
+    /// repeatable
+    #[arg(long, value_name = "KIND/NAME", value_parser = check::object)]
+    skip: Vec<String>,
     /// The engine's container [default: that with an official image, or named like the engine]
     #[arg(long, value_name = "NAME")]
     container: Option<String>,
@@ -227,6 +231,7 @@ impl InjectArgs {
         Options {
             image: self.image.clone(),
             command: self.command.clone(),
+            skip: self.skip.clone(),
             container: self.container.clone(),
             cluster: self.cluster.clone(),
             ready: self.ready.clone(),

@@ -95,7 +95,8 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
         namespace: session.namespace.clone(),
         dry_run: args.dry_run,
         objects: made.objects,
-        next,
+        notes: next.notes,
+        next: next.commands,
     })
 }
 

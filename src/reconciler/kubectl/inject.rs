@@ -16,6 +16,10 @@ use stayput_net::terminal::plain;
 pub(super) enum InjectError {
     #[error("cannot read {}: {source}", shown(file))]
     Read { file: PathBuf, source: io::Error },
+    #[error("{} is not UTF-8 in line {line}: save it as UTF-8", shown(file))]
+    Encoding { file: PathBuf, line: usize },
+    #[error("inject writes manifests: --output json is for inject --check")]
+    NoJson,
     #[error("nothing is written, because of what was found")]
     Found,
     #[error("nothing is written: no StatefulSet in these manifests has a container {0}")]
@@ -28,7 +32,7 @@ impl InjectError {
     /// A file that is not there is a wrong command line, as for `plan --snapshot`.
     pub(super) const fn exit(&self) -> Exit {
         match self {
-            Self::Read { .. } => Exit::Usage,
+            Self::Read { .. } | Self::Encoding { .. } | Self::NoJson => Exit::Usage,
             Self::Found | Self::NoContainer(_) | Self::Output(_) => Exit::Failed,
         }
     }
@@ -53,6 +57,9 @@ impl Edited {
 
 /// Writes the manifests with the manager, or says what that would be.
 pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectError> {
+    if printer.is_json() && !args.check {
+        return Err(InjectError::NoJson);
+    }
     let options = args.options();
     let is_for_programs = args.check && printer.is_json();
     let edited = each(&args.manifests, |text| stayput_inject::inject(text, &options))?;
@@ -61,7 +68,7 @@ pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectE
         false => say(&edited)?,
     }
     let done = all(edited)?;
-    if done.iter().all(|(_, outcome)| outcome.changed.is_empty()) {
+    if !done.iter().any(|(_, outcome)| outcome.has_engine) {
         if !is_for_programs {
             no_engine(&done)?;
         }
@@ -103,10 +110,7 @@ fn each(
 ) -> Result<Vec<Edited>, InjectError> {
     let stdin = [PathBuf::from("-")];
     let files = if manifests.files.is_empty() { &stdin } else { manifests.files.as_slice() };
-    let one = |file: &PathBuf| {
-        let text = read(file).map_err(|source| InjectError::Read { file: file.clone(), source })?;
-        Ok(Edited { file: shown(file), result: edit(&text) })
-    };
+    let one = |file: &PathBuf| Ok(Edited { file: shown(file), result: edit(&read(file)?) });
     files.iter().map(one).collect()
 }
 
@@ -129,13 +133,19 @@ fn all(edited: Vec<Edited>) -> Result<Vec<(String, Outcome)>, InjectError> {
     done.collect()
 }
 
-fn read(file: &Path) -> io::Result<String> {
-    if file != Path::new("-") {
-        return fs::read_to_string(file);
-    }
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+fn read(file: &Path) -> Result<String, InjectError> {
+    let mut bytes = Vec::new();
+    let read = if file == Path::new("-") {
+        io::stdin().read_to_end(&mut bytes).map(drop)
+    } else {
+        fs::read(file).map(|read| bytes = read)
+    };
+    read.map_err(|source| InjectError::Read { file: file.to_owned(), source })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        InjectError::Encoding { file: file.to_owned(), line }
+    })
 }
 
 fn shown(file: &Path) -> String {
@@ -146,17 +156,29 @@ fn shown(file: &Path) -> String {
 fn joined(done: &[(String, Outcome)]) -> String {
     let mut all = String::new();
     for (_, outcome) in done {
-        if !all.is_empty() {
-            if !all.ends_with('\n') {
-                all.push('\n');
-            }
-            if !outcome.text.starts_with("---") {
-                all += "---\n";
-            }
+        if all.is_empty() {
+            all += &outcome.text;
+            continue;
         }
-        all += &outcome.text;
+        if !all.ends_with('\n') {
+            all.push('\n');
+        }
+        let text = without_head(&outcome.text);
+        if !text.starts_with("---") {
+            all += "---\n";
+        }
+        all += &text;
     }
     all
+}
+
+/// A file as it can follow another one: a byte order mark and `%YAML` are for the beginning of a stream alone.
+fn without_head(text: &str) -> String {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let head = text.find("---").map_or("", |start| &text[..start]);
+    let kept: String =
+        head.split_inclusive('\n').filter(|line| !line.starts_with("%YAML")).collect();
+    kept + &text[head.len()..]
 }
 
 fn summary(done: &[(String, Outcome)]) -> String {

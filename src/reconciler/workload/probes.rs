@@ -52,7 +52,7 @@ pub(crate) fn probe_targets(spec: &PodSpec) -> Vec<ProbeTarget> {
     targets
 }
 
-/// Whether the kubelet kills only after a day. The defaults are those of the apiserver.
+/// True for a probe that has to fail for a day before the kubelet kills. The defaults are those of the apiserver.
 fn is_patient(probe: &Probe) -> bool {
     let period = i64::from(probe.period_seconds.unwrap_or(10));
     let failures = i64::from(probe.failure_threshold.unwrap_or(3));

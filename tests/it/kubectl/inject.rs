@@ -190,3 +190,73 @@ fn with_an_error_nothing_is_written() {
     assert_eq!((broken.code, broken.stdout.as_str()), (1, ""));
     assert_eq!(run(&["inject", "--config", "logs-config"], "").code, 64);
 }
+
+/// kubectl splits a stream at `---`: what is for the beginning of a file alone may not stand in its middle.
+#[test]
+fn the_head_of_a_file_does_not_end_up_in_the_middle_of_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let text = manifest("eck.yaml");
+    let first = file("a", text.clone());
+    for head in ["\u{feff}", "%YAML 1.1\n---\n", "\u{feff}# x\n%YAML 1.1\n---\n"] {
+        let second = file("b", format!("{head}{text}"));
+        let both = run(&["inject", &first, &second], "");
+        assert_eq!(both.code, 0, "{}", both.stderr);
+        assert!(!both.stdout.contains("%YAML") && !both.stdout.contains('\u{feff}'), "{head:?}");
+        let back = run(&["uninject"], &both.stdout);
+        assert_eq!(back.code, 0, "{head:?}: {}", back.stderr);
+        assert_eq!(back.stdout.matches("kind: Elasticsearch").count(), 2);
+        let alone = run(&["inject", &second], "");
+        assert_eq!(run(&["uninject"], &alone.stdout).stdout, format!("{head}{text}"));
+    }
+}
+
+#[test]
+fn what_was_injected_is_not_injected_again_and_a_check_says_so() {
+    let once = run(&["inject"], &manifest("hand-written.yaml")).stdout;
+    let check = run(&["inject", "--check"], &once);
+    assert_eq!((check.code, check.stdout.as_str()), (0, "nothing would be changed\n"));
+    assert_eq!(check.stderr, "", "an engine was found");
+    let json = run(&["inject", "--check", "-o", "json"], &once);
+    let output: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (&output["changed"], &output["findings"]),
+        (&serde_json::json!([]), &serde_json::json!([]))
+    );
+    let other = run(&["inject", "--check", "--image", "mirror/manager:1"], &once);
+    let expected = "StatefulSet/logs\n  replaces spec.template.spec.initContainers[name=stayput]\n";
+    assert_eq!(other.stdout, expected);
+}
+
+#[test]
+fn an_object_is_left_out_by_name() {
+    let text = manifest("hand-written.yaml");
+    let skipped = run(&["inject", "--skip", "StatefulSet/logs"], &text);
+    assert_eq!((skipped.code, &skipped.stdout), (0, &text));
+    for wrong in ["logs", "statefulset/logs", "StatefulSet/"] {
+        assert_eq!(run(&["inject", "--skip", wrong], &text).code, 64, "{wrong}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let text = manifest("hand-written.yaml");
+    for (args, message) in [
+        (&["inject", "--output", "json"][..], "is for inject --check"),
+        (&["inject", "--command", ""], "a word of the command is not empty"),
+        (&["inject", "--config", "secret/A_B"], "lower case letters"),
+    ] {
+        let refused = run(args, &text);
+        assert_eq!((refused.code, refused.stdout.as_str()), (64, ""), "{args:?}");
+        assert!(refused.stderr.contains(message), "{args:?}: {}", refused.stderr);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), b"a: b\nc: \xe9\n").unwrap();
+    let refused = run(&["inject", file.path().to_str().unwrap()], "");
+    assert_eq!(refused.code, 64);
+    assert!(refused.stderr.contains("is not UTF-8 in line 2"), "{}", refused.stderr);
+}

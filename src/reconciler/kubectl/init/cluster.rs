@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
 use kube::core::Selector;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::InitError;
@@ -17,50 +18,64 @@ use crate::cluster::allows;
 use crate::kubectl::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
 use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
-use crate::kubectl::options::into_commands;
+use crate::kubectl::options::{into_commands, into_quoted_commands};
+use crate::workload::Set;
 use stayput_certificates::names::Names;
+use stayput_inject::EngineFound;
 
 /// What was found.
 struct Found {
     selector: LabelSelector,
-    /// The `spec` of a pod, or of a template.
-    spec: Value,
+    /// The engine of a pod, or of a template, if it has one.
+    engine: Option<EngineFound>,
     by: By,
 }
 
+impl Found {
+    fn new(selector: LabelSelector, spec: &impl Serialize, by: By) -> Self {
+        Self { selector, engine: stayput_inject::engine(&json!(spec)), by }
+    }
+}
+
 /// By what it was found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum By {
     Selector,
-    /// It is of the StatefulSet with the cluster's name.
-    StatefulSet,
+    /// It is of the StatefulSet with the cluster's name. If that replaces its pods by itself, with the command that
+    /// changes this.
+    StatefulSet(Option<String>),
     Operator(&'static Operator),
 }
 
-/// Makes it unless it `is_there`. What to type next.
+/// Commands to type next, and notes to read before.
+pub(super) struct Next {
+    pub(super) notes: Vec<String>,
+    pub(super) commands: Vec<String>,
+}
+
+/// Makes it unless it `is_there`.
 pub(super) async fn make(
     made: &mut Made<'_>,
     names: &Names,
     args: &InitArgs,
     is_there: bool,
-) -> Result<Vec<String>, InitError> {
+) -> Result<Next, InitError> {
     let (kind, name) = (Kind::SearchCluster, names.cluster.as_str());
     let found = find(made, args).await?;
     let wanted = wanted(made, args, found.as_ref()).await?;
     if is_there {
         made.note(kind, name, InitResult::Unchanged, "");
     } else {
-        let engine = found.as_ref().and_then(|found| stayput_inject::engine(&found.spec));
-        let object = match (&found, engine) {
-            (Some(found), Some(engine)) => {
-                let pods = Pods { selector: found.selector.clone(), reached: engine.reached };
+        let object = match &found {
+            Some(Found { selector, engine: Some(engine), .. }) => {
+                let pods = Pods { selector: selector.clone(), reached: engine.reached };
                 search_cluster(names, &pods, &wanted)
             }
-            (Some(_), None) => {
+            Some(Found { engine: None, .. }) => {
                 Err("its pods have no container of Elasticsearch or OpenSearch: choose \
                                     others with --selector")
             }
-            (None, _) => Err("no pods are found: say which with --selector, for example app=logs"),
+            None => Err("no pods are found: say which with --selector, for example app=logs"),
         };
         match object {
             Ok(object) => {
@@ -88,10 +103,13 @@ async fn wanted(
         credentials: args.credentials.clone(),
         is_cert_managers: args.cert_manager.is_some(),
     };
-    let Some(Found { by: By::Operator(operator), .. }) = found else { return Ok(wanted) };
+    let Some(Found { by: By::Operator(operator), engine, .. }) = found else { return Ok(wanted) };
     let there =
         async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
-    if wanted.credentials.is_none() {
+    let has_tls = engine.and_then(|engine| engine.reached.has_tls);
+    wanted.engine_http |= wanted.engine_ca.is_none() && has_tls == Some(false);
+    // The operators make a password in any case, and over http everybody could read it.
+    if wanted.credentials.is_none() && !wanted.engine_http {
         wanted.credentials = there(operator.credentials(&args.cluster)).await?;
     }
     if wanted.engine_ca.is_none() && !wanted.engine_http {
@@ -102,10 +120,16 @@ async fn wanted(
 }
 
 fn found_by(selector: &LabelSelector, object: &Value) -> String {
-    let scheme = object["spec"]["engine"]["scheme"].as_str().unwrap_or_default();
+    let engine = &object["spec"]["engine"];
+    let scheme = engine["scheme"].as_str().unwrap_or_default();
     let selector = Selector::try_from(selector.clone());
     let selector = selector.map(|selector| selector.to_string()).unwrap_or_default();
-    format!("pods with {selector}, engine by {scheme}")
+    let credentials = match (scheme, engine["credentialsSecret"].is_string()) {
+        ("http", true) => ", with credentials that can be read on the network",
+        ("http", false) => ", without credentials",
+        _ => "",
+    };
+    format!("pods with {selector}, engine by {scheme}{credentials}")
 }
 
 fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
@@ -117,25 +141,45 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitErr
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
         let pod = pod_with(&asked, selector).await?;
-        let selector = by_labels(labels);
-        return Ok(pod.map(|pod| Found { selector, spec: json!(pod.spec), by: By::Selector }));
+        return Ok(pod.map(|pod| Found::new(by_labels(labels), &pod.spec, By::Selector)));
     }
     if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
-        && let Some(spec) = set.spec
+        && let Some(spec) = &set.spec
     {
-        let (selector, by) = (spec.selector, By::StatefulSet);
-        return Ok(Some(Found { selector, spec: json!(spec.template.spec), by }));
+        let selector = spec.selector.clone();
+        let set = Set::of(&set);
+        let on_delete = set.replaced_from.map(|_| set.on_delete_command(asked.namespace));
+        return Ok(Some(Found::new(selector, &spec.template.spec, By::StatefulSet(on_delete))));
     }
     for operator in &OPERATORS {
         let label = operator.label;
         let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
         if let Some(pod) = pod {
             let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
-            let by = By::Operator(operator);
-            return Ok(Some(Found { selector, spec: json!(pod.spec), by }));
+            let mut found = Found::new(selector, &pod.spec, By::Operator(operator));
+            if let Some(engine) = &mut found.engine
+                && engine.reached.has_tls.is_none()
+            {
+                engine.reached.has_tls = has_tls(&asked, operator, &args.cluster).await?;
+            }
+            return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// TLS as the operator's object has it. Without the right to read that, nothing is known.
+async fn has_tls(
+    asked: &Asked<'_>,
+    operator: &Operator,
+    name: &str,
+) -> Result<Option<bool>, ApiError> {
+    let kind = operator.api_resource();
+    match asked.find_dynamic(&kind, operator.resource, name).await {
+        Ok(object) => Ok(object.and_then(|object| stayput_inject::has_tls(&json!(object)))),
+        Err(error) if error.is_permanent() => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 async fn pod_with(asked: &Asked<'_>, labels: &str) -> Result<Option<Pod>, ApiError> {
@@ -147,24 +191,42 @@ async fn next(
     names: &Names,
     wanted: &Wanted,
     found: Option<&Found>,
-) -> Result<Vec<String>, InitError> {
+) -> Result<Next, InitError> {
     let (namespace, name) = (&made.session.namespace, &names.cluster);
-    let mut next = Vec::new();
+    let (mut notes, mut commands) = (Vec::new(), Vec::new());
     if let Some(credentials) = &wanted.credentials {
         let there = made.find(Kind::Secret, credentials).await?;
         let annotations = there.and_then(|there| there.metadata.annotations).unwrap_or_default();
         let allowed = allows(namespace, credentials, &annotations, name);
-        next.extend(allowed.err().map(|refused| refused.command));
+        commands.extend(allowed.err().map(|refused| refused.command));
     }
-    let engine = found.and_then(|found| stayput_inject::engine(&found.spec));
-    let has_manager = engine.is_none_or(|engine| engine.has_manager);
-    next.push(match found.is_some_and(|found| found.by == By::StatefulSet) && !has_manager {
-        true => format!(
-            "kubectl --namespace {namespace} get statefulset {name} --output yaml | kubectl stayput \
+    let without_manager = found
+        .filter(|found| found.engine.is_some_and(|engine| !engine.has_manager))
+        .map(|found| &found.by);
+    let injected = match without_manager {
+        Some(By::StatefulSet(on_delete)) => {
+            notes.extend(on_delete.as_ref().map(|on_delete| {
+                format!(
+                    "StatefulSet {name} has RollingUpdate: with the next command Kubernetes replaces all of its pods, \
+                     each when the one before is ready, not when the cluster is green. To delete them one by one, run \
+                     before: `{on_delete}`"
+                )
+            }));
+            Some("statefulset")
+        }
+        Some(By::Operator(operator)) => Some(operator.resource),
+        Some(By::Selector) | None => None,
+    };
+    commands.push(match injected {
+        Some(resource) => format!(
+            "kubectl --namespace {namespace} get {resource} {name} --output yaml | kubectl stayput \
              inject | kubectl replace --filename -"
         ),
-        false => format!("kubectl stayput --namespace {namespace} status {name}"),
+        None => format!("kubectl stayput --namespace {namespace} status {name}"),
     });
     let options = made.session.options_in_shell();
-    Ok(next.iter().map(|command| into_commands(command, &options)).collect())
+    Ok(Next {
+        notes: notes.iter().map(|note| into_quoted_commands(note, &options)).collect(),
+        commands: commands.iter().map(|command| into_commands(command, &options)).collect(),
+    })
 }

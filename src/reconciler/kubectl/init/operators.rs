@@ -1,9 +1,15 @@
 //! Where ECK and the OpenSearch operator keep what a SearchCluster names: docs/operators.md. The names
 //! begin with that of their cluster.
 
+use kube::core::{ApiResource, GroupVersionKind};
+
 /// One operator, in one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operator {
+    group: &'static str,
+    kind: &'static str,
+    /// Name of its objects in RBAC rules and for kubectl.
+    pub(super) resource: &'static str,
     /// The label of its pods that has the name of their cluster.
     pub(super) label: &'static str,
     credentials: &'static str,
@@ -12,6 +18,9 @@ pub(super) struct Operator {
 }
 
 const OPENSEARCH: Operator = Operator {
+    group: "opensearch.org",
+    kind: "OpenSearchCluster",
+    resource: "opensearchclusters.opensearch.org",
     label: "opensearch.org/opensearch-cluster",
     credentials: "-admin-password",
     authority: "-ca",
@@ -20,6 +29,9 @@ const OPENSEARCH: Operator = Operator {
 
 pub(super) const OPERATORS: [Operator; 3] = [
     Operator {
+        group: "elasticsearch.k8s.elastic.co",
+        kind: "Elasticsearch",
+        resource: "elasticsearches.elasticsearch.k8s.elastic.co",
         label: "elasticsearch.k8s.elastic.co/cluster-name",
         credentials: "-es-elastic-user",
         authority: "-es-http-certs-public",
@@ -27,10 +39,22 @@ pub(super) const OPERATORS: [Operator; 3] = [
     },
     OPENSEARCH,
     // Before 3.0.
-    Operator { label: "opster.io/opensearch-cluster", ..OPENSEARCH },
+    Operator {
+        group: "opensearch.opster.io",
+        resource: "opensearchclusters.opensearch.opster.io",
+        label: "opster.io/opensearch-cluster",
+        ..OPENSEARCH
+    },
 ];
 
 impl Operator {
+    /// The kind of the object that the operator makes a cluster of.
+    pub(super) fn api_resource(&self) -> ApiResource {
+        let plural = self.resource.split('.').next().unwrap_or_default();
+        let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
+        ApiResource::from_gvk_with_plural(&kind, plural)
+    }
+
     /// The Secret with the credentials of the user that may do everything.
     pub(super) fn credentials(&self, cluster: &str) -> String {
         format!("{cluster}{}", self.credentials)

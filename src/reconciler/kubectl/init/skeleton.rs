@@ -57,6 +57,10 @@ pub(super) fn search_cluster(
     }
     if let Some(credentials) = &wanted.credentials {
         engine["credentialsSecret"] = json!(credentials);
+        // Over http they were named: those of an operator are left out.
+        if engine["scheme"] == "http" {
+            engine["allowPlainCredentials"] = json!(true);
+        }
     }
     // cert-manager writes the CA beside the certificate.
     let ca = if wanted.is_cert_managers { &names.serving } else { &names.trusted };

@@ -13,6 +13,9 @@ pub(in crate::kubectl) struct InitOutput {
     pub(in crate::kubectl) dry_run: bool,
     /// The objects, in the order in which they were made.
     pub(in crate::kubectl) objects: Vec<InitObject>,
+    /// For people: what the next command brings with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::kubectl) notes: Vec<String>,
     /// What to type next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) next: Vec<String>,

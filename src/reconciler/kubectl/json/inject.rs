@@ -12,7 +12,7 @@ use stayput_inject::{Finding, Severity};
 pub(in crate::kubectl) struct InjectOutput<'a> {
     /// Whether manifests would be written: nothing was found that is an error.
     possible: bool,
-    /// The objects that would be changed; of files without an error.
+    /// The objects that would say something else than now; of files without an error.
     changed: Vec<ChangedOutput<'a>>,
     findings: Vec<FindingOutput<'a>>,
 }
@@ -27,7 +27,7 @@ struct ChangedOutput<'a> {
     document: usize,
     /// Kind and name, as in `StatefulSet/logs`.
     object: &'a str,
-    /// What would be added, replaced and removed, for people.
+    /// Fields that would be added, replaced and removed, compared with the input; for people.
     edits: &'a [String],
 }
 
@@ -76,8 +76,8 @@ impl<'a> InjectOutput<'a> {
         let found = edited
             .iter()
             .flat_map(|one| one.findings().iter().map(move |found| (&*one.file, found)));
-        // Where something is changed it is known that there is an engine.
-        let without = done().filter(|_| changed.is_empty());
+        let has_engine = done().any(|(_, outcome)| outcome.has_engine);
+        let without = done().filter(|_| !has_engine);
         let without = without.flat_map(|(file, outcome)| {
             outcome.without_engine.iter().map(move |found| (file, found))
         });

@@ -11,6 +11,9 @@ pub(in crate::kubectl) fn init(output: &InitOutput) -> String {
         rows.push([name, word(object.result, output.dry_run).to_owned(), object.message.clone()]);
     }
     page.table(&rows);
+    for note in &output.notes {
+        page.line(format!("note: {note}"));
+    }
     for command in &output.next {
         page.line(format!("next: {command}"));
     }

@@ -4,7 +4,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::{Value, json};
-use stayput_inject::{Entrypoint, entrypoint, files_by_sub_path};
+use stayput_inject::{Entrypoint, OperatedBy, entrypoint, files_by_sub_path};
 use stayput_reuse::manager_option;
 
 use super::{Facts, Finding};
@@ -90,19 +90,18 @@ fn not_made_anew(
     Some(Finding::error("restart_policy", object, message, remedy).into_warning())
 }
 
-/// How the manager comes into the pods of this owner.
+/// The command that shows what the manager would change in the pods of this owner: in the object that a person may edit.
 fn inject(facts: &Facts, pod: &Pod) -> String {
     let namespace = facts.namespace();
-    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner));
-    owner.map_or_else(
-        || format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any()),
-        |owner| {
-            format!(
-                "kubectl -n {namespace} get statefulset {} -o yaml | kubectl stayput inject --check",
-                owner.name
-            )
-        },
-    )
+    let Some(owner) = pod.owner_references().iter().find(|owner| is_stateful_set(owner)) else {
+        return format!("kubectl -n {namespace} get pod {} -o yaml", pod.name_any());
+    };
+    let set = facts.sets.get(&owner.name).and_then(|set| set.as_ref().ok()?.as_ref());
+    let operated = set.and_then(|set| OperatedBy::of(&json!(set.metadata)));
+    let (resource, name) = operated
+        .as_ref()
+        .map_or(("statefulset", &owner.name), |operated| (operated.resource, &operated.name));
+    format!("kubectl -n {namespace} get {resource} {name} -o yaml | kubectl stayput inject --check")
 }
 
 /// The journal must outlive the container: otherwise a node that is to stay stopped is started with it.

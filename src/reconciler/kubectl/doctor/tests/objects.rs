@@ -300,6 +300,39 @@ fn what_the_pods_are_made_of() {
     ]);
 }
 
+/// The operator would delete pods whose StatefulSet somebody else has changed.
+#[test]
+fn what_an_operator_has_made_is_changed_in_its_own_object() {
+    for (group, kind, command) in [
+        ("elasticsearch.k8s.elastic.co", "Elasticsearch", "get elasticsearch big -o yaml"),
+        (
+            "opensearch.org",
+            "OpenSearchCluster",
+            "get opensearchclusters.opensearch.org big -o yaml",
+        ),
+    ] {
+        let mut facts = healthy();
+        facts.change_set(|it| {
+            it["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": format!("{group}/v1"), "kind": kind, "name": "big", "uid": "u",
+                "controller": true,
+            }]);
+        });
+        container(&mut facts, |it| {
+            it["command"] = Value::Null;
+            it["livenessProbe"] = json!({"tcpSocket": {"port": 9200}});
+        });
+        let found = findings(&facts);
+        for code in ["no_manager", "liveness_would_kill"] {
+            let found = found.iter().find(|found| found.code == code).unwrap();
+            assert_eq!(
+                found.remedy,
+                format!("kubectl -n search {command} | kubectl stayput inject --check")
+            );
+        }
+    }
+}
+
 #[test]
 fn a_manager_that_a_shell_is_replaced_by_is_the_first_process() {
     for command in [
