@@ -25,6 +25,7 @@ mod limits;
 mod listener;
 mod places;
 mod query;
+mod ready;
 mod reload;
 mod respond;
 mod retry;

@@ -11,6 +11,7 @@ use super::auth::RefusalLog;
 use super::checked_keys::CheckedKeys;
 use super::handshake::Handshakes;
 use super::limits::Limits;
+use super::ready::LastReady;
 use crate::metrics::Metrics;
 use crate::supervisor::Handle;
 use stayput_api::Status;
@@ -50,6 +51,7 @@ pub(super) struct Context {
     waiting: Semaphore,
     local_waiting: Semaphore,
     pub(super) handshakes: Handshakes,
+    pub(super) last_ready: LastReady,
 }
 
 impl Context {
@@ -72,6 +74,7 @@ impl Context {
             waiting: Semaphore::new(limits.waiting),
             local_waiting: Semaphore::new(limits.waiting),
             handshakes: Handshakes::new(limits.handshake),
+            last_ready: LastReady::default(),
         }
     }
 

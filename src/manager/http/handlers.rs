@@ -15,7 +15,7 @@ use crate::metrics::CONTENT_TYPE;
 use crate::supervisor::Control;
 use stayput_api::Accepted;
 use stayput_api::Refusal;
-use stayput_api::{Code, State, Status, StopRequest, UpgradeRequest};
+use stayput_api::{Code, Status, StopRequest, UpgradeRequest};
 
 /// How long a poll without `timeout` waits.
 const DEFAULT_POLL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -195,9 +195,7 @@ pub(super) async fn livez(context: &Context) -> Answer {
 
 pub(super) async fn readyz(context: &Context) -> Answer {
     let status = context.probed_status().await;
-    Answer::probe(
-        status.is_some_and(|status| status.state == State::Running && status.ready != Some(false)),
-    )
+    Answer::probe(status.is_some_and(|status| context.last_ready.is_ready(&status)))
 }
 
 pub(super) fn metrics(context: &Context) -> Answer {
