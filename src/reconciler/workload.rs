@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub(crate) use comparison::{DEFAULT_CONTAINER, NotComparable, Revision, engine_container, update};
 pub(crate) use config::{FindConfig, unwatched};
-pub(crate) use mounted::mounted_secrets;
+pub(crate) use mounted::{mounted_secrets, runs_manager};
 pub(crate) use probes::{ProbeTarget, deadly_probe, probe_targets};
 pub(crate) use rollout::replaces;
 pub(crate) use serving::serving_secret;

@@ -1,6 +1,17 @@
-//! What a pod mounts.
+//! What a pod mounts, and whether a manager runs in it.
 
 use k8s_openapi::api::core::v1::Pod;
+
+/// The variable by which a manager knows its pod. Nobody can add it to a living pod.
+const POD_UID: &str = "STAYPUT_POD_UID";
+
+/// Whether a manager runs in a pod: who made the pod wants it to be restarted from here. The policies of `deploy/`
+/// ask the same.
+pub(crate) fn runs_manager(pod: &Pod) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let mut variables = containers.flat_map(|container| container.env.iter().flatten());
+    variables.any(|variable| variable.name == POD_UID)
+}
 
 /// The Secrets that a pod mounts.
 pub(crate) fn mounted_secrets(pod: &Pod) -> impl Iterator<Item = &str> {

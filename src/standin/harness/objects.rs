@@ -15,6 +15,7 @@ pub fn pod(name: &str) -> Value {
                 "name": "search",
                 "image": "search",
                 "args": ["run", "--config=/config", "--", "search"],
+                "env": [{"name": "STAYPUT_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],
                 "volumeMounts": [{"name": "config", "mountPath": "/config"}],
             }],
             "volumes": [{"name": "config", "secret": {"secretName": format!("{name}-config")}}],

@@ -198,10 +198,18 @@ fn it_patches_annotations_of_pods_only(admin: &Kubectl) {
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);
 }
 
-/// A pod that a StatefulSet owns, which was made of the revision `a`.
+/// A pod that a StatefulSet owns, which was made of the revision `a`, and in which a manager runs.
 fn owned_pod(admin: &Kubectl) -> Value {
+    let mut pod = without_manager(admin, "owned");
+    let uid = json!({"fieldRef": {"fieldPath": "metadata.uid"}});
+    pod["spec"]["containers"][0]["env"] = json!([{"name": "STAYPUT_POD_UID", "valueFrom": uid}]);
+    pod
+}
+
+/// The same pod with no manager in it.
+fn without_manager(admin: &Kubectl, name: &str) -> Value {
     let mut pod = one_pod(admin);
-    pod["metadata"]["name"] = json!("owned");
+    pod["metadata"]["name"] = json!(name);
     pod["metadata"]["labels"]["controller-revision-hash"] = json!("a");
     pod["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "u",
@@ -260,6 +268,12 @@ fn it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin: &Kubectl) {
         "--force",
     ]);
     let size = json!([set("/spec/containers/0/resources/requests/memory", json!("40Mi"))]);
+    let plain = without_manager(admin, "plain");
+    admin.attempt(&["create", "-f", "-"], &plain.to_string()).expect("a pod");
+    let of_plain = ["patch", "pod", "plain", "--namespace", "stayput", "--type=json", account];
+    let why = admin.attempt(&[&of_plain[..], &["--patch", &image]].concat(), "");
+    let why = why.expect_err("it is refused");
+    assert!(why.contains("no manager runs"), "{why}");
     // kubectl reads what it patches; the reconciler does not, and has no right to.
     let role = ["create", "role", "reader", "--verb=get", "--resource=pods/resize"];
     admin.run(&[&role[..], &["--namespace", "stayput"]].concat());
@@ -267,6 +281,9 @@ fn it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin: &Kubectl) {
     let binding = ["create", "rolebinding", "reader", "--namespace", "stayput"];
     admin.run(&[&binding[..], &to].concat());
     eventually("another size", || patch(size.clone(), &["--subresource=resize"]).ok());
+    let resize = ["--subresource=resize", "--patch", &size.to_string()];
+    let why = admin.attempt(&[&of_plain[..], &resize].concat(), "").expect_err("it is refused");
+    assert!(why.contains("no manager runs"), "{why}");
     // Through the same door nothing else goes: the apiserver takes only the size from it.
     let beside = json!([set(&label("tier"), json!("warm"))]);
     drop(patch(beside, &["--subresource=resize"]));
@@ -330,6 +347,9 @@ fn it_deletes_pods_only_with_a_role_of_its_own(admin: &Kubectl) {
     another["metadata"]["name"] = "one".into();
     let refused = create(&another, &["--dry-run=server"]).expect_err("no such class");
     assert!(refused.contains("absent"), "{refused}");
+    let may_not = try_to_delete("plain").expect_err("no manager runs in it");
+    assert!(may_not.contains("no manager runs"), "{may_not}");
+    admin.run(&["delete", "pod", "plain", "--namespace", "stayput", "--grace-period=0", "--force"]);
     try_to_delete("owned").expect("it may be deleted");
     delete("owned").expect("a pod of a StatefulSet");
     admin.run(&["delete", "pod", "one", "--namespace", "stayput", "--grace-period=0", "--force"]);

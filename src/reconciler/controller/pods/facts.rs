@@ -12,7 +12,7 @@ use crate::controller::applied::phase_applied_by;
 use crate::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, ProbeTarget, REVISION_LABEL, container_with,
     deadly_probe, engine_container, has_ended, is_stateful_set, mounted_secrets, probe_targets,
-    program_of,
+    program_of, runs_manager,
 };
 use stayput_restart::{NotStarted, Time, annotation};
 use stayput_reuse::ConfigNotFound;
@@ -71,7 +71,7 @@ pub(in super::super) struct Facts {
     pub(in super::super) starts: Vec<StartFacts>,
     /// What its config is made from, if the spec does not name that.
     pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
-    /// The Secrets that it mounts, if the spec names what its config is made from.
+    /// The Secrets that it mounts, if the spec names what its config is made from and a manager runs in it.
     pub(in super::super) mounted_secrets: BTreeSet<String>,
     containers: Vec<ContainerFacts>,
     default_container: Option<String>,
@@ -144,7 +144,8 @@ impl Facts {
             sources: reading.config.as_ref().map(|find| find.find(pod)),
             mounted_secrets: match reading.config {
                 Some(_) => BTreeSet::new(),
-                None => mounted_secrets(pod).map(str::to_owned).collect(),
+                None if runs_manager(pod) => mounted_secrets(pod).map(str::to_owned).collect(),
+                None => BTreeSet::new(),
             },
             containers: ContainerFacts::of(pod),
             default_container: all.and_then(|all| all.get(DEFAULT_CONTAINER).cloned()),
