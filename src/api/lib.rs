@@ -6,11 +6,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 pub mod checksum;
+mod initial_masters;
 mod problem;
 mod refusal;
 mod request;
 mod status;
 
+pub use initial_masters::{is_settings_file, without_initial_masters};
 pub use problem::{Code, Problem};
 pub use refusal::{Accepted, Refusal};
 pub use request::{

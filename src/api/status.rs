@@ -333,6 +333,9 @@ pub struct ConfigFile {
     pub sha256: String,
     /// Reloaded by the engine itself, and so not part of the checksum.
     pub live: bool,
+    /// SHA-256 of its content without `cluster.initial_master_nodes`; absent where that is not in it, or not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formed_sha256: Option<String>,
 }
 
 /// What the engine waits for, or why it is held.

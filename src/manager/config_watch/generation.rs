@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::fingerprint::Fingerprint;
 use super::settings::ConfigSettings;
 use stayput_api::ConfigFile;
-use stayput_api::checksum::{Checksum, FileDigest};
+use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 
 /// A file of the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) relative: PathBuf,
     /// Listed path and digest.
     pub(super) file: FileDigest,
+    /// Digest of its content without `cluster.initial_master_nodes`, if it has that.
+    pub(super) formed: Option<ContentDigest>,
     /// Reloaded by the engine itself.
     pub(super) live: bool,
     pub(super) access: Permissions,
@@ -78,10 +80,11 @@ impl Generation {
 
     /// Every file, as it is listed.
     pub(super) fn files(&self) -> impl Iterator<Item = ConfigFile> {
-        self.entries.iter().map(|Entry { file, live, .. }| ConfigFile {
+        self.entries.iter().map(|Entry { file, live, formed, .. }| ConfigFile {
             path: lossy(&file.path),
             sha256: file.sha256.to_string(),
             live: *live,
+            formed_sha256: formed.map(|digest| digest.to_string()),
         })
     }
 

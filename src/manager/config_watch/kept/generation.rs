@@ -117,6 +117,7 @@ impl Kept {
             path: lossy(&listed_path(dir.as_deref(), &item.relative)),
             sha256: item.sha256.to_string(),
             live: false,
+            formed_sha256: None,
         });
         let mut listed: Vec<ConfigFile> = listed.collect();
         listed.sort();

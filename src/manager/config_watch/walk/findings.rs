@@ -11,7 +11,11 @@ use super::super::fingerprint::{Mount, Stamp};
 use super::super::generation::{Entry, Generation, Permissions, Problem, lossy};
 use super::super::settings::ConfigSettings;
 use super::messages::NOT_REGULAR;
-use stayput_api::checksum::FileDigest;
+use stayput_api::checksum::{ContentDigest, FileDigest};
+use stayput_api::{is_settings_file, without_initial_masters};
+
+/// The largest settings file in which `cluster.initial_master_nodes` is looked for, in bytes.
+const MAX_SETTINGS: usize = 256 * 1024;
 
 /// More than the settings allow: the walk ends.
 pub(super) struct TooMuch;
@@ -86,8 +90,13 @@ impl<'a> Findings<'a> {
     /// Reads a file. `immutable`: it cannot change in place.
     pub(super) fn file(&mut self, fd: OwnedFd, at: &Path, immutable: bool) -> Result<(), TooMuch> {
         let left = self.settings.max_bytes.saturating_sub(self.bytes);
+        let is_settings = is_settings_file(&at.to_string_lossy());
+        let mut settings = Vec::new();
         match content::read(fd, left, |piece| {
             self.bytes += piece.len() as u64;
+            if is_settings && settings.len() <= MAX_SETTINGS {
+                settings.extend_from_slice(piece);
+            }
             Ok(())
         }) {
             Ok(content) => {
@@ -100,6 +109,9 @@ impl<'a> Findings<'a> {
                     relative: at.to_owned(),
                     live: self.settings.is_live(&listed),
                     file: FileDigest { path: listed, sha256: content.sha256 },
+                    formed: without_initial_masters(&settings)
+                        .filter(|_| settings.len() <= MAX_SETTINGS)
+                        .map(|formed| ContentDigest::of(&formed)),
                     access: Permissions {
                         mode: content.stat.st_mode & 0o777,
                         uid: content.stat.st_uid,

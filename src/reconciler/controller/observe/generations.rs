@@ -11,6 +11,8 @@ pub(super) struct Generation {
     pub(super) checksum: Option<String>,
     /// Digest of each file that is part of the checksum, by path.
     pub(super) files: BTreeMap<String, String>,
+    /// Digests without `cluster.initial_master_nodes`, of files that have it.
+    pub(super) formed: BTreeMap<String, String>,
 }
 
 /// The configs of a pod whose files are known.
@@ -40,10 +42,12 @@ impl Generations {
 
 impl Generation {
     fn of(checksum: &Option<String>, files: &[ConfigFile]) -> Self {
-        let files = files.iter().filter(|file| !file.live);
+        let counted = || files.iter().filter(|file| !file.live);
+        let formed = |file: &ConfigFile| Some((file.path.clone(), file.formed_sha256.clone()?));
         Self {
             checksum: checksum.clone(),
-            files: files.map(|file| (file.path.clone(), file.sha256.clone())).collect(),
+            files: counted().map(|file| (file.path.clone(), file.sha256.clone())).collect(),
+            formed: counted().filter_map(formed).collect(),
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::controller::apiserver::{ApiError, Apiserver, namespaced_name};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
+use stayput_api::without_initial_masters;
 use stayput_restart::{self as restart, Settings};
 use stayput_reuse::{Ignore, Source, SourceKind};
 
@@ -27,6 +28,8 @@ use stayput_reuse::{Ignore, Source, SourceKind};
 struct Content {
     /// Digest of each key's content.
     digests: BTreeMap<String, ContentDigest>,
+    /// The same digests, but without `cluster.initial_master_nodes` where the engine's settings have it.
+    formed: BTreeMap<String, ContentDigest>,
     /// The decisive settings in the keys that have the engine's; none if they cannot be read.
     settings: BTreeMap<String, Option<Settings>>,
     /// What of it does not count.
@@ -166,7 +169,13 @@ impl SourceReader {
         let is_alike = |config: &&Generation| {
             let differing = self.differing(sources, &pod.name, config).unwrap_or_default();
             let mut paths = differing.iter();
-            !differing.is_empty() && paths.all(|path| self.ignores(sources, &pod.name, path))
+            let formed = self.formed(sources, &pod.name);
+            let counts = |path: &String| {
+                let runs = config.formed.get(path).or_else(|| config.files.get(path));
+                let has_only_formed = runs.is_some() && runs == formed.get(path);
+                !has_only_formed && !self.ignores(sources, &pod.name, path)
+            };
+            !differing.is_empty() && !paths.any(counts)
         };
         configs.filter(is_alike).filter_map(|config| config.checksum.clone()).collect()
     }
@@ -237,6 +246,16 @@ impl SourceReader {
         all
     }
 
+    /// Digests of the files of a pod without `cluster.initial_master_nodes`, by path; empty if they are not known.
+    fn formed(&self, sources: &Sources, pod: &str) -> BTreeMap<String, String> {
+        let read = |object: &Source| match self.known.get(object) {
+            Some((_, Ok(Some(content)))) => Some(&content.formed),
+            Some((_, Ok(None) | Err(_))) | None => None,
+        };
+        let files = sources.files(pod, read).unwrap_or_default();
+        files.into_iter().map(|(path, digest)| (path, digest.to_string())).collect()
+    }
+
     fn files(&self, sources: &Sources, pod: &str) -> Result<Vec<FileDigest>, SourceError> {
         for object in sources.objects(pod) {
             if let Some((_, Err(source))) = self.known.get(&object) {
@@ -278,7 +297,12 @@ impl Content {
         let Object { data, ignore, .. } = object;
         let values = data.iter();
         let decisive = values.clone().filter(|(key, _)| settings.contains(*key));
+        let formed = |(key, value): (&String, &Vec<u8>)| {
+            let formed = settings.contains(key).then(|| without_initial_masters(value)).flatten();
+            (key.clone(), ContentDigest::of(formed.as_ref().unwrap_or(value)))
+        };
         Self {
+            formed: values.clone().map(formed).collect(),
             settings: decisive.map(|(key, value)| (key.clone(), settings::of(value))).collect(),
             digests: values.map(|(key, value)| (key.clone(), ContentDigest::of(value))).collect(),
             ignore: ignore.clone(),

@@ -59,7 +59,8 @@ fn runs_on() -> Generation {
     let files = [("opensearch.yml", "1"), ("roles.yml", "1"), ("words/list.txt", "1")];
     let digest = |text: &str| ContentDigest::of(text.as_bytes()).to_string();
     let files = files.map(|(path, text)| (path.to_owned(), digest(text)));
-    Generation { checksum: Some("runs on".to_owned()), files: files.into() }
+    let formed = BTreeMap::new();
+    Generation { checksum: Some("runs on".to_owned()), files: files.into(), formed }
 }
 
 fn is_alike(reader: &SourceReader) -> bool {
@@ -104,6 +105,36 @@ fn only_a_change_of_nothing_but_what_is_ignored_is_none() {
 }
 
 #[test]
+fn the_first_masters_do_not_count_once_the_cluster_has_formed() {
+    let digest = |text: &str| ContentDigest::of(text.as_bytes()).to_string();
+    let first = "cluster:\n  initial_master_nodes:\n  - a\n  name: logs\n";
+    let formed = "cluster:\n  name: logs\n";
+    let other = "cluster:\n  name: other\n";
+    for (runs, wanted, expected) in [
+        (first, formed, true),
+        (formed, first, true),
+        (first, other, false),
+        (formed, other, false),
+    ] {
+        let mut config = runs_on();
+        let path = || "opensearch.yml".to_owned();
+        config.files.insert(path(), digest(runs));
+        let without = stayput_api::without_initial_masters(runs.as_bytes());
+        let without = without.map(|text| ContentDigest::of(&text).to_string());
+        config.formed.extend(without.map(|digest| (path(), digest)));
+        let mut reader = read(&[("opensearch.yml", wanted), ("roles.yml", "1")], "", "1", "");
+        let source = Source { kind: SourceKind::Secret, name: "a-config".into() };
+        let data = [("opensearch.yml", wanted), ("roles.yml", "1")];
+        let data = data.map(|(key, text)| (key.to_owned(), text.as_bytes().to_vec()));
+        let object = Object::new(ObjectMeta::default(), data.into());
+        let content = Content::of(&object, &BTreeSet::from(["opensearch.yml".to_owned()]));
+        reader.known.insert(source, (Instant::now(), Ok(Some(content))));
+        let alike = reader.alike(&checked(), &pod(), [config].iter());
+        assert_eq!(!alike.is_empty(), expected, "{runs} -> {wanted}");
+    }
+}
+
+#[test]
 fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
     let mut reader = read(&[("opensearch.yml", "2"), ("roles.yml", "1")], "true", "1", "");
     assert!(is_alike(&reader));
@@ -114,12 +145,15 @@ fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
 
 #[test]
 fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
-    let mounting = |volume: Value| {
+    let mounted_in = |volume: Value, variable: &str| {
         let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});
-        let pod = json!({"metadata": metadata, "spec": {"containers": [], "volumes": [volume]}});
+        let container = json!({"name": "search", "env": [{"name": variable, "value": "u"}]});
+        let spec = json!({"containers": [container], "volumes": [volume]});
+        let pod = json!({"metadata": metadata, "spec": spec});
         let pod = serde_json::from_value(pod).unwrap();
         [Arc::new(Facts::of(&pod, &Reading::default()).unwrap())]
     };
+    let mounting = |volume: Value| mounted_in(volume, "STAYPUT_POD_UID");
     let other = mounting(json!({"name": "v", "secret": {"secretName": "other"}}));
     let own = mounting(json!({"name": "v", "secret": {"secretName": "a-config"}}));
     let projected = json!({"sources": [{"secret": {"name": "a-config"}}]});
@@ -130,6 +164,8 @@ fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
         may_read(&source, &Object::new(metadata, BTreeMap::new()), pods, ("n", "logs"))
     };
     assert_eq!(may(SourceKind::Secret, &own, ""), Ok(()));
+    let theirs = mounted_in(json!({"name": "v", "secret": {"secretName": "a-config"}}), "OTHER");
+    assert!(may(SourceKind::Secret, &theirs, "").is_err(), "no manager runs in their pod");
     assert_eq!(may(SourceKind::Secret, &projected, ""), Ok(()));
     assert_eq!(may(SourceKind::Secret, &other, "metrics, logs"), Ok(()));
     assert_eq!(may(SourceKind::ConfigMap, &other, ""), Ok(()));
