@@ -80,6 +80,7 @@ pub(super) fn pod(number: usize) -> Pod {
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(stayput_restart::Unknown { message: "not read".into() }),
+        operator: None,
         unserved_since: None,
         update: Ok(None),
         live: None,

@@ -21,6 +21,8 @@ pub const REQUEST: &str = "stayput.dev/restart-request";
 pub const CANCEL: &str = "stayput.dev/restart-cancel";
 /// On the SearchCluster: names of disabled predicates, separated by commas, or `*`. The key is ECK's.
 pub const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
+/// On the SearchCluster: `"false"` confirms that the OpenSearch operator runs without parallel recovery.
+pub const PARALLEL_RECOVERY: &str = "stayput.dev/parallel-recovery";
 /// On the SearchCluster: begins the key of a gate, `gate.stayput.dev/<name>`. It is open for the restart
 /// whose id is its value, and closed for every other.
 pub const GATE: &str = "gate.stayput.dev/";
@@ -30,8 +32,18 @@ pub const GATE_AFTER: &str = "after.gate.stayput.dev/";
 /// On the SearchCluster: kept until our debts are paid.
 pub const FINALIZER: &str = "stayput.dev/debts";
 /// Every key that a snapshot contains, beside those of gates.
-pub const ALL: [&str; 9] =
-    [PHASE, SHOWN, LAST_RESTART, STOPPED, NUDGE, CONTENT, REQUEST, CANCEL, DISABLE];
+pub const ALL: [&str; 10] = [
+    PHASE,
+    SHOWN,
+    LAST_RESTART,
+    STOPPED,
+    NUDGE,
+    CONTENT,
+    REQUEST,
+    CANCEL,
+    DISABLE,
+    PARALLEL_RECOVERY,
+];
 
 /// Whether these annotations of a pod keep its node stopped.
 pub fn keeps_stopped(annotations: &BTreeMap<String, String>) -> bool {

@@ -42,6 +42,7 @@ mod engine;
 mod history;
 mod known_starts;
 mod observed;
+mod recovery_mode;
 mod shown;
 mod target;
 mod times;

@@ -77,9 +77,9 @@ pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
     Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, GivenSettings,
     Health, InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod,
-    Node, NotStarted, OtherContainer, Pod, PodPatch, PodUpdate, Record, ResizeState, Run,
-    RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable,
-    Voting,
+    Node, NotStarted, Operator, OperatorKind, OtherContainer, Pod, PodPatch, PodUpdate, Record,
+    ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown,
+    Unreturnable, Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;

@@ -134,7 +134,7 @@ pub struct NodeReport {
     pub manager_version: Option<String>,
     /// Code of why it is down, of each node that `counts.down` counts: `failed`, `backoff`, `stopped`,
     /// `stuck`, `not_in_cluster`, `crash_looping`, `pod_missing`, `pod_not_started`,
-    /// `manager_unreachable` or `wrong_pod`.
+    /// `operator_replaces`, `manager_unreachable` or `wrong_pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<String>,
     /// How its restart, or the one that it needs, is carried out.

@@ -7,6 +7,7 @@ mod cluster;
 mod engine;
 mod known;
 mod manager;
+mod operator;
 mod pod;
 mod saved;
 mod shard_copies;
@@ -27,6 +28,7 @@ pub use engine::{
 };
 pub use engine::{are_master_eligible, holds_data};
 pub use manager::{LastExit, LastRequest, Manager, Run};
+pub use operator::{Operator, OperatorKind};
 pub use pod::{Endpoint, MissingPod, NotStarted, Pod, Sources, exec_manager};
 pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};

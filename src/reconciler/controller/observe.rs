@@ -222,6 +222,7 @@ impl Observer {
             }
         };
         self.data_paths.remember(&pods, self.engine.nodes());
+        let replaced = self.owners.replaced_by_operators(&pods);
         let mut seen: Vec<Pod> = pods
             .iter()
             .map(|facts| {
@@ -230,6 +231,9 @@ impl Observer {
                 pod.program = facts.manager_program(spec.manager.port).map(str::to_owned);
                 pod.deadly_probe = facts.deadly_probe(spec.engine.port);
                 pod.outdated = self.owners.outdated(facts);
+                if let (Some(operator), Some(owner)) = (&mut pod.operator, &facts.owner) {
+                    operator.replaces_pods = replaced.contains(&owner.name);
+                }
                 pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
                 let data_paths = self.data_paths.of(&facts.uid);
                 let of_template = self.owners.update(facts, spec.manager.port, data_paths);

@@ -154,6 +154,7 @@ impl PodView {
             leaving: None,
             phase_applied_by: None,
             endpoint: Err(Unknown { message: "not read".into() }),
+            operator: None,
             unserved_since: None,
             update: Ok(None),
             live: None,

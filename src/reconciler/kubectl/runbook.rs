@@ -141,6 +141,7 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
             "crash_looping",
             "failed",
             "not_in_cluster",
+            "operator_replaces",
             "pod_missing",
             "stopped",
             "stuck",

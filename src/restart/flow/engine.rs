@@ -17,7 +17,12 @@ pub(super) fn prepare(
     member: &Member,
 ) -> Result<(), Turn> {
     record::announce(context, ledger, restart, member)?;
-    allocation::tighten(context, ledger, member)
+    allocation::tighten(context, ledger, member)?;
+    match (context.index.engine(), &member.node_id) {
+        // Another client may have announced a restart at the same time as we did.
+        (Ok(engine), Some(node_id)) => Ok(record::is_alone(context, engine, ledger, node_id)?),
+        (Ok(_), None) | (Err(_), _) => Ok(()),
+    }
 }
 
 /// Whether a flush before a stop of this node, or of all, is still to be asked for. With a primary missing it is not: an

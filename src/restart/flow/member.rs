@@ -21,6 +21,7 @@ use super::answers::{is_overtaken, overtaken, start_above};
 use super::turn::Turn;
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::engine::record;
 use crate::flow::requests::drift;
 use crate::ledger::RestartChange;
 use crate::{Ending, Ledger, Member, MemberStep, Outcome, Restart};
@@ -128,11 +129,13 @@ fn restart_member(
         above.start_sequence = start_above(member, manager.sequence);
         return Turn::change(above);
     }
-    if manager.sequence == member.start_sequence {
-        return start::prove(context, ledger, restart, member, pod, manager);
+    if manager.sequence < member.stop_sequence {
+        return stop::stop(context, ledger, restart, member, pod, manager);
     }
-    if manager.sequence >= member.stop_sequence {
-        return start::start(context, ledger, member, pod, manager);
-    }
-    stop::stop(context, ledger, restart, member, pod, manager)
+    let turn = if manager.sequence == member.start_sequence {
+        start::prove(context, ledger, restart, member, pod, manager)
+    } else {
+        start::start(context, ledger, member, pod, manager)
+    };
+    record::tell_lost_record(context, ledger, member, turn)
 }

@@ -2,6 +2,7 @@
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
+use crate::flow::recovery_mode::not_taken_for_a_failure;
 use crate::snapshot::namespace_and_name;
 use crate::{
     Blocker, Code, Ledger, Manager, Member, Pod, Request, Restart, Sources, Time, annotation,
@@ -73,6 +74,7 @@ pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
     not_gated(context, request)?;
     not_gated_after(context)?;
+    not_taken_for_a_failure(context, request)?;
     match request.outside_windows {
         true => Ok(()),
         false => not_outside_windows(context),

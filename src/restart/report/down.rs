@@ -6,8 +6,8 @@ use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{
-    Code, Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot, Time,
-    UpdateStep,
+    Blocker, Code, Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot,
+    Time, UpdateStep,
 };
 use stayput_api::{Desired, State};
 
@@ -141,8 +141,7 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
             return Some(("crash_looping", message));
         }
         Err(blocker) if is_missing || !pod.ready => {
-            let describe = commands.describe();
-            return Some((blocker.code.as_str(), format!("{}: {describe}", blocker.message)));
+            return Some(without_manager(&blocker, commands));
         }
         Err(_) => return None,
     };
@@ -170,6 +169,25 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
         }
         State::Starting | State::Running | State::Stopping | State::Killing => None,
     }
+}
+
+/// A pod that is not ready and whose manager does not answer. Of an operator's pod that is normal while the
+/// operator replaces pods.
+fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str, String) {
+    let (code, describe) = (blocker.code.as_str(), commands.describe());
+    let message = match &commands.pod.operator {
+        Some(operator) if operator.replaces_pods => {
+            return ("operator_replaces", format!("{}: {describe}", operator.replaces()));
+        }
+        Some(operator) => format!(
+            "{}; {} makes its pod (for {}) and may just have replaced it: {describe}",
+            blocker.message,
+            operator.name(),
+            operator.describe_object()
+        ),
+        None => format!("{}: {describe}", blocker.message),
+    };
+    (code, message)
 }
 
 /// How the engine ended, where its manager does not say why it does not run.

@@ -8,8 +8,8 @@ use super::{Counts, debts};
 use crate::flow::why_kept;
 use crate::rules::name_list::NameList;
 use crate::{
-    Code, Color, Direction, Member, MemberStep, OnConfigChange, Outcome, Plan, Pod, PodUpdate,
-    Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
+    Code, Color, Direction, Member, MemberStep, OnConfigChange, Operator, Outcome, Plan, Pod,
+    PodUpdate, Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
 };
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
@@ -173,8 +173,11 @@ pub(super) fn message(
             1 => ("1 node runs".to_owned(), "its"),
             many => (format!("{many} nodes run"), "their"),
         };
-        let config =
-            format!("{nodes} on another config than {their} sources have: request a restart");
+        let what = match Operator::replacing(&snapshot.pods) {
+            Some(operator) => operator.replaces(),
+            None => "request a restart".to_owned(),
+        };
+        let config = format!("{nodes} on another config than {their} sources have: {what}");
         return Some([Some(config), update].into_iter().flatten().collect::<Vec<_>>().join("; "));
     }
     if update.is_some() {

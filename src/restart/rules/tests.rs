@@ -148,6 +148,7 @@ fn pod(name: &str) -> Pod {
         leaving: None,
         phase_applied_by: None,
         endpoint: Err(Unknown { message: "not read".into() }),
+        operator: None,
         unserved_since: None,
         update: Ok(None),
         live: None,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
 
-use super::{Known, LivePod, Manager, PodUpdate, Unreturnable, known};
+use super::{Known, LivePod, Manager, Operator, PodUpdate, Unreturnable, known};
 use crate::shell::shell_word;
 use crate::{Policy, Time};
 
@@ -35,6 +35,9 @@ pub struct Pod {
     /// Who applies the phase on it as part of a configuration, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_applied_by: Option<String>,
+    /// The operator that makes it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Operator>,
     /// Its containers are ready.
     pub ready: bool,
     /// It is being deleted.

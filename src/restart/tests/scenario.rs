@@ -157,6 +157,7 @@ scenarios! {
     drift
     drift_left_out
     drift_stuck
+    eck_deletes_records
     engine_hangs
     engine_hangs_in_its_slot
     engine_will_not_start
@@ -221,6 +222,7 @@ scenarios! {
     patches_refused
     pause
     paused_before_stop
+    opensearch_operator
     owed_start_pod_not_listed
     persons_stop
     persons_stop_before_a_late_stop
@@ -244,6 +246,7 @@ scenarios! {
     operator_replaces
     operator_replaces_before
     queued_for_the_last_node
+    record_deleted
     role_of_a_node_down
     rolling_config_change
     running_snapshot

@@ -84,6 +84,16 @@ impl Owners {
         }
     }
 
+    /// Names of the StatefulSets of operators that want another revision than some of their pods have.
+    pub(super) fn replaced_by_operators(&self, pods: &[Arc<Facts>]) -> BTreeSet<String> {
+        let is_replaced = |pod: &&Arc<Facts>| {
+            let set = self.set_of(pod);
+            set.is_some_and(|set| set.operator.is_some()) && self.pair(pod).is_some()
+        };
+        let owner = |pod: &Arc<Facts>| Some(pod.owner.as_ref()?.name.clone());
+        pods.iter().filter(is_replaced).filter_map(owner).collect()
+    }
+
     /// How the pod gets to the template that its owner wants; none if it is made from that, or if
     /// no StatefulSet owns it. `data_paths`: where its engine has its data.
     pub(super) fn update(

@@ -10,7 +10,7 @@ use crate::cluster::SearchCluster;
 use crate::controller::applied::phase_applied_by;
 use crate::controller::pods::{Facts, Pods};
 use stayput_restart::{
-    Cluster, KnownConfigs, LivePod, Pod, Snapshot, Sources, Time, Unknown, annotation,
+    Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
 };
 
 /// A snapshot without what managers, engine and apiserver have to be asked for.
@@ -66,6 +66,7 @@ pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: 
             program: known.program.clone(),
             annotations: pod.annotations,
             phase_applied_by: pod.phase_applied_by,
+            operator: known.operator.clone(),
             ready: pod.ready,
             terminating: pod.terminating,
             crash_looping: pod.crash_looping,
@@ -127,6 +128,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
         container: None,
         program: None,
         annotations: facts.annotations.clone(),
+        operator: Operator::of_labels(&facts.labels),
         ready: facts.ready,
         terminating: facts.terminating,
         crash_looping: facts.crash_looping,

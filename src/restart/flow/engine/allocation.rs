@@ -68,12 +68,14 @@ pub(in crate::flow) fn owe_protection(
             not_of_another(context, marker)?;
         }
         record::is_alone(context, engine, ledger, node_id)?;
-        return Ok(Some(LedgerChange::AddRecordDebt(RecordDebt {
-            node_id: node_id.clone(),
-            node: member.node.clone(),
-            pod_uid: member.pod_uid.clone(),
-            restart: restart_id.to_owned(),
-        })));
+        if !record::is_deleted_by_operator(context, member) {
+            return Ok(Some(LedgerChange::AddRecordDebt(RecordDebt {
+                node_id: node_id.clone(),
+                node: member.node.clone(),
+                pod_uid: member.pod_uid.clone(),
+                restart: restart_id.to_owned(),
+            })));
+        }
     }
     let allocation = engine.allocation.as_ref().map_err(Blocker::engine_unreachable)?;
     let holders = vec![member.pod_uid.clone()];

@@ -4,10 +4,13 @@
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::member::update::phases;
+use crate::flow::observed::has_joined;
 use crate::flow::turn::{Turn, wait};
 use crate::ledger::LedgerChange;
 use crate::leftovers::{is_of_another, record_reason};
-use crate::{Action, Blocker, Code, Engine, Ledger, Member, Record, RecordDebt, Restart};
+use crate::{
+    Action, Blocker, Code, Engine, Ledger, Member, Operator, Reason, Record, RecordDebt, Restart,
+};
 
 /// The debt for a member's record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
@@ -54,6 +57,50 @@ pub(super) fn is_alone(
     refuse(Code::ForeignController, message)
 }
 
+/// Whether an operator would delete the shutdown record of this member before its node has left the cluster.
+pub(super) fn is_deleted_by_operator(context: &Context<'_>, member: &Member) -> bool {
+    let pod = context.index.pod(&member.pod_uid);
+    let operator = pod.and_then(|pod| pod.operator.as_ref());
+    operator.is_some_and(Operator::deletes_records)
+}
+
+/// The message about a member that was stopped and is not back, and whose shutdown record another client has
+/// deleted; `None` if the record is there, is not ours to expect, or cannot be read.
+fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Option<String> {
+    let debt = record_debt(ledger, member)?;
+    let records = context.index.engine().ok()?.records.as_ref().ok()?.as_ref()?;
+    let is_there = records.iter().any(|record| debt.is_about(record, context.index.cluster()));
+    let is_out = has_joined(context, member) == Ok(false);
+    (is_out && !is_there).then(|| {
+        format!(
+            "another client deleted the shutdown record of {}: the engine may build its copies anew on other \
+             nodes; find that client and pause it",
+            member.node
+        )
+    })
+}
+
+/// Adds to the turn of a stopped member that another client has deleted its shutdown record.
+pub(in crate::flow) fn tell_lost_record(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+    turn: Turn,
+) -> Turn {
+    let Some(message) = lost_record(context, ledger, member) else { return turn };
+    let (mut changes, blocker) = match turn {
+        Turn::Act(changes, blocker) => (changes, blocker),
+        Turn::Wait(blocker) => (Box::default(), Some(blocker)),
+        Turn::Change(..) | Turn::GiveBack(_) | Turn::Abort(_) | Turn::Finish(..) => return turn,
+    };
+    let blocker = blocker.map(|waits| Blocker {
+        message: format!("{}; {message}", waits.message),
+        code: waits.code,
+    });
+    changes.event(Some(&member.pod_uid), Reason::ForeignController, message);
+    Turn::Act(changes, blocker)
+}
+
 /// Before the stop: creates the record, and waits until the engine has prepared for the restart.
 pub(super) fn announce(
     context: &Context<'_>,
@@ -82,10 +129,7 @@ pub(super) fn announce(
                 record.reason
             ),
         ),
-        // That of another client may have come at the same time as ours.
-        Some(record) if record.complete => {
-            return Ok(is_alone(context, context.index.engine()?, ledger, &debt.node_id)?);
-        }
+        Some(record) if record.complete => return Ok(()),
         Some(record) => wait(Code::Preparing, prepares(Some(record))),
     })
 }

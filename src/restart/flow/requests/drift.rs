@@ -12,8 +12,8 @@ use crate::ledger::{LedgerChange, OwnKind};
 use crate::needs_coordinated::needs_coordinated;
 use crate::snapshot::namespace_and_name;
 use crate::{
-    Blocker, Code, Ledger, MAX_MEMBERS, OnConfigChange, Pod, Request, Restart, Sources, Strategy,
-    Target,
+    Blocker, Code, Ledger, MAX_MEMBERS, OnConfigChange, Operator, Pod, Request, Restart, Sources,
+    Strategy, Target,
 };
 use stayput_api::State;
 
@@ -47,6 +47,14 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         changes.wait_all(Code::SourcesUnknown, message);
     }
     if drifting.is_empty() {
+        return changes;
+    }
+    if let Some(operator) = Operator::replacing(&context.snapshot.pods) {
+        let message =
+            format!("its config has changed since it was started: {}", operator.replaces());
+        for pod in drifting {
+            changes.wait(&pod.uid, Code::PendingRestart, message.clone());
+        }
         return changes;
     }
     if context.policy.on_config_change == OnConfigChange::None {

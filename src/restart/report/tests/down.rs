@@ -7,8 +7,8 @@ use crate::tests::driver::Driver;
 use crate::tests::world::World;
 use crate::{
     Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, MemberStep, MissingPod, Node,
-    Policy, Predicate, Report, Request, Snapshot, Time, Unknown, annotation, plan, reads_engine,
-    report,
+    OnConfigChange, Operator, OperatorKind, Policy, Predicate, Report, Request, Snapshot, Time,
+    Unknown, annotation, plan, reads_engine, report,
 };
 use stayput_api::{ConfigChoice, Desired, ExitReason, State};
 
@@ -281,5 +281,44 @@ fn a_restart_that_goes_as_it_should_is_never_blocked_and_no_node_of_it_is_down()
         for report in reports(nodes, strategy, policy) {
             assert_eq!((report.blocked.as_deref(), report.counts.down), (None, 0), "{report:?}");
         }
+    }
+}
+
+#[test]
+fn a_pod_that_an_operator_replaces_is_not_called_broken() {
+    let mut snapshot = three();
+    let made_by = |replaces_pods| {
+        let (kind, object) = (OperatorKind::Eck, "logs".to_owned());
+        Some(Operator { kind, object, replaces_pods })
+    };
+    let gone = &mut snapshot.pods[2];
+    gone.manager = Err(Unknown { message: "cannot reach the manager".into() });
+    gone.ready = false;
+    gone.operator = made_by(true);
+    let describe = "`kubectl -n search describe pod logs-2`";
+    let replaces = "ECK replaces the pods of Elasticsearch logs, which restarts their engines; do \
+                    nothing unless it is paused";
+    let message = format!("{replaces}: {describe}");
+    assert_eq!(down(&shown(&snapshot, &[])), [("logs-2", "operator_replaces", message.as_str())]);
+
+    snapshot.pods[2].operator = made_by(false);
+    let message = format!(
+        "cannot reach the manager; ECK makes its pod (for Elasticsearch logs) and may just have \
+         replaced it: {describe}"
+    );
+    let report = shown(&snapshot, &[]);
+    assert_eq!(down(&report), [("logs-2", "manager_unreachable", message.as_str())]);
+
+    // Nobody is told to restart what the operator restarts.
+    let mut drifts = three();
+    drifts.pods[1].operator = made_by(true);
+    manager(&mut drifts, 2).run.as_mut().unwrap().checksum = Some("older".into());
+    let message = shown(&drifts, &[]).message.unwrap();
+    assert!(message.ends_with(replaces), "{message}");
+    for change in [OnConfigChange::None, OnConfigChange::Rolling] {
+        let policy = Policy { on_config_change: change, ..Policy::default() };
+        let plan = plan(&drifts, &policy);
+        let waits = plan.waiting.iter().find(|waiting| waiting.code == Code::PendingRestart);
+        assert!(waits.is_some_and(|waiting| waiting.message.ends_with(replaces)), "{plan:?}");
     }
 }

@@ -6,8 +6,8 @@ use crate::tests::driver::{ActionFate, Driver};
 use crate::tests::world::engine::id_of;
 use crate::tests::world::{Asked, Services, SimPod, Tool};
 use crate::{
-    Disabled, Drain, OnConfigChange, Request, RunningSnapshot, Share, Sources, Strategy, Time,
-    UpdateStep, annotation,
+    Disabled, Drain, OnConfigChange, Operator, OperatorKind, Request, RunningSnapshot, Share,
+    Sources, Strategy, Time, UpdateStep, annotation,
 };
 use stayput_api::{Span, StartRequest, StopRequest};
 
@@ -138,6 +138,19 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["votes", "do", "not", "move"] => driver.world.engine.votes.is_stuck = true,
         ["the", "engine", "reads", "its", "state", "in", span] => {
             driver.world.engine.recovery.takes = span_of(span);
+        }
+        [who @ ("eck" | "opensearch"), "makes", "the", "pods"] => {
+            let kind = match who {
+                "eck" => OperatorKind::Eck,
+                _ => OperatorKind::OpenSearch,
+            };
+            for pod in &mut driver.world.pods {
+                let object = "logs".to_owned();
+                pod.operator = Some(Operator { kind, object, replaces_pods: false });
+            }
+        }
+        ["another", "client", "deletes", "shutdown", "records"] => {
+            driver.world.engine.loses_records = true;
         }
         ["records", "on"] => driver.world.engine.keeps_records = true,
         ["another", "client", "announces", "the", "restart", "of", node] => {
@@ -381,6 +394,7 @@ fn replace(driver: &mut Driver, name: &str, kept: Option<&str>) {
         next.change_sources(sources, now);
     }
     next.living = pod.living.remade();
+    next.operator = pod.operator.take();
     next.boots(now);
     *pod = next;
 }

@@ -44,12 +44,17 @@ pub(crate) struct Searching {
     /// Whether it supports node-shutdown records.
     pub(crate) keeps_records: bool,
     records: BTreeMap<String, Announced>,
+    /// Another client deletes records of nodes that are in the cluster, as ECK does.
+    pub(crate) loses_records: bool,
     pub(crate) recovery: StateRecovery,
     /// Its API is unreachable.
     pub(crate) unreachable: bool,
     /// It answers, and refuses every request that changes the cluster.
     pub(crate) refuses_writes: bool,
 }
+
+/// From a complete record until another client deletes it, in milliseconds.
+const UNTIL_DELETED: u64 = 500;
 
 /// The id of a node; it survives restarts.
 pub(crate) fn id_of(node: &str) -> String {
@@ -72,6 +77,7 @@ impl Searching {
             allocation: Allocation::default(),
             keeps_records: false,
             records: BTreeMap::new(),
+            loses_records: false,
             recovery: StateRecovery::default(),
             unreachable: false,
             refuses_writes: false,
@@ -86,6 +92,11 @@ impl Searching {
 
     /// Updates the node list from the processes that answer: name of the node to id of the run.
     pub(crate) fn settle(&mut self, now: u64, up: &BTreeMap<String, String>) {
+        if self.loses_records {
+            let is_in = |id: &str| self.joined.keys().any(|node| id_of(node) == id);
+            let is_kept = |at: u64| now < at + UNTIL_DELETED;
+            self.records.retain(|id, record| is_kept(record.complete_at) || !is_in(id));
+        }
         let eligible: BTreeSet<String> =
             up.keys().filter(|node| self.is_eligible(node)).map(|node| id_of(node)).collect();
         let is_silent = |id: &&String| self.silent.iter().any(|node| id_of(node) == **id);

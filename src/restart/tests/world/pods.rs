@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machine::Machine;
 use super::template::{self, Living};
-use crate::{Endpoint, Known, Manager, Pod, Sources, Time, Unknown, annotation};
+use crate::{Endpoint, Known, Manager, Operator, Pod, Sources, Time, Unknown, annotation};
 
 /// The longest time until the kubelet syncs a pod's volumes by itself, in milliseconds.
 const KUBELET: u64 = 80_000;
@@ -45,6 +45,7 @@ pub(crate) struct SimPod {
     /// Its node leaves the cluster.
     pub(crate) leaving: Option<String>,
     pub(crate) deadly_probe: Option<String>,
+    pub(crate) operator: Option<Operator>,
     /// The phase that a tool writes whenever it is not there, as part of a configuration.
     pub(crate) applied_phase: Option<String>,
     pub(crate) services: Services,
@@ -88,6 +89,7 @@ impl SimPod {
             outdated: None,
             leaving: None,
             deadly_probe: None,
+            operator: None,
             applied_phase: None,
             services: Services::Unknown,
             sources: Sources::Checksum(config.to_owned()),
@@ -239,6 +241,7 @@ impl SimPod {
         let incarnation: u32 = self.uid.rsplit("uid").next().unwrap().parse().unwrap();
         let mut next = Self::new(&self.name, incarnation + 1, &config, now);
         next.living = self.living.remade();
+        next.operator = self.operator.clone();
         next.killed = std::mem::take(&mut self.killed);
         next.boots(now);
         *self = next;
@@ -327,6 +330,7 @@ impl SimPod {
             not_started: self.living.not_started(),
             outdated: self.outdated.clone(),
             deadly_probe: self.deadly_probe.clone(),
+            operator: self.operator.clone(),
             leaving: self.leaving.clone(),
             phase_applied_by: self.applied_phase.as_ref().map(|_| "a tool".to_owned()),
             endpoint: self.endpoint(now),

@@ -1,5 +1,7 @@
 //! What pods lack of their owners' templates, by objects as the apiserver returns them.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -216,4 +218,23 @@ fn a_pod_of_the_wanted_revision_or_that_its_set_removes_lacks_nothing() {
     owners.known.insert("logs".into(), (Instant::now(), Ok(Some(set(json!({}))))));
     assert_eq!(owners.update(&pod("logs-1", "logs-new"), 9199, &[]), Ok(None));
     assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199, &[]), Ok(None), "it leaves");
+}
+
+#[test]
+fn an_operator_that_rolls_a_set_is_seen() {
+    let pods = |revision| [Arc::new(pod("logs-0", "logs-new")), Arc::new(pod("logs-1", revision))];
+    let rolled = |set: Set, revision| {
+        let mut owners = Owners::default();
+        owners.put("logs", Ok(Some(set)));
+        owners.replaced_by_operators(&pods(revision)).into_iter().collect::<Vec<_>>()
+    };
+    let eck = || {
+        set(json!({"metadata": {"ownerReferences": [{
+            "apiVersion": "elasticsearch.k8s.elastic.co/v1", "kind": "Elasticsearch",
+            "name": "logs", "uid": "e", "controller": true,
+        }]}}))
+    };
+    assert_eq!(rolled(eck(), "logs-old"), ["logs"]);
+    assert!(rolled(eck(), "logs-new").is_empty(), "all pods are as they are to be");
+    assert!(rolled(set(json!({})), "logs-old").is_empty(), "no operator replaces them");
 }

@@ -8,6 +8,7 @@ use kube::core::DynamicObject;
 
 use super::{Facts, Finding};
 use crate::cluster::UpdateMode;
+use stayput_restart::annotation;
 
 /// ECK edits no StatefulSet and restarts nothing, and goes on to renew certificates. ECK before 3.5
 /// does not know it.
@@ -49,10 +50,19 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
         )
     };
     if kind != "Elasticsearch" {
-        let message = format!(
+        let mut message = format!(
             "the operator of {kind} {name} restarts nodes by itself when it changes their template, and \
              cannot be paused for one cluster: change it only while no restart is under way"
         );
+        if !is_without_recovery(facts) {
+            message.push_str(&format!(
+                "; when two pods are not ready it makes its StatefulSet again, so restarts of several nodes at \
+                 once wait: install it with manager.parallelRecoveryEnabled=false, then confirm: kubectl -n \
+                 {namespace} annotate searchcluster {} {}=false",
+                facts.name(),
+                annotation::PARALLEL_RECOVERY
+            ));
+        }
         let remedy = format!("kubectl stayput -n {namespace} status {}", facts.name());
         return Some(Finding::error("operator", object, message, remedy).into_note());
     }
@@ -75,8 +85,11 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
         return Some(Finding::error("operator_unmanaged", object, message, remedy).into_warning());
     }
     if !is(PAUSE, "true") {
-        let message = "ECK restarts nodes by itself when their template changes, and sets the allocation \
-                       back that a restart has limited";
+        let message = format!(
+            "ECK restarts nodes by itself when their template changes: leave the Elasticsearch {name} as it is \
+             while a restart is under way, or pause ECK. Paused or not, it deletes shutdown records and voting \
+             exclusions, so its nodes are stopped with the allocation setting"
+        );
         let remedy = annotate(&format!("{PAUSE}=true"));
         return Some(Finding::error("operator", object, message, remedy).into_warning());
     }
@@ -90,6 +103,12 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
     );
     let remedy = annotate(&format!("{MANAGED}=false"));
     Some(Finding::error("operator", object, message, remedy).into_warning())
+}
+
+/// Whether a person has confirmed that the OpenSearch operator does not recover clusters by itself.
+fn is_without_recovery(facts: &Facts) -> bool {
+    let annotations = facts.cluster.annotations();
+    annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|value| value == "false")
 }
 
 /// Whether ECK says so itself.

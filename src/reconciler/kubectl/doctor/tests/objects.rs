@@ -505,6 +505,26 @@ fn operators_restart_nodes_by_themselves() {
             ["cannot be paused", "kubectl stayput -n search status logs"],
         ),
         (
+            "ECK deletes what others announce, paused or not",
+            |facts| operated(facts, "Elasticsearch", json!({})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            ["deletes shutdown records and voting exclusions", "pause-orchestration=true"],
+        ),
+        (
+            "the OpenSearch operator that may take a restart for a failure",
+            |facts| operated(facts, "OpenSearchCluster", json!({})),
+            Note,
+            "operator",
+            "OpenSearchCluster/logs",
+            [
+                "manager.parallelRecoveryEnabled=false, then confirm: kubectl -n search annotate \
+                 searchcluster logs stayput.dev/parallel-recovery=false",
+                "kubectl stayput -n search status logs",
+            ],
+        ),
+        (
             "updates beside an operator",
             |facts| {
                 asked_to_pause(facts, "True");
@@ -519,4 +539,11 @@ fn operators_restart_nodes_by_themselves() {
     let mut facts = healthy();
     asked_to_pause(&mut facts, "True");
     assert_eq!(findings(&facts), [], "it is paused");
+
+    let mut facts = healthy();
+    operated(&mut facts, "OpenSearchCluster", json!({}));
+    let recovery = json!({"stayput.dev/parallel-recovery": "false"});
+    facts.change_cluster(|it| it["metadata"]["annotations"] = recovery);
+    let found = findings(&facts);
+    assert!(found.iter().all(|one| !one.message.contains("parallel")), "{found:?}");
 }
