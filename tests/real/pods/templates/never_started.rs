@@ -55,6 +55,9 @@ const FAULTS: [Fault; 5] = [
         |spec| {
             let volume = json!({ "name": "absent", "secret": { "secretName": "absent" } });
             spec["volumes"].as_array_mut().expect("volumes").push(volume);
+            // The kubelet leaves out what no container mounts.
+            let mounts = engine(spec)["volumeMounts"].as_array_mut().expect("mounts");
+            mounts.push(json!({ "name": "absent", "mountPath": "/absent" }));
         },
         &["ContainerCreating"],
     ),
