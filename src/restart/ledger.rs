@@ -156,6 +156,13 @@ impl Ledger {
         members.chain(self.debts.start.iter().map(|debt| debt.pod_uid.as_str()))
     }
 
+    /// Uids of the pods that are owed something: a start, allocation as it was, or the end of a record.
+    pub fn owed_pods(&self) -> impl Iterator<Item = &str> {
+        let holders = self.debts.allocation.iter().flat_map(|debt| &debt.holders);
+        let records = self.debts.records.iter().map(|debt| debt.pod_uid.as_str());
+        self.unreleased_pods().chain(holders.map(String::as_str)).chain(records)
+    }
+
     /// Whether the pod is neither under way nor has a debt that still needs what was held for it.
     pub(super) fn is_released(&self, uid: &str) -> bool {
         self.unreleased_pods().all(|other| other != uid)

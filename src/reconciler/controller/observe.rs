@@ -25,6 +25,7 @@ mod snapshot;
 mod sources;
 mod start_first;
 mod trials;
+mod unselected;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -282,6 +283,10 @@ impl Observer {
         snapshot.no_master = no_master;
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = seen;
+        if snapshot.pods.is_empty() {
+            let there = unselected::read(&self.api, namespace, &snapshot.ledger).await;
+            snapshot.cluster.unselected = there;
+        }
         snapshot.missing = self.missing.look(&self.owners, &pods, &checked.pods, Instant::now());
         let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
         snapshot.configs = self.sources.configs(checked, both);

@@ -5,7 +5,7 @@
 pub(super) mod begin_all;
 mod complete;
 mod loosen;
-mod silent;
+pub(super) mod silent;
 pub(super) mod start_all;
 pub(super) mod stop_all;
 mod stranded;

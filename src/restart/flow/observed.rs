@@ -151,9 +151,11 @@ pub fn outside_windows(opens: Time) -> String {
     )
 }
 
-/// Whether the SearchCluster is deleted together with its pods: then debts need not be paid.
+/// Whether the SearchCluster is deleted together with its pods: then debts need not be paid. Pods that
+/// the selector does not match any more are not gone.
 pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
-    context.snapshot.cluster.deleting && context.snapshot.pods.is_empty()
+    let cluster = &context.snapshot.cluster;
+    cluster.deleting && context.snapshot.pods.is_empty() && cluster.unselected.is_empty()
 }
 
 /// The zone that a restart stops as a whole, for messages.

@@ -38,6 +38,9 @@ pub struct Cluster {
     pub stopped: BTreeSet<String>,
     /// Other SearchClusters whose selectors match our pods; no node is stopped meanwhile.
     pub overlaps: Vec<String>,
+    /// Uids of pods that are owed something and are there, although `spec.pods.selector` matches no pod.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unselected: BTreeSet<String>,
 }
 
 /// Namespace and name of a SearchCluster `<namespace>/<name>`, for commands.

@@ -175,10 +175,12 @@ scenarios! {
     half_of_coordinated
     half_of_coordinated_forward
     half_of_coordinated_pod_gone
+    half_of_coordinated_replaced_silent
     half_of_coordinated_silent
     half_of_coordinated_silent_alike
     half_of_coordinated_silent_by_hand
     half_of_coordinated_silent_listed
+    half_of_coordinated_silent_listed_by_hand
     half_of_coordinated_silent_moved
     half_of_coordinated_silent_put_back
     half_of_coordinated_silent_unknown
@@ -254,6 +256,7 @@ scenarios! {
     searchcluster_deleted
     searchable_snapshots
     secret_never_arrives
+    selector_matches_nothing
     shutdown_records
     shutdown_records_of_an_update
     sidecar_crashes
@@ -271,6 +274,7 @@ scenarios! {
     stopped_again_while_brought_back
     superseded_forward
     superseded_forward_crash
+    superseded_forward_left_out
     superseded_forward_silent
     superseded_person_starts
     superseded_resumed

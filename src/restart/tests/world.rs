@@ -47,6 +47,8 @@ pub(crate) struct World {
     pub(crate) now: u64,
     pub(crate) object: Object,
     pub(crate) pods: Vec<SimPod>,
+    /// The selector of the SearchCluster matches no pod.
+    pub(crate) selects_nothing: bool,
     pub(crate) engine: Searching,
     /// Decisive settings of configs that have any, by checksum.
     pub(crate) configs: BTreeMap<String, crate::Settings>,
@@ -84,6 +86,7 @@ impl World {
             now: START,
             object: Object::new("search/logs"),
             pods: nodes.iter().map(|(name, _)| SimPod::new(name, 1, "v1", START)).collect(),
+            selects_nothing: false,
             engine: Searching::new(roles.collect()),
             configs: BTreeMap::new(),
             looked_at: None,
@@ -225,6 +228,11 @@ impl World {
             missing: vec![],
             flushed: flushed.clone(),
         };
+        if self.selects_nothing {
+            let there = |uid: &&str| self.pods.iter().any(|pod| !pod.gone && pod.uid == **uid);
+            let owed = snapshot.ledger.owed_pods().filter(there).map(str::to_owned);
+            snapshot.cluster.unselected = owed.collect();
+        }
         for pod in &mut snapshot.pods {
             let patch = to_be_set_back(&snapshot.ledger, pod);
             let living = self.pods.iter().find(|one| one.uid == pod.uid).map(|one| &one.living);

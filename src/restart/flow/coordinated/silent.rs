@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::flow::member::bring_back::owe_start_of_gone;
 use crate::flow::observed::{if_gone_for_good, is_over_time};
 use crate::flow::turn::Turn;
-use crate::{Blocker, Member, Pod};
+use crate::snapshot::namespace_and_name;
+use crate::{Blocker, Direction, Member, MemberStep, Pod, Restart, annotation};
 
 /// A member whose manager does not answer, in a restart that only goes forward. Once its time is over, it has
 /// one more phase, from the first look that finds it silent; then its start is a debt. `may_run`: its engine
@@ -27,11 +28,36 @@ pub(super) fn without_manager(
         Some(since) if now.since(since) >= phase && !may_run => {
             owe_start_of_gone(context, member, &format!("no answer in time: {message}"))
         }
-        Some(_) => Turn::Wait(Blocker {
-            code: unknown.code,
-            message: format!("{message}{}", if_gone_for_good(context, pod)),
-        }),
+        Some(_) => {
+            let mut message = format!("{message}{}", if_gone_for_good(context, pod));
+            if may_run {
+                message = format!("{message}; {}", how_left_out(context, pod));
+            }
+            Turn::Wait(Blocker { code: unknown.code, message })
+        }
     }
+}
+
+/// The command with which a person leaves the node of this pod out, for the end of a message.
+fn how_left_out(context: &Context<'_>, pod: &Pod) -> String {
+    let (namespace, _) = namespace_and_name(&context.snapshot.cluster.name);
+    format!(
+        "to go on without it, although it may run on another config than the others: \
+         `kubectl -n {namespace} annotate pod {} {}-`",
+        pod.name,
+        annotation::PHASE
+    )
+}
+
+/// The end of a member that a person leaves out: its start is a debt. Nothing unless its manager has not answered in
+/// its time, in a restart that only goes forward.
+pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
+    let is_silent = member.step == MemberStep::Restarting
+        && member.silent_since.is_some()
+        && context.index.manager(&member.pod_uid).is_err();
+    let reason = "its phase was taken away while its manager did not answer";
+    (is_silent && restart.direction == Direction::Forward)
+        .then(|| owe_start_of_gone(context, member, reason))
 }
 
 /// Passes once the ledger no longer says that the manager, which answers, is silent.

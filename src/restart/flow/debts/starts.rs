@@ -184,6 +184,16 @@ fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> C
 /// A list with another pod of this name proves that ours is gone. A list without the pod may be
 /// incomplete: it counts once the pod has been absent for the time of a phase.
 fn pod_absent(context: &Context<'_>, debt: &StartDebt) -> Changes {
+    if context.snapshot.cluster.unselected.contains(&debt.pod_uid) {
+        let mut changes = Changes::default();
+        let message = format!(
+            "the engine of {} must be started; its pod is there, and spec.pods.selector matches no pod: \
+             correct the selector",
+            debt.node
+        );
+        changes.wait_all(Code::Debts, message);
+        return changes;
+    }
     let now = context.snapshot.now;
     let is_replaced = context.index.pods().any(|pod| pod.node == debt.node);
     let is_long = |since| now.since(since) >= context.policy.phase_timeout;

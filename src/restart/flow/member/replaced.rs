@@ -204,7 +204,8 @@ fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
 }
 
 /// The pod that replaced a member's pod becomes the member's pod, with new sequences. While no such
-/// pod is listed, the member waits.
+/// pod is listed, the member waits. A restart that only goes forward does not wait without end for the
+/// manager of the new pod.
 pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
@@ -222,7 +223,18 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
         Err(blocker) if gives_up() => {
             return Turn::Abort(format!("its pod was replaced: {}", blocker.message));
         }
-        Err(blocker) => return Turn::Wait(blocker),
+        Err(blocker) if may_turn_back(ledger) => return Turn::Wait(blocker),
+        // Its manager starts its engine.
+        Err(blocker) => {
+            return match is_gone_for_good(context, member) {
+                Err(turn) => turn,
+                Ok(false) => Turn::Wait(blocker),
+                Ok(true) => Turn::finish(Ending {
+                    outcome: Outcome::Aborted,
+                    reason: format!("its pod was replaced: {}", blocker.message),
+                }),
+            };
+        }
     };
     let (old, new) = (member.pod_uid.clone(), successor.uid.clone());
     let changes = Changes::of_ledger(LedgerChange::ReplacePod { old, new });

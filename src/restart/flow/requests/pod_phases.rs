@@ -4,6 +4,8 @@ use super::open::{open, remember};
 use super::{ignore_input, is_own, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
+use crate::flow::coordinated::silent;
+use crate::flow::member::changes_of;
 use crate::flow::target::scheduled;
 use crate::ledger::RestartChange;
 use crate::lookup::lookup;
@@ -33,7 +35,7 @@ pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledg
         match marks.phase.map(Phase::parse) {
             None => {
                 if let (Some(entry), Some(restart)) = (entry, &ledger.restart) {
-                    changes.merge(phase_removed(pod, restart, entry));
+                    changes.merge(phase_removed(context, ledger, restart, pod, entry));
                 }
             }
             Some(Err(unknown)) => {
@@ -53,9 +55,18 @@ pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledg
     changes
 }
 
-/// A phase was removed: a node that waits is left out of the restart; for a node under way this
-/// cancels the restart.
-fn phase_removed(pod: &Pod, restart: &Restart, (index, member): (usize, &Member)) -> Changes {
+/// A phase was removed: a node that waits is left out of the restart, and so is one whose manager is waited for in
+/// vain; for any other node under way this cancels the restart.
+fn phase_removed(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+    pod: &Pod,
+    (index, member): (usize, &Member),
+) -> Changes {
+    if let Some(turn) = silent::left_out(context, restart, member) {
+        return changes_of(context, ledger, index, member, turn);
+    }
     let mut changes = Changes::default();
     let cancelled = || format!("cancelled: the phase of {} was taken away", pod.node);
     match member.step {

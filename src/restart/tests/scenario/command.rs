@@ -255,6 +255,8 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         ["pod", pod, "is", "being", "deleted"] => driver.world.pod(pod).terminating = true,
         ["replace", "pod", pod] => replace(driver, pod, None),
         ["replace", "pod", pod, "on", config] => replace(driver, pod, Some(config)),
+        ["the", "selector", "matches", "nothing"] => select(driver, false),
+        ["the", "selector", "is", "corrected"] => select(driver, true),
         ["pod", pod, "is", "not", "listed"] => driver.world.pod(pod).unlisted = true,
         ["pod", pod, "is", "listed"] => driver.world.pod(pod).unlisted = false,
         ["pod", pods, "is", "gone", "for", "good"] => {
@@ -267,6 +269,12 @@ pub(super) fn carry_out(driver: &mut Driver, line: &str) {
         _ => panic!("no such command: {line}"),
     }
     driver.world.settle();
+}
+
+/// Edits the selector, so that it matches every pod or none.
+fn select(driver: &mut Driver, all: bool) {
+    driver.world.selects_nothing = !all;
+    driver.world.pods.iter_mut().for_each(|pod| pod.unlisted = !all);
 }
 
 /// What is written into an annotation; `-` takes it away.
