@@ -393,7 +393,7 @@ fn an_answer_without_end_is_cut_off() {
         Reply { code: 200, content_type: "text/plain", body: " ".repeat(17 << 20), sequence: None };
     let (_fake, port) = FakeManager::on_port(None, Script::Always(reply));
     match wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).health()) {
-        Err(EngineError::Unanswered(why)) => assert!(why.contains("larger than 16777216"), "{why}"),
+        Err(EngineError::Unanswered(why)) => assert!(why.contains("larger than 1048576"), "{why}"),
         other => panic!("{other:?}"),
     }
 }

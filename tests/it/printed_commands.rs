@@ -95,6 +95,8 @@ fn quoted(source: &str) -> Vec<String> {
     for line in code.lines() {
         for part in line.split('`').skip(1).step_by(2).filter(|part| part.starts_with("kubectl ")) {
             let mut command = String::new();
+            // An option that is left out where the object names no namespace.
+            let part = part.replace("kubectl {namespace}", "kubectl --namespace a ");
             for (number, part) in part.split(['{', '}']).enumerate() {
                 command += if number % 2 == 1 { "a" } else { part };
             }

@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod cert_manager;
+mod certificate_by_hand;
 mod cluster;
 mod completion;
 mod crd;

@@ -6,6 +6,7 @@ mod commands;
 mod healthy;
 mod network;
 mod objects;
+mod operators;
 mod seen;
 mod unwatched;
 

@@ -1,0 +1,141 @@
+//! Pods of ECK and of the OpenSearch operator.
+
+use serde_json::{Value, json};
+
+use super::Severity::{Error, Note, Warning};
+use super::healthy::{from, healthy};
+use super::objects::CLUSTER;
+use super::{Facts, each, findings};
+
+/// What ECK knows as paused, from 3.5 on.
+const PAUSED: &str = "eck.k8s.elastic.co/pause-orchestration";
+
+fn operated(facts: &mut Facts, kind: &str, annotations: Value) {
+    operated_with(facts, kind, annotations, json!([]));
+}
+
+fn operated_with(facts: &mut Facts, kind: &str, annotations: Value, conditions: Value) {
+    let group =
+        if kind == "Elasticsearch" { "elasticsearch.k8s.elastic.co" } else { "opensearch.org" };
+    let object = json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind,
+        "metadata": {"name": "logs", "annotations": annotations},
+        "status": {"conditions": conditions},
+    });
+    facts.operated.insert((kind.to_owned(), "logs".to_owned()), Ok(Some(from(object))));
+}
+
+/// ECK with the annotation that pauses it, and this status of the condition.
+fn asked_to_pause(facts: &mut Facts, status: &str) {
+    let conditions = json!([
+        {"type": "ReconciliationComplete", "status": "True"},
+        {"type": "OrchestrationPaused", "status": status},
+    ]);
+    operated_with(facts, "Elasticsearch", json!({PAUSED: "true"}), conditions);
+}
+
+#[test]
+fn operators_restart_nodes_by_themselves() {
+    each(&[
+        (
+            "ECK",
+            |facts| operated(facts, "Elasticsearch", json!({})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            [
+                "ECK restarts nodes by itself",
+                "annotate --overwrite elasticsearch logs eck.k8s.elastic.co/pause-orchestration=true",
+            ],
+        ),
+        (
+            "ECK that does nothing at all",
+            |facts| {
+                operated(facts, "Elasticsearch", json!({"eck.k8s.elastic.co/managed": "false"}))
+            },
+            Warning,
+            "operator_unmanaged",
+            "Elasticsearch/logs",
+            ["does not renew certificates", "eck.k8s.elastic.co/managed-"],
+        ),
+        (
+            "ECK that does not know the annotation that pauses it",
+            |facts| operated(facts, "Elasticsearch", json!({PAUSED: "true"})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            [
+                "ECK does not say that it is paused",
+                "annotate --overwrite elasticsearch logs eck.k8s.elastic.co/managed=false",
+            ],
+        ),
+        (
+            "ECK that does not do yet what the annotation says",
+            |facts| asked_to_pause(facts, "False"),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            ["OrchestrationPaused", "eck.k8s.elastic.co/managed=false"],
+        ),
+        (
+            "ECK that does nothing at all, and was to be paused",
+            |facts| {
+                let both = json!({PAUSED: "true", "eck.k8s.elastic.co/managed": "false"});
+                operated(facts, "Elasticsearch", both);
+            },
+            Warning,
+            "operator_unmanaged",
+            "Elasticsearch/logs",
+            ["does not renew certificates", "eck.k8s.elastic.co/managed-"],
+        ),
+        (
+            "the OpenSearch operator",
+            |facts| operated(facts, "OpenSearchCluster", json!({})),
+            Note,
+            "operator",
+            "OpenSearchCluster/logs",
+            ["cannot be paused", "kubectl stayput -n search status logs"],
+        ),
+        (
+            "ECK deletes what others announce, paused or not",
+            |facts| operated(facts, "Elasticsearch", json!({})),
+            Warning,
+            "operator",
+            "Elasticsearch/logs",
+            ["deletes shutdown records and voting exclusions", "pause-orchestration=true"],
+        ),
+        (
+            "the OpenSearch operator that may take a restart for a failure",
+            |facts| operated(facts, "OpenSearchCluster", json!({})),
+            Note,
+            "operator",
+            "OpenSearchCluster/logs",
+            [
+                "manager.parallelRecoveryEnabled=false, then confirm: kubectl -n search annotate \
+                 searchcluster logs stayput.dev/parallel-recovery=false",
+                "kubectl stayput -n search status logs",
+            ],
+        ),
+        (
+            "updates beside an operator",
+            |facts| {
+                asked_to_pause(facts, "True");
+                facts.change_cluster(|it| it["spec"]["update"] = json!({"mode": "inPlace"}));
+            },
+            Error,
+            "operator_updates",
+            CLUSTER,
+            ["replaces pods by itself", r#"{"update":{"mode":"off"}}"#],
+        ),
+    ]);
+    let mut facts = healthy();
+    asked_to_pause(&mut facts, "True");
+    assert_eq!(findings(&facts), [], "it is paused");
+
+    let mut facts = healthy();
+    operated(&mut facts, "OpenSearchCluster", json!({}));
+    let recovery = json!({"stayput.dev/parallel-recovery": "false"});
+    facts.change_cluster(|it| it["metadata"]["annotations"] = recovery);
+    let found = findings(&facts);
+    assert!(found.iter().all(|one| !one.message.contains("parallel")), "{found:?}");
+}
