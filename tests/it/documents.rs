@@ -4,8 +4,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders with documents; `.` is the root itself.
-const FOLDERS: [&str; 7] =
-    [".", "docs", "docs/adr", "docs/runbook", "bench", "proto", "examples/kubernetes"];
+const FOLDERS: [&str; 8] = [
+    ".",
+    "docs",
+    "docs/adr",
+    "docs/runbook",
+    "bench",
+    "proto",
+    "examples/kubernetes",
+    "tests/surface",
+];
 /// Words in backticks that begin with one of these are paths from the root.
 const PATHS: [&str; 9] =
     ["bench/", "deploy/", "docker/", "docs/", "examples/", "proto/", "release/", "src/", "tests/"];

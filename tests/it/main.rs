@@ -32,4 +32,5 @@ mod standin_cluster;
 mod state_table;
 mod supervise;
 mod support;
+mod surface;
 mod warm;

@@ -8,6 +8,7 @@ pub(crate) mod lease;
 pub(crate) mod metrics;
 pub(crate) mod pki;
 pub(crate) mod program;
+pub(crate) mod sources;
 pub(crate) mod standin_cluster;
 pub(crate) mod wait;
 pub(crate) mod yaml;
