@@ -13,6 +13,7 @@ mod documents;
 mod engine_client;
 mod examples;
 mod files;
+mod house;
 mod http;
 mod https;
 mod kubectl;

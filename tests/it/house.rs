@@ -1,0 +1,90 @@
+//! `tests/house.txt`: how often the product's code has what is to go from it. The numbers may only
+//! fall. `UPDATE_DOCS=1 cargo test --test it house` writes the present ones.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::support::sources::{Source, product};
+
+const COMMENTS: &str = "doc comments that do not stand alone";
+const NONE_IF: &str = "\"none if\", which the type says";
+const BOOL_ARMS: &str = "arms of a match on a bool";
+const PRIVATE: &str = "pub(in …)";
+
+/// How a doc comment begins that needs the line below it to be understood.
+const OPENINGS: [&str; 9] =
+    ["What", "Whether", "Its", "It", "The same", "Those", "None if", "Which", "As ["];
+
+/// The lines with each of these things, as `path:line`.
+fn found(sources: &[Source]) -> BTreeMap<&'static str, Vec<String>> {
+    let kinds = [COMMENTS, NONE_IF, BOOL_ARMS, PRIVATE];
+    let mut found: BTreeMap<_, Vec<String>> = kinds.map(|kind| (kind, Vec::new())).into();
+    for source in sources {
+        let mut is_doc = false;
+        for (line, number) in source.text.lines().zip(1..) {
+            let doc = ["///", "//!"].iter().find_map(|mark| line.trim_start().strip_prefix(mark));
+            let begins = doc.filter(|_| !is_doc).map(str::trim_start);
+            is_doc = doc.is_some();
+            let is_arm = ["true", "false"].iter().any(|word| {
+                let rest = line.trim_start().strip_prefix(word);
+                rest.is_some_and(|rest| rest.starts_with(" =>") || rest.starts_with(" if "))
+            });
+            let kinds = [
+                (COMMENTS, begins.is_some_and(does_not_stand_alone)),
+                (NONE_IF, line.to_lowercase().contains("none if ")),
+                (BOOL_ARMS, is_arm),
+                (PRIVATE, line.contains("pub(in ")),
+            ];
+            for (kind, _) in kinds.iter().filter(|(_, is_so)| *is_so) {
+                let at = format!("{}:{number}", source.path);
+                found.entry(kind).or_default().push(at);
+            }
+        }
+    }
+    found
+}
+
+fn does_not_stand_alone(comment: &str) -> bool {
+    OPENINGS.iter().any(|opening| {
+        let rest = comment.strip_prefix(opening);
+        rest.is_some_and(|rest| opening.ends_with('[') || rest.starts_with([' ', '\'', ',']))
+    })
+}
+
+#[test]
+fn what_is_to_go_does_not_grow() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/house.txt");
+    let found = found(&product());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let lines = found.iter().map(|(kind, places)| format!("{:5} {kind}\n", places.len()));
+        fs::write(&file, lines.collect::<String>()).expect("tests/ can be written");
+    }
+    let committed = fs::read_to_string(&file).expect("tests/house.txt");
+    assert_eq!(committed.lines().count(), found.len(), "{committed}");
+    for line in committed.lines() {
+        let (number, kind) = line.trim_start().split_once(' ').expect("a number and a kind");
+        let most: usize = number.parse().expect("a number");
+        let places = &found[kind];
+        assert!(
+            places.len() <= most,
+            "{kind}: {} places, and {most} are allowed by tests/house.txt: write it as \
+             CONTRIBUTING.md says. The places:\n{}",
+            places.len(),
+            places.join("\n")
+        );
+    }
+}
+
+#[test]
+fn each_kind_is_found() {
+    let text = "/// What it is.\n/// It goes on.\n/// The manager; none if there is none.\n\
+                /// Items of it.\n    true => 1,\n    false if a => 2,\n    truer => 3,\n\
+                pub(in crate::a) fn b() {}\n";
+    let source = Source { package: "api".into(), path: "a.rs".into(), text: text.into() };
+    let found = found(&[source]);
+    assert_eq!(found[COMMENTS], ["a.rs:1"]);
+    assert_eq!(found[NONE_IF], ["a.rs:3"]);
+    assert_eq!(found[BOOL_ARMS], ["a.rs:5", "a.rs:6"]);
+    assert_eq!(found[PRIVATE], ["a.rs:8"]);
+}
