@@ -24,6 +24,8 @@ pub enum How {
     LoseRequest,
     /// Not carried out, and never answered while the client waits.
     Hang,
+    /// Carried out, and never answered while the client waits. Dry runs, which change nothing, are answered.
+    HangAfter,
 }
 
 /// A fault, and which of the next requests it applies to.
@@ -63,8 +65,9 @@ impl Fault {
         self
     }
 
-    fn is_for(&self, verb: &str, resource: &str) -> bool {
-        self.verb.as_ref().is_none_or(|wanted| wanted == verb)
+    fn is_for(&self, verb: &str, resource: &str, is_dry_run: bool) -> bool {
+        !(is_dry_run && self.how == How::HangAfter)
+            && self.verb.as_ref().is_none_or(|wanted| wanted == verb)
             && self.resource.as_ref().is_none_or(|wanted| wanted == resource)
     }
 }
@@ -87,8 +90,8 @@ impl Faults {
     }
 
     /// The fault for this request, if there is one.
-    pub(super) fn take(&mut self, verb: &str, resource: &str) -> Option<How> {
-        let fault = self.0.iter_mut().find(|fault| fault.is_for(verb, resource))?;
+    pub(super) fn take(&mut self, verb: &str, resource: &str, is_dry_run: bool) -> Option<How> {
+        let fault = self.0.iter_mut().find(|fault| fault.is_for(verb, resource, is_dry_run))?;
         let how = fault.how;
         fault.times = fault.times.saturating_sub(1);
         self.0.retain(|fault| fault.times > 0);

@@ -52,7 +52,7 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
         Err(failure) => return Ok(answer::refusal(&failure)),
     };
     let (verb, resource) = answer::name(&call);
-    let fault = shared.faults().take(verb, &resource);
+    let fault = shared.faults().take(verb, &resource, call.parameter("dryRun").is_some());
     let count = |code| shared.counts().add(verb, &resource, code);
     let reply = match fault {
         Some(How::Refuse(code)) => answer::refusal(&Failure::injected(code)),
@@ -86,6 +86,11 @@ async fn exchange(shared: &Arc<Shared>, request: Request<Incoming>) -> io::Resul
             return Err(io::Error::other("the request is lost by a fault"));
         }
         Some(How::Hang) => {
+            count(0);
+            return std::future::pending().await;
+        }
+        Some(How::HangAfter) => {
+            answer::answer(shared, &call);
             count(0);
             return std::future::pending().await;
         }
