@@ -13,7 +13,7 @@ use crate::names;
 use crate::roles::roles;
 use crate::{Cluster, Kind, Object, Observed, Refusal};
 
-/// The variable, and the key in the ConfigMap.
+/// The container's variable with the names of the first masters, and their key in the ConfigMap.
 pub(crate) const VARIABLE: &str = "INITIAL_MASTER_NODES";
 /// The key in the ConfigMap with the names of claims.
 const CLAIMS: &str = "claims";
@@ -23,8 +23,8 @@ const CLAIMS: &str = "claims";
 pub enum Bootstrap {
     /// A majority of these nodes elects the first master.
     Masters(Vec<String>),
-    /// The nodes come back with what is on these volume claims, which were there before them. No first
-    /// masters are named: those without data would form an empty cluster beside it.
+    /// The nodes come back with the data on these volume claims, which existed before them. No first
+    /// masters are named: masters without data would form an empty cluster beside it.
     Claims(Vec<String>),
     /// The cluster has formed, and no node may form another one.
     Formed,
@@ -47,8 +47,8 @@ impl Bootstrap {
         }
     }
 
-    /// How the cluster is to form. What was written first stays until it has: nodes that begin with
-    /// different names could form two clusters.
+    /// How the cluster is to form. The first value that was written stays until the cluster has formed:
+    /// nodes that start with different names could form two clusters.
     pub(crate) fn wanted(cluster: &Cluster, observed: &Observed) -> Self {
         if observed.formed || cluster.engine.has_minimum_master_nodes() {
             return Self::Formed;
@@ -69,7 +69,7 @@ impl Bootstrap {
         }
     }
 
-    /// Whether nodes may still form a cluster, as far as is known.
+    /// True if nodes may still form a cluster, as far as is known.
     pub fn is_forming(&self) -> bool {
         *self != Self::Formed
     }
@@ -84,7 +84,7 @@ fn masters(cluster: &Cluster) -> impl Iterator<Item = String> {
     })
 }
 
-/// Refuses to give up a node set with first masters before they have elected one: no others can.
+/// Refuses to remove a node set with first masters before they have elected one: no others can.
 pub(crate) fn lost_masters(cluster: &Cluster, observed: &Observed) -> Option<Refusal> {
     let Bootstrap::Masters(first) = Bootstrap::wanted(cluster, observed) else { return None };
     let is_declared = |name: &str| {
@@ -123,7 +123,7 @@ pub(crate) fn config_map(cluster: &Cluster, bootstrap: &Bootstrap) -> Object {
     Object { kind: Kind::ConfigMap, name, body }
 }
 
-/// The variable of the engine's container.
+/// The variable of the engine's container, as an entry of `env`.
 pub(crate) fn variable(cluster: &Cluster) -> Value {
     let from = json!({ "name": names::bootstrap(&cluster.name), "key": VARIABLE });
     json!({ "name": VARIABLE, "valueFrom": { "configMapKeyRef": from } })

@@ -1,4 +1,4 @@
-//! What is wrong with a declaration by itself, whatever is there of the cluster.
+//! Errors in a declaration that show without a look at the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::pod::DATA;
 use crate::roles::{Roles, roles, settings};
 use crate::{Cluster, Distribution, NodeSet, Refusal, names};
 
-/// Everything that is wrong; in order of the fields.
+/// All errors of the declaration, in the order of the fields.
 pub fn check(cluster: &Cluster) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if !names::is_label(&cluster.name) {
@@ -130,8 +130,8 @@ fn claim_names(set: &NodeSet) -> BTreeSet<&str> {
     names.filter_map(|claim| claim["metadata"]["name"].as_str()).collect()
 }
 
-/// The name of a claim is that of its template, of the StatefulSet and of the pod, with a hyphen
-/// between them: two templates can lead to one name.
+/// Refuses claim templates that lead to one name. The name of a claim is that of its template, of the
+/// StatefulSet and of the pod, with a hyphen between them.
 fn check_claim_names(cluster: &Cluster) -> Vec<Refusal> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     let mut refusals = Vec::new();

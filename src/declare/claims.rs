@@ -1,4 +1,4 @@
-//! Volume claims that are there before the pods that would mount them.
+//! Volume claims that exist before the pods that would mount them.
 //!
 //! A StatefulSet mounts the claim of the right name, whoever made it, and Kubernetes gives each claim
 //! that it makes the labels of the StatefulSet's pods.
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use crate::labels::{CLUSTER, NODE_SET};
 use crate::{Cluster, NodeSet, Observed, names};
 
-/// A volume claim that is there.
+/// An existing volume claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenClaim {
-    /// Its name.
+    /// Name of the claim.
     pub name: String,
-    /// Its labels.
+    /// Labels of the claim.
     pub labels: BTreeMap<String, String>,
-    /// It is gone as soon as no pod mounts it.
+    /// True if the claim is being deleted: it goes as soon as no pod mounts it.
     pub is_being_deleted: bool,
 }
 
-/// A claim that a new node would mount and that is not of its node set.
+/// An existing claim that a new node would mount and that does not belong to its node set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "PersistentVolumeClaim {name} exists and is not of node set {set}, whose node would start on what is in \
@@ -34,7 +34,7 @@ pub struct ForeignClaim {
     cluster: String,
 }
 
-/// Whether nodes are to be made that have claims: then those that are there have to be known.
+/// True if nodes with claims are about to be created: then the existing claims have to be known.
 pub fn makes_claims(cluster: &Cluster, observed: &Observed) -> bool {
     cluster
         .node_sets
@@ -42,7 +42,7 @@ pub fn makes_claims(cluster: &Cluster, observed: &Observed) -> bool {
         .any(|set| !set.volume_claim_templates.is_empty() && replicas(observed, set) < set.count)
 }
 
-/// The claims that are there and that nodes would mount that are not made yet, each with the node set.
+/// The existing claims that nodes would mount that are not created yet, each with the node set.
 pub(crate) fn existing_claims<'a>(
     cluster: &'a Cluster,
     observed: &'a Observed,
@@ -64,7 +64,7 @@ pub(crate) fn existing_claims<'a>(
     found.into_iter()
 }
 
-/// Those of the claims that new nodes would mount that are not of their node set.
+/// The existing claims that new nodes would mount and that do not belong to their node set.
 pub fn foreign_claims(cluster: &Cluster, observed: &Observed) -> Vec<ForeignClaim> {
     let foreign =
         existing_claims(cluster, observed).filter(|(claim, set)| !is_of(claim, cluster, set));

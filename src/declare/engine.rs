@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Which engine.
+/// The engine's distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     /// Elasticsearch.
@@ -75,21 +75,21 @@ impl std::fmt::Display for Version {
 /// The engine on all nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
-    /// Which engine.
+    /// Distribution of the engine.
     pub distribution: Distribution,
-    /// Which version.
+    /// Version of the engine.
     pub version: Version,
     /// The image; without it the official one of the version.
     pub image: Option<String>,
     /// Port of its REST API.
     pub port: u16,
-    /// Whether the REST API has TLS.
+    /// True if the REST API has TLS.
     pub tls: bool,
-    /// Secret with `ca.crt`, the CA of its certificates.
+    /// Secret with `ca.crt`, the CA of the REST API's certificates.
     pub ca_secret: Option<String>,
-    /// Secret with what to log in with.
+    /// Secret with the login for the REST API.
     pub credentials_secret: Option<String>,
-    /// Whether each pod first makes an archive of its classes.
+    /// True if each pod creates an archive of the engine's classes before the first start.
     pub warm: bool,
 }
 
@@ -99,12 +99,13 @@ impl Engine {
         self.image.clone().unwrap_or_else(|| self.distribution.image(self.version))
     }
 
-    /// Elasticsearch before 7: a number in every node's config instead of voting configurations.
+    /// True for Elasticsearch before 7: a number in every node's config instead of
+    /// voting configurations.
     pub(crate) fn has_minimum_master_nodes(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version < Version(7, 0, 0)
     }
 
-    /// Whether a stop waits for requests that are not answered, up to a setting.
+    /// True if a stop waits for requests that are not answered, up to a setting.
     pub(crate) fn waits_for_clients(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version >= Version(8, 9, 0)
     }
@@ -117,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// The setting with where to look for other nodes.
+    /// The setting with the addresses at which a node looks for others.
     pub(crate) fn seed_hosts(&self) -> &'static str {
         match self.has_minimum_master_nodes() {
             true => "discovery.zen.ping.unicast.hosts",

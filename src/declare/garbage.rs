@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use crate::{Cluster, Observed};
 
-/// For how long nobody must have needed a Secret, in milliseconds.
+/// For how long nobody must have needed a Secret before it is deleted, in milliseconds.
 const UNNEEDED_FOR: u64 = 15 * 60 * 1000;
 
 /// A Secret that this SearchCluster owns and that carries its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenSecret {
-    /// Its name.
+    /// Name of the Secret.
     pub name: String,
-    /// Its uid.
+    /// uid of the Secret.
     pub uid: String,
     /// The node set in its label.
     pub node_set: String,
-    /// Whether a pod mounts it.
+    /// True if a pod mounts the Secret.
     pub mounted: bool,
 }
 
-/// Which Secrets to delete now, and since when each is not needed, by uid; `since` is what the last
-/// call returned.
+/// The Secrets to delete now, and the time since which each is not needed, by uid. `since` is the map
+/// that the last call returned.
 pub fn garbage<'a>(
     cluster: &Cluster,
     observed: &Observed,

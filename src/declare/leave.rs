@@ -1,6 +1,6 @@
 //! Nodes that leave: excluded from allocation, emptied, out of the voting configuration, and then
-//! taken away one at a time. A decision is one action, and why the nodes wait; it is made again from
-//! what is there after it.
+//! removed one at a time. A decision is one action, and the reason why the nodes wait. It is made again
+//! from the new state after the action.
 
 mod begin;
 mod debt;
@@ -17,7 +17,8 @@ pub use facts::{Excluded, Facts, Seen, SeenNode, Set, Votes, sets};
 /// The request that removes every voting exclusion, for messages.
 const CLEAR_EXCLUSIONS: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
 
-/// What to do about the exclusions of other clients, which keep ours from being set and removed.
+/// Hint to a person about voting exclusions of other clients, which keep ours from being set
+/// and removed.
 pub fn others_exclusions(nodes: &[&str]) -> String {
     format!(
         "another client has excluded {} from voting, and exclusions can only be removed all at once; \
@@ -26,12 +27,12 @@ pub fn others_exclusions(nodes: &[&str]) -> String {
     )
 }
 
-/// What to do now.
+/// The next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write down what is going to be done, or is undone. Nothing else is done with it.
+    /// Write down the changes that are about to be made, or were undone. Do nothing else with this.
     Write(Leaving),
-    /// Set the values that differ; none unsets one.
+    /// Set the values that differ; an inner `None` unsets one.
     Exclude {
         /// The persistent value.
         persistent: Option<Option<String>>,
@@ -42,11 +43,11 @@ pub enum Action {
     ExcludeVoter(String),
     /// Remove all voting exclusions.
     ClearVotingExclusions,
-    /// Take away the node with the highest ordinal.
+    /// Remove the node with the highest ordinal.
     Scale {
         /// Name of the node set.
         set: String,
-        /// How many nodes it has then.
+        /// Number of nodes afterwards.
         replicas: u32,
     },
     /// Delete the StatefulSet of a set that is gone and has no pods.
@@ -56,14 +57,14 @@ pub enum Action {
     },
 }
 
-/// What to do now, and how far each node is.
+/// A decision: the next action, and how far each node is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// What to do now.
+    /// The next action.
     pub action: Option<Action>,
-    /// Why no node may begin to leave, which a person has to change.
+    /// Why no node may begin to leave, if a person has to change that.
     pub refusal: Option<Refusal>,
-    /// The nodes that leave, and what each waits for.
+    /// The nodes that leave, each with the reason why it waits.
     pub nodes: BTreeMap<String, String>,
 }
 
@@ -74,7 +75,7 @@ impl Turn {
     }
 }
 
-/// What to do for the nodes that leave. `seen` says why if the engine is not known.
+/// Decides about the nodes that leave. `seen` has the reason if the engine's state is not known.
 pub fn leave(sets: &[Set], facts: &Facts, seen: Result<&Seen, &str>, debts: &Leaving) -> Turn {
     let leaving: BTreeSet<String> = sets.iter().flat_map(Set::leaving).collect();
     let mut turn = Turn::default();
@@ -151,7 +152,7 @@ fn removed<'a>(sets: &'a [Set], facts: &Facts) -> Option<&'a Set> {
     })
 }
 
-/// The nodes that were taken away and are still there.
+/// The nodes that were removed from their set and still have a pod.
 fn going(
     sets: &[Set],
     facts: &Facts,
@@ -167,8 +168,8 @@ fn going(
     taken.filter(|node| !stays(node) && is_there(node)).cloned().collect()
 }
 
-/// Undoes the voting exclusion of a node that has left, or that stays. Engines remove all
-/// exclusions at once: those of other clients are waited for.
+/// Undoes the voting exclusion of a node that has left, or that stays. Engines remove all exclusions at
+/// once, so those of other clients are waited for.
 fn pay_vote(
     seen: &Seen,
     debts: &Leaving,

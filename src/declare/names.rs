@@ -32,7 +32,7 @@ pub(crate) const JWKS: &str = "cluster-jwks";
 /// pods, it may have 63 characters.
 pub const MAX_STATEFUL_SET: usize = 52;
 
-/// What Kubernetes takes as the name of a Service.
+/// True if Kubernetes accepts the text as the name of a Service.
 pub(crate) fn is_label(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     name.chars().all(fits)

@@ -1,17 +1,17 @@
-//! An object of Kubernetes that is wanted.
+//! A wanted object of Kubernetes.
 
 use serde_json::Value;
 
-/// Its kind.
+/// Kind of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// With the config of a node set.
+    /// Secret with the config of a node set.
     Secret,
-    /// With the names of the first masters.
+    /// ConfigMap with the names of the first masters.
     ConfigMap,
-    /// Headless: the nodes find each other by it.
+    /// Headless Service, by which the nodes find each other.
     Service,
-    /// Of a node set.
+    /// StatefulSet of a node set.
     StatefulSet,
 }
 
@@ -26,12 +26,12 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// An object as it is applied: every field that is ours, and no other.
+/// An object as it is applied: exactly the fields that belong to stayput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: Kind,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// The whole object.
     pub body: Value,

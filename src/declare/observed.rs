@@ -1,4 +1,4 @@
-//! What is there of a declared cluster.
+//! Existing objects of a declared cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,44 @@ use serde_json::Value;
 
 use crate::{Bootstrap, SeenClaim, Version};
 
-/// What is there of a declared cluster; only objects that it owns.
+/// State of a declared cluster; only objects that it owns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Observed {
     /// StatefulSets, by the name of their node set.
     pub sets: BTreeMap<String, ObservedSet>,
-    /// How the cluster forms, as it was written first.
+    /// How the cluster forms, as it was first written.
     pub bootstrap: Option<Bootstrap>,
-    /// The volume claims of the namespace; they are read only while nodes are made that have claims.
+    /// The volume claims of the namespace; read only while nodes with claims are created.
     pub claims: Vec<SeenClaim>,
-    /// The engine has said that it has formed a cluster.
+    /// True if the engine has said that it has formed a cluster.
     pub formed: bool,
 }
 
 /// A StatefulSet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ObservedSet {
-    /// How many pods it is to have.
+    /// Wanted number of pods.
     pub replicas: u32,
-    /// How many of them are ready.
+    /// Number of ready pods.
     pub ready: u32,
-    /// Image of the manager in its pod template.
+    /// Image of the manager in the pod template.
     pub manager_image: Option<String>,
-    /// What was declared when it was applied last.
+    /// The declaration at the last apply.
     pub declared: Value,
 }
 
 impl ObservedSet {
-    /// The name of the distribution that it was applied for.
+    /// Name of the distribution at the last apply.
     pub(crate) fn distribution(&self) -> Option<&str> {
         self.declared["distribution"].as_str()
     }
 
-    /// The version that it was applied for.
+    /// Version at the last apply.
     pub(crate) fn version(&self) -> Option<Version> {
         self.declared["version"].as_str()?.parse().ok()
     }
 
-    /// The claims that it was applied with.
+    /// Volume claims at the last apply.
     pub(crate) fn claims(&self) -> Option<&Vec<Value>> {
         self.declared["volumeClaimTemplates"].as_array()
     }

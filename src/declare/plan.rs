@@ -1,5 +1,5 @@
-//! What to apply now: new sets and higher counts first, then changes of sets that are there. Masters
-//! join one at a time. How nodes leave is in [`crate::leave()`].
+//! The objects to apply now: new sets and higher counts first, then changes of existing sets. Masters
+//! join one at a time. [`crate::leave()`] decides how nodes leave.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use crate::stateful_set::stateful_set;
 use crate::upgrade::engine_changes;
 use crate::{Bootstrap, Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
 
-/// What to apply now.
+/// The objects to apply now, and why the rest waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// In this order: what a pod mounts is there before the pod.
+    /// Objects in the order to apply: an object that a pod mounts comes before the pod.
     pub objects: Vec<Object>,
-    /// What the rest of the declaration waits for; none if all of it is in `objects`.
+    /// Why the rest of the declaration waits, unless all of it is in `objects`.
     pub waiting: Option<String>,
     /// How the cluster forms, if it has not yet.
     pub bootstrap: Bootstrap,
 }
 
-/// The objects to apply now. A second plan, of what the first has led to, is the same.
+/// The objects to apply now. A second plan, made after the first was applied, is the same.
 ///
 /// # Errors
 /// Everything for which nothing is changed.
@@ -59,7 +59,7 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
     Ok(Plan { objects, waiting: waiting(&counts), bootstrap })
 }
 
-/// How many nodes a set has, is to have now, and in the end.
+/// Number of nodes of a set: before, now, and in the end.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     before: u32,
@@ -102,7 +102,7 @@ fn waiting(counts: &BTreeMap<&str, Turn>) -> Option<String> {
     ))
 }
 
-/// What cannot be made of the cluster that is there.
+/// Changes that the existing cluster cannot take.
 fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let is_forming = Bootstrap::wanted(cluster, observed).is_forming();
@@ -116,7 +116,7 @@ fn changes(cluster: &Cluster, observed: &Observed) -> Vec<Refusal> {
     refusals
 }
 
-/// Other masters than the first ones cannot form the cluster, so another node set is no way out for them.
+/// Other masters than the first ones cannot form the cluster, so another node set does not help them.
 fn other_claims(is_of_first_masters: bool) -> String {
     let remedy = if is_of_first_masters {
         format!(

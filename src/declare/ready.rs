@@ -9,7 +9,7 @@ const URL: &str = "STAYPUT_READY";
 const LOGIN: &str = "stayput-ready-auth";
 const AUTHORITY: &str = "stayput-ready-ca";
 
-/// What the engine's container and its pod get for it.
+/// Additions to the engine's container and to its pod for the readiness check.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     pub(crate) variables: Vec<Value>,
@@ -18,7 +18,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Nothing if the set's own template says how.
+    /// The additions for a set; empty if the set's own template says how to ask.
     pub(crate) fn of(cluster: &Cluster, set: &NodeSet) -> Self {
         let engine = &cluster.engine;
         if names_url(set, engine.distribution.name()) {

@@ -1,12 +1,12 @@
 //! Why a declaration is not carried out.
 
-/// What is wrong with one field. Nothing is changed while there is one.
+/// An error in one field. Nothing is changed while there is one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Refusal {
     /// Path of the field, such as `spec.nodeSets[data].count`.
     pub field: String,
-    /// What is wrong, and what to write.
+    /// The error, and what to write instead.
     pub problem: String,
 }
 
@@ -15,7 +15,7 @@ impl Refusal {
         Self { field: field.into(), problem: problem.into() }
     }
 
-    /// Of a field of a node set, or of the node set itself.
+    /// A refusal of a field of a node set, or of the node set itself.
     pub(crate) fn of_set(set: &str, field: &str, problem: impl Into<String>) -> Self {
         let dot = if field.is_empty() { "" } else { "." };
         Self::new(format!("spec.nodeSets[{set}]{dot}{field}"), problem)

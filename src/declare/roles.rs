@@ -4,12 +4,12 @@ use stayput_reuse::Settings;
 
 use crate::NodeSet;
 
-/// What the order of work and the refusals depend on.
+/// Roles on which the order of work and the refusals depend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Roles {
-    /// Master-eligible.
+    /// True if nodes are master-eligible.
     pub(crate) master: bool,
-    /// Has shards.
+    /// True if nodes hold shards.
     pub(crate) data: bool,
 }
 
@@ -18,7 +18,8 @@ pub(crate) fn settings(set: &NodeSet) -> Settings {
     stayput_reuse::settings(&serde_json::Value::Object(set.config.clone()))
 }
 
-/// Without a setting a node has all roles. `node.master` and `node.data` are the old way.
+/// The roles that a set's config gives. Without a setting a node has all roles. `node.master` and
+/// `node.data` are the old way.
 pub(crate) fn roles(set: &NodeSet) -> Roles {
     let settings = settings(set);
     if let Some(written) = settings.get("node.roles") {

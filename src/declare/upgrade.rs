@@ -1,6 +1,6 @@
-//! Which engine may follow the one that is there.
+//! The engine versions that may follow the current one.
 //!
-//! An engine refuses to start on what another one has written that is newer, or too old. Sources:
+//! An engine refuses to start on data of a newer engine, or of one that is too old. Sources:
 //! * Elasticsearch 7: "from 6.8", and "the upgrade path from 6.8 to 7.0 is not supported"
 //!   (elastic.co/guide/en/elasticsearch/reference/7.16/setup-upgrade.html). 7.0 takes 6.7
 //!   (github.com/elastic/elasticsearch/pull/46720).

@@ -1,9 +1,9 @@
-//! What may be given as options.
+//! Checks of the values of options.
 
 /// The name of a cluster: that of a Secret follows from it.
 ///
 /// # Errors
-/// What to write instead.
+/// The form to write instead.
 pub fn cluster(text: &str) -> Result<String, String> {
     name(text)
 }
@@ -27,7 +27,7 @@ pub(crate) fn name(text: &str) -> Result<String, String> {
 /// A word of the engine's command.
 ///
 /// # Errors
-/// What to write instead.
+/// The form to write instead.
 pub fn word(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("a word of the command is not empty".to_owned())
@@ -39,7 +39,7 @@ pub fn word(text: &str) -> Result<String, String> {
 /// An object as findings name it.
 ///
 /// # Errors
-/// What to write instead.
+/// The form to write instead.
 pub fn object(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         Some((kind, object)) if kind.starts_with(char::is_uppercase) => {
@@ -52,7 +52,7 @@ pub fn object(text: &str) -> Result<String, String> {
 /// The name of an image.
 ///
 /// # Errors
-/// What to write instead.
+/// The form to write instead.
 pub fn image(text: &str) -> Result<String, String> {
     let is_allowed = |one: char| one.is_ascii_alphanumeric() || "./:@_-[]".contains(one);
     match text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
@@ -67,7 +67,7 @@ pub fn image(text: &str) -> Result<String, String> {
 /// The URL of `stayput run --ready`.
 ///
 /// # Errors
-/// What to write instead.
+/// The form to write instead.
 pub fn ready(text: &str) -> Result<String, String> {
     let usage = "write http://HOST:PORT/PATH, https://HOST:PORT/PATH or tcp://HOST:PORT";
     let (scheme, rest) = text.split_once("://").ok_or(usage)?;

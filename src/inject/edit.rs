@@ -23,9 +23,9 @@ use crate::yaml::Node;
 /// A change of one child of a collection. Paths begin at the object.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// Adds it at the end, or replaces it. Collections that are missing are made.
+    /// Adds the child at the end, or replaces it. Missing collections are created.
     Put { at: Path, child: Step, value: Value },
-    /// Removes it, if it is there. At least one other child stays.
+    /// Removes the child, if it is there. At least one other child stays.
     Remove { at: Path, child: Step },
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn find<'a>(root: &'a Node, object: &Path, at: &Path) -> Option<&'a N
     steps.try_fold(root, |node, step| node.child(index(node, step)?))
 }
 
-/// Which child of a collection is meant.
+/// Index in a collection of the child that `step` means.
 fn index(collection: &Node, step: &Step) -> Option<usize> {
     match step {
         Step::Index(index) => (*index < collection.items().len()).then_some(*index),

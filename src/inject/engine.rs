@@ -1,16 +1,16 @@
-//! The images that are known: how their engine is started, and where it reads its config.
+//! The known images: how their engine is started, and where it reads its config.
 
-/// What is known of an image.
+/// Properties of a known image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Engine {
-    /// `elasticsearch` or `opensearch`: the name of its config file, too.
+    /// `elasticsearch` or `opensearch`; also the name of the config file.
     pub(crate) name: &'static str,
     /// The entrypoint of the image, without an init such as tini: the manager is one.
     pub(crate) entrypoint: &'static str,
     /// The image's default arguments.
     pub(crate) arguments: &'static str,
     pub(crate) config: &'static str,
-    /// The user that the image runs as.
+    /// The user id that the image runs as.
     pub(crate) user: u32,
 }
 
@@ -51,8 +51,8 @@ const BITNAMI_OPENSEARCH: Engine = Engine {
     user: 1001,
 };
 
-/// Where an image is published, and from which major version on its entrypoint is the one above. A
-/// mirror keeps the end of the name.
+/// Repository of an image, and the major version from which its entrypoint is the one above. A mirror
+/// keeps the end of the name.
 const IMAGES: [(&str, u32, Engine); 10] = [
     ("elasticsearch/elasticsearch", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-oss", 6, ELASTICSEARCH),
@@ -67,7 +67,7 @@ const IMAGES: [(&str, u32, Engine); 10] = [
 ];
 
 impl Engine {
-    /// The engine of an image that is known, or of a mirror of it.
+    /// The engine of a known image, or of a mirror of it.
     pub(crate) fn of_image(image: &str) -> Option<Self> {
         let (repository, tag) = split(image);
         // The short name on Docker Hub is the same image of Elastic.
@@ -87,19 +87,19 @@ impl Engine {
         Some(*engine)
     }
 
-    /// Whether an image starts the manager by itself: those of our Dockerfiles.
+    /// True if an image starts the manager by itself: images of our Dockerfiles do.
     pub(crate) fn is_behind_manager(image: &str) -> bool {
         let mut parts = split(image).0.rsplit('/');
         parts.next().is_some() && parts.next() == Some("stayput") && Self::of_image(image).is_some()
     }
 
-    /// Where the image keeps the engine's data, unless its config says otherwise.
+    /// Directory of the engine's data in the image, unless its config says otherwise.
     pub(crate) fn data(&self) -> String {
         let home = self.config.strip_suffix("/config").unwrap_or(self.config);
         format!("{home}/data")
     }
 
-    /// Whether its server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.
+    /// True if the server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.
     pub(crate) fn keeps_classes(&self) -> bool {
         *self == OPENSEARCH
     }

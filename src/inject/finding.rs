@@ -1,30 +1,30 @@
-//! What there is to say about a manifest.
+//! Findings about a manifest.
 
 use std::fmt;
 
-/// Where something was found, what, and what to do about it.
+/// A finding: place, problem and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Number of the document in the input, from 1.
     pub document: usize,
-    /// Kind and name of the object, as in `StatefulSet/logs`; nothing if it cannot be read.
+    /// Kind and name of the object, as in `StatefulSet/logs`, if it can be read.
     pub object: Option<String>,
     /// The field, as in `spec.template.spec.containers[name=opensearch].command`.
     pub field: Option<String>,
-    /// Whether it can be done in spite of it.
+    /// Severity: a note does not prevent output.
     pub severity: Severity,
-    /// What was found.
+    /// The problem.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// Whether there is output in spite of a finding.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing is written.
     Error,
-    /// It is done, and this should be known.
+    /// Output is written; a person should know this.
     Note,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A finding in an object, before it is known where the object is.
+/// A finding in an object, before the place of the object is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) field: Option<String>,

@@ -1,4 +1,4 @@
-//! Which objects have engines, and where in them the pods are.
+//! The kinds of objects that have engines, and the place of the pods in them.
 
 mod eck;
 mod opensearch_cluster;
@@ -11,7 +11,7 @@ use crate::finding::Found;
 use crate::options::Options;
 use crate::pod;
 
-/// What is to be done with an object.
+/// Changes and findings for one object.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
@@ -20,8 +20,8 @@ pub(crate) struct Plan {
     pub(crate) rollout: Option<Found>,
 }
 
-/// True if the command that starts an object's engine is known; nothing for an object without an engine that can be
-/// changed.
+/// True if the command that starts an object's engine is known; `None` for an object without an engine
+/// that can be changed.
 pub(crate) fn has_known_command(object: &Value, options: &Options) -> Option<bool> {
     let group = object["apiVersion"].as_str()?.split('/').next()?;
     match (group, object["kind"].as_str()?) {
@@ -34,7 +34,7 @@ pub(crate) fn has_known_command(object: &Value, options: &Options) -> Option<boo
     }
 }
 
-/// The plan for an object; nothing if it has no engine.
+/// The plan for an object, if it has an engine.
 pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
     let group = object["apiVersion"].as_str()?.split('/').next()?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -59,7 +59,7 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
     Some(plan)
 }
 
-/// Operators make their pods themselves.
+/// Adds the error for `--warm`, which does not work for operators: they make their pods themselves.
 fn without_warm(mut plan: Plan, options: &Options) -> Plan {
     if options.warm {
         plan.found.push(Found::error(
@@ -83,13 +83,13 @@ pub(crate) fn has_tls(object: &Value) -> Option<bool> {
 /// Why there is no plan for an object that runs pods.
 #[derive(Debug)]
 pub(crate) enum Passed {
-    /// It has an engine, and is of a kind that is not changed.
+    /// The object has an engine, but this kind is not changed.
     Kind(Found),
-    /// It is of a kind that is changed, and no container is known as the engine's.
+    /// This kind is changed, but no container is known as the engine's.
     Container(Found),
 }
 
-/// Why there is no plan for an object; nothing if that is no surprise.
+/// Why there is no plan for an object, if that is a surprise.
 pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
     let kind = object["kind"].as_str()?;
     if is_hook(object) {
@@ -126,7 +126,8 @@ pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
     }
 }
 
-/// Whether Helm or Argo CD runs it once beside the others: a test of a chart often has the engine's image, for curl.
+/// True if Helm or Argo CD runs the object once beside the others: a test of a chart often has the
+/// engine's image, for curl.
 fn is_hook(object: &Value) -> bool {
     let annotations = &object["metadata"]["annotations"];
     ["helm.sh/hook", "argocd.argoproj.io/hook"].iter().any(|hook| annotations[hook].is_string())

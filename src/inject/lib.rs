@@ -3,12 +3,12 @@
 //!
 //! * [`inject`]: the manifests with the manager.
 //! * [`uninject`]: the manifests as they were, byte for byte.
-//! * [`engine`]: what a pod says of its engine.
-//! * [`entrypoint`], [`files_by_sub_path`]: what there is of it in a container, however it came there.
+//! * [`engine`]: properties of the engine in a pod.
+//! * [`entrypoint`], [`files_by_sub_path`]: properties of a container with the manager, from any source.
 //! * [`OperatedBy`]: the object in which its pods can be changed, if an operator makes them.
 //!
-//! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. What
-//! was there before is in an annotation of the object (`record`).
+//! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. The text
+//! before is in an annotation of the object (`record`).
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
@@ -39,12 +39,12 @@ pub use probe::{Authority, Login};
 
 use serde_json::Value;
 
-/// What a pod says of its engine.
+/// Properties of the engine in a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineFound {
-    /// How it is reached.
+    /// How to reach the engine.
     pub reached: Reached,
-    /// Whether the manager is in front of it.
+    /// True if the manager is in front of the engine.
     pub has_manager: bool,
 }
 
@@ -54,7 +54,7 @@ pub fn has_tls(object: &Value) -> Option<bool> {
     kinds::has_tls(object)
 }
 
-/// What the `spec` of a pod says of its engine; none if it has none.
+/// Properties of the engine in the `spec` of a pod, if it has one.
 pub fn engine(spec: &Value) -> Option<EngineFound> {
     let container = pod::find_container(spec, None)?;
     let has_manager = pod::has_manager(container);

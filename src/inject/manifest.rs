@@ -1,4 +1,4 @@
-//! A stream of manifests: which objects are in it, and what is done with each.
+//! A stream of manifests: the objects in it, and the work on each.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::record;
 use crate::stream::Stream;
 use crate::yaml::{Document, Node, documents, one};
 
-/// The manifests afterwards.
+/// The manifests after the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The whole text.
@@ -19,7 +19,7 @@ pub struct Outcome {
     pub changed: Vec<Changed>,
     /// True if an object has an engine that can be changed, also one that has the manager already.
     pub has_engine: bool,
-    /// What should be known.
+    /// Findings that do not prevent output.
     pub notes: Vec<Finding>,
     /// StatefulSets in which no engine was found, and why.
     pub without_engine: Vec<Finding>,
@@ -139,7 +139,7 @@ pub fn uninject(text: &str) -> Result<Outcome, Vec<Finding>> {
     })
 }
 
-/// An object's document afterwards.
+/// An object's document after the work.
 #[derive(Default)]
 struct Edited {
     text: String,
@@ -220,7 +220,7 @@ fn value_of(text: &str, object: &Path) -> Result<Value, Vec<Found>> {
     Ok(crate::edit::find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
 }
 
-/// The edits that are written down on the object.
+/// The edits that are recorded on the object.
 fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
     let edits = record::read(&value_of(text, object)?).transpose();
     edits.map_err(|error| {
@@ -232,7 +232,7 @@ fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
     })
 }
 
-/// The document without what is written down on the object; nothing if nothing is.
+/// The document without the edits that are recorded on the object, if there are any.
 fn take_back(text: &str, object: &Path) -> Result<Option<String>, Vec<Found>> {
     let Some(edits) = edits(text, object)? else { return Ok(None) };
     let mut edits = edits.iter().rev();

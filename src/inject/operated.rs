@@ -1,12 +1,12 @@
-//! The object of an operator that a StatefulSet belongs to: its operator writes the StatefulSet, so whoever wants
-//! other pods changes that object.
+//! The operator's object that a StatefulSet belongs to: its operator writes the StatefulSet, so whoever
+//! wants other pods changes that object.
 
 use serde_json::Value;
 
 use crate::finding::Found;
 
-/// Kinds that have pods with an engine, with their API group and the name by which kubectl finds them. Both groups of
-/// the OpenSearch operator are served side by side, and kubectl takes the older one for the short name.
+/// Kinds that have pods with an engine, with the API group and kubectl's name. Both groups of the
+/// OpenSearch operator are served side by side, and kubectl takes the older one for the short name.
 const KINDS: [(&str, &str, &str); 3] = [
     ("elasticsearch.k8s.elastic.co", "Elasticsearch", "elasticsearch"),
     ("opensearch.org", "OpenSearchCluster", "opensearchclusters.opensearch.org"),
@@ -16,11 +16,11 @@ const KINDS: [(&str, &str, &str); 3] = [
 /// An `Elasticsearch` or an `OpenSearchCluster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OperatedBy {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: &'static str,
-    /// Its kind as kubectl takes it.
+    /// Resource name of the kind for kubectl.
     pub resource: &'static str,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
 }
 

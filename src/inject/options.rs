@@ -1,4 +1,4 @@
-//! What may be chosen.
+//! Options of `inject`.
 
 use serde_json::{Value, json};
 
@@ -6,33 +6,33 @@ use crate::check;
 use crate::paths::plain;
 use crate::probe::{Authority, Login};
 
-/// What may be chosen; everything has a default, or is found in the manifest.
+/// Options of `inject`; each has a default, or is found in the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Image of the manager; without it that of this version.
+    /// Image of the manager; by default that of this version.
     pub image: Option<String>,
-    /// The entrypoint of the engine's image, with its arguments; empty if it is found. Beside other engines it counts
-    /// only where it is not known.
+    /// The entrypoint of the engine's image, with its arguments; empty to find it. Beside other engines
+    /// it counts only where theirs is not known.
     pub command: Vec<String>,
     /// Objects that are left as they are: kind and name, as in `StatefulSet/logs`.
     pub skip: Vec<String>,
     /// Name of the engine's container.
     pub container: Option<String>,
-    /// Name of the cluster, in the names of its Secrets; without it that of the object.
+    /// Name of the cluster, in the names of its Secrets; by default that of the object.
     pub cluster: Option<String>,
-    /// What answers when the engine is ready, as `stayput run --ready` takes it.
+    /// URL that answers when the engine is ready, as `stayput run --ready` takes it.
     pub ready: Option<String>,
-    /// What the manager logs in with when it asks the engine whether it is ready.
+    /// Login with which the manager asks the engine if it is ready.
     pub ready_auth: Option<Login>,
-    /// The CA of the engine that it asks.
+    /// CA of the engine that the manager asks.
     pub ready_ca: Option<Authority>,
-    /// Where the engine's config files come from.
+    /// Source of the engine's config files.
     pub config: Option<ConfigSource>,
-    /// Whether an archive of the engine's classes is made in each pod before its first start.
+    /// True to create an archive of the engine's classes in each pod before its first start.
     pub warm: bool,
-    /// Whether the manager serves its metrics without credentials.
+    /// True if the manager serves its metrics without credentials.
     pub open_metrics: bool,
-    /// Whether the cluster gives each pod its user, as OpenShift does.
+    /// True if the cluster gives each pod its user, as OpenShift does.
     pub assigned_user: bool,
 }
 
@@ -43,12 +43,12 @@ impl Options {
     }
 }
 
-/// Where the engine's config files come from.
+/// Source of the engine's config files, and the directory for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigSource {
-    /// What has them.
+    /// Object that has the files.
     pub source: Source,
-    /// Where the engine reads them; none if that is known of its image.
+    /// Directory where the engine reads them, unless the image is known.
     pub directory: Option<String>,
 }
 
@@ -56,7 +56,7 @@ impl ConfigSource {
     /// Reads `secret/NAME` or `configmap/NAME`, or these with `=/DIRECTORY`.
     ///
     /// # Errors
-    /// What to write instead.
+    /// The form to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (source, directory) = match text.split_once('=') {
             Some((source, directory)) => (source, Some(directory)),
@@ -90,7 +90,7 @@ impl Source {
         }
     }
 
-    /// As in a volume of a pod.
+    /// The source as in a volume of a pod.
     pub(crate) fn volume(&self) -> Value {
         match self {
             Self::Secret(name) => json!({ "secret": { "secretName": name } }),

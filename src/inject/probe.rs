@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::check;
 use crate::options::Source;
 
-/// Keys that the manager knows: it is given their directory.
+/// Keys that the manager knows: it gets the path of their directory.
 const KNOWN: [&str; 2] = ["elastic", "apiKey"];
-/// Two keys of which one is of no use.
+/// Two keys of which one alone is useless.
 const USER: [&str; 2] = ["username", "password"];
 /// The usual key of a CA.
 const CA: &str = "ca.crt";
 
-/// What the manager logs in with.
+/// Secret with the manager's login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     secret: String,
@@ -21,11 +21,11 @@ pub struct Login {
 
 impl Login {
     /// Reads `secret/NAME`, a Secret that a SearchCluster can name as well (`username` and `password`,
-    /// `apiKey`, or `elastic`), or `secret/NAME/KEY`: what is in KEY is what `stayput run --ready-auth`
-    /// takes.
+    /// `apiKey`, or `elastic`), or `secret/NAME/KEY`, where KEY has the value that `stayput run
+    /// --ready-auth` takes.
     ///
     /// # Errors
-    /// What to write instead.
+    /// The form to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         let usage = "write secret/NAME, with the keys username and password, apiKey, or elastic; or \
                      secret/NAME/KEY, where KEY has USER:PASSWORD or an Authorization header";
@@ -39,12 +39,12 @@ impl Login {
         Ok(Self { secret: secret.to_owned(), key: key.map(str::to_owned) })
     }
 
-    /// A key of a Secret.
+    /// The login in a key of a Secret.
     pub(crate) fn of(secret: String, key: &str) -> Self {
         Self { secret, key: Some(key.to_owned()) }
     }
 
-    /// What the manager reads if the volume is mounted at this path.
+    /// Path that the manager reads if the volume is mounted at `mounted`.
     pub(crate) fn path(&self, mounted: &str) -> String {
         match &self.key {
             Some(key) if !KNOWN.contains(&key.as_str()) => format!("{mounted}/{key}"),
@@ -52,7 +52,7 @@ impl Login {
         }
     }
 
-    /// As in a volume of a pod.
+    /// The Secret as in a volume of a pod.
     pub(crate) fn volume(&self) -> Value {
         let source = Source::Secret(self.secret.clone());
         match &self.key {
@@ -73,7 +73,7 @@ impl Authority {
     /// Reads `secret/NAME`, `configmap/NAME`, or these with `/KEY`; without it the key is `ca.crt`.
     ///
     /// # Errors
-    /// What to write instead.
+    /// The form to write instead.
     pub fn parse(text: &str) -> Result<Self, String> {
         let usage = "write secret/NAME or configmap/NAME, with the key ca.crt; or secret/NAME/KEY or \
                      configmap/NAME/KEY";
@@ -87,17 +87,18 @@ impl Authority {
         Ok(Self { source, key: key.unwrap_or(CA).to_owned() })
     }
 
-    /// A Secret with `ca.crt`.
+    /// The CA in `ca.crt` of a Secret.
     pub(crate) fn of(secret: String) -> Self {
         Self { source: Source::Secret(secret), key: CA.to_owned() }
     }
 
-    /// What the manager reads if the volume is mounted at this path.
+    /// Path that the manager reads if the volume is mounted at `mounted`.
     pub(crate) fn path(&self, mounted: &str) -> String {
         format!("{mounted}/{}", self.key)
     }
 
-    /// As in a volume of a pod: the key of the certificate may be in the same Secret, and is not needed.
+    /// The source as in a volume of a pod: the key of the certificate may be in the same Secret, and is
+    /// not needed.
     pub(crate) fn volume(&self) -> Value {
         with_key(&self.source, &self.key)
     }

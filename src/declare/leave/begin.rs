@@ -1,13 +1,13 @@
-//! Whether nodes may begin to leave: new nodes and changes come first, and data needs a place.
+//! Checks before nodes begin to leave: new nodes and changes come first, and data needs a place.
 
 use std::collections::BTreeSet;
 
 use super::{Facts, Seen, Set, take};
 use crate::Refusal;
 
-/// Why they may not begin.
+/// Why nodes may not begin to leave.
 pub(super) enum NotYet {
-    /// It passes by itself, or a person knows about it.
+    /// The reason passes by itself, or a person knows about it.
     Waits(String),
     /// A person has to change the declaration, or move the data.
     Refused(Refusal),
@@ -58,7 +58,7 @@ pub(super) fn begin(
     }
 }
 
-/// No node that may have one leaves while the engine has indices that it does not move.
+/// No node that may hold such an index leaves while the engine has indices that it does not move.
 fn all_can_move(sets: &[Set], seen: &Seen) -> Result<(), Refusal> {
     for set in sets {
         for name in set.leaving() {
@@ -71,8 +71,8 @@ fn all_can_move(sets: &[Set], seen: &Seen) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Of every role whose nodes have shards one node stays. A node with the role `data` has all tiers,
-/// and what is on it may fit any tier.
+/// One node of every role with shards stays. A node with the role `data` has all tiers, and its shards
+/// may fit any tier.
 fn has_a_place(sets: &[Set], seen: &Seen, leaving: &BTreeSet<String>) -> Result<(), Refusal> {
     let stays = |role: &str| {
         let mut others = seen.nodes.iter().filter(|(name, _)| !leaving.contains(*name));

@@ -1,4 +1,4 @@
-//! What is written down before a node is made to leave, because it must be undone.
+//! Changes that are written down before a node is made to leave, because they must be undone.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The exclusion from allocation: our names are added to what a person has there, and taken out of
-//! what is there then.
+//! The exclusion from allocation: our names are added to those of a person, and taken out of the value
+//! that is there then.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ fn names(value: Option<&str>) -> Vec<&str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// The value with `add` and without `remove`. What a person had there before stays. If only that is
-/// left, it is written as it was.
+/// The value with `add` and without `remove`. Names that a person had there before stay. If only those
+/// are left, the value is written as it was.
 pub(super) fn merged(
     value: Option<&str>,
     before: &ExcludedBefore,
@@ -32,8 +32,8 @@ pub(super) fn merged(
     (!wanted.is_empty()).then(|| wanted.join(","))
 }
 
-/// What to do so that exactly `keep` of our nodes are excluded; none once that is so and written
-/// down.
+/// The next action so that exactly `keep` of our nodes are excluded, until they are and it is
+/// written down.
 pub(super) fn exclude(seen: &Seen, debts: &Leaving, keep: &BTreeSet<String>) -> Option<Action> {
     let there = &seen.excluded;
     let wins = there.transient.is_some();

@@ -1,27 +1,26 @@
-//! What a decision about nodes that leave is made from.
+//! Inputs of a decision about nodes that leave.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{NodeSet, Observed, ObservedSet, names};
 
-/// A StatefulSet of the cluster: how many nodes it has, and how many it is to have.
+/// A StatefulSet of the cluster, with its current and its wanted number of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
     /// Name of the node set.
     pub name: String,
     /// Name of the StatefulSet.
     pub stateful_set: String,
-    /// How many nodes it has.
+    /// Current number of nodes.
     pub replicas: u32,
-    /// How many of them stay.
+    /// Number of nodes that stay.
     pub wanted: u32,
-    /// Whether the declaration has it.
+    /// True if the declaration has the set.
     pub is_declared: bool,
 }
 
-/// The sets of the SearchCluster `cluster` that are there, by name. Without a declaration, as of one
-/// that is being deleted, every node stays: what was changed for those that were about to leave is
-/// undone.
+/// The existing sets of the SearchCluster `cluster`, by name. Without a declaration, such as while it is
+/// being deleted, every node stays: the changes for nodes that were about to leave are undone.
 pub fn sets(cluster: &str, declared: Option<&[NodeSet]>, observed: &Observed) -> Vec<Set> {
     let of = |(name, there): (&String, &ObservedSet)| {
         let same = |set: &&NodeSet| set.name == *name;
@@ -41,7 +40,7 @@ pub fn sets(cluster: &str, declared: Option<&[NodeSet]>, observed: &Observed) ->
 }
 
 impl Set {
-    /// The name of a node: that of its pod.
+    /// The name of a node, which is that of its pod.
     pub(crate) fn node(&self, ordinal: u32) -> String {
         format!("{}-{ordinal}", self.stateful_set)
     }
@@ -51,19 +50,19 @@ impl Set {
         (self.wanted..self.replicas).map(|ordinal| self.node(ordinal))
     }
 
-    /// The node that goes next: the one with the highest ordinal.
+    /// The next node to leave: the one with the highest ordinal.
     pub(super) fn next(&self) -> Option<String> {
         (self.wanted < self.replicas).then(|| self.node(self.replicas - 1))
     }
 
-    /// Whether a pod of this name is one of the set.
+    /// True if a pod of this name belongs to the set.
     pub(super) fn has(&self, pod: &str) -> bool {
         let ordinal = pod.strip_prefix(&self.stateful_set).and_then(|rest| rest.strip_prefix('-'));
         ordinal.is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
     }
 }
 
-/// What is known beside the StatefulSets.
+/// Facts beside the StatefulSets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Names of all pods of the cluster, also of those that are being deleted.
@@ -76,22 +75,22 @@ pub struct Facts {
     pub changes: Option<String>,
     /// Nodes that a restart has under way, that must be started, or that are kept stopped.
     pub busy: BTreeSet<String>,
-    /// A restart has nodes under way.
+    /// True if a restart has nodes under way.
     pub under_way: bool,
     /// Nodes whose voting exclusion for a restart may come again, because its request was slow.
     pub late_votes: BTreeSet<String>,
 }
 
-/// What the engine reports.
+/// State of the engine, as it reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// The nodes that it lists, by name.
+    /// The nodes that the engine lists, by name.
     pub nodes: BTreeMap<String, SeenNode>,
     /// An index of which a primary has no node.
     pub without_primary: Option<String>,
     /// Closed indices that the engine does not move; it does not say on which nodes they are.
     pub immovable: BTreeSet<String>,
-    /// None before Elasticsearch 7.
+    /// Voting configurations; absent before Elasticsearch 7.
     pub votes: Option<Votes>,
     /// `cluster.routing.allocation.exclude._name`, read before the shards.
     pub excluded: Excluded,
@@ -100,21 +99,21 @@ pub struct Seen {
 /// A node in the engine's list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenNode {
-    /// Its id.
+    /// Id of the node.
     pub id: String,
-    /// Whether it can be elected.
+    /// True if the node can be elected.
     pub is_master: bool,
-    /// Its roles that hold shards.
+    /// The node's roles that hold shards.
     pub data_roles: BTreeSet<String>,
-    /// It has not said what its roles are.
+    /// True if the node has not reported its roles.
     pub roles_unknown: bool,
-    /// How many copies of shards are on it.
+    /// Number of shard copies on the node.
     pub shards: usize,
-    /// Why one of them does not move.
+    /// Why one of the shards does not move.
     pub stuck: Option<String>,
 }
 
-/// Who may vote.
+/// Voters, and nodes excluded from voting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Votes {
     /// Ids of the nodes in one of the two voting configurations.

@@ -1,4 +1,4 @@
-//! Takes one node away: once it has no shards and no vote.
+//! Removes one node, once it has no shards and no vote.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub(super) fn shards(node: &str, seen: &Seen) -> Result<(), String> {
 }
 
 /// Passes if the engine has no index that it would not move from the node. A node that is not in the
-/// cluster, or has not said what it is, may have one.
+/// cluster, or has not reported its roles, may have one.
 pub(super) fn immovable(node: &str, seen: &Seen) -> Result<(), String> {
     let Some(index) = seen.immovable.first() else { return Ok(()) };
     let holds_none = |node: &SeenNode| !node.roles_unknown && node.data_roles.is_empty();
@@ -93,7 +93,7 @@ fn missing_voters<'a>(votes: &'a Votes, seen: &'a Seen) -> impl Iterator<Item = 
     votes.voters.iter().filter(move |id| !is_listed(id))
 }
 
-/// What is to be done so that a master has no vote; none once it has none.
+/// The next action so that a master loses its vote, if it still has one.
 fn hand_over(
     node: &str,
     listed: &SeenNode,
@@ -121,7 +121,7 @@ fn hand_over(
     }
 }
 
-/// The others decide without it, and every one of them is there.
+/// Passes if the others can decide without the node, and every one of them is there.
 fn may_hand_over(
     node: &str,
     listed: &SeenNode,

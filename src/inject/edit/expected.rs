@@ -1,11 +1,11 @@
-//! The same changes, on values.
+//! Changes applied to values, to check the edited text against.
 
 use serde_json::{Map, Value};
 
 use super::Change;
 use super::path::{Path, Step};
 
-/// What the manifest must say after the change.
+/// The value of the manifest after the change.
 pub(super) fn expected(mut root: Value, object: &Path, change: &Change) -> Value {
     match change {
         Change::Put { at, child, value } => put(&mut root, &object.join(at), child, value),
@@ -64,7 +64,7 @@ fn position(items: &[Value], step: &Step) -> Option<usize> {
     }
 }
 
-/// The collection that holds nothing but this child.
+/// A collection that holds nothing but this child.
 pub(super) fn wrapped(child: &Step, value: &Value) -> Value {
     match child {
         Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), value.clone())])),

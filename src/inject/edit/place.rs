@@ -1,4 +1,4 @@
-//! Where children of a collection begin and end in the text.
+//! Positions in the text at which children of a collection begin and end.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The first character: of a key, or of the `-` of an item.
+    /// Start of the child: the first character of a key, or the `-` of an item.
     pub(super) fn start(self, index: usize) -> Result<usize, String> {
         match &self.collection.kind {
             Kind::Mapping { entries, .. } => {
@@ -34,7 +34,7 @@ impl Place<'_> {
         }
     }
 
-    /// Behind the child: in block style the end of its last line, with the comment there.
+    /// End of the child: in block style the end of its last line, with the comment there.
     pub(super) fn end(self, index: usize) -> Result<usize, String> {
         let end = self.collection.child(index).ok_or_else(gone)?.end;
         if self.collection.is_flow() {
@@ -45,20 +45,20 @@ impl Place<'_> {
         Ok(end + line.trim_end_matches('\r').len())
     }
 
-    /// The child itself.
+    /// Range of the child itself.
     pub(super) fn child(self, index: usize) -> Result<Range<usize>, String> {
         Ok(self.start(index)?..self.end(index)?)
     }
 
-    /// What is taken out with a child: also what separates it from the others. Comments above it
-    /// are its own.
+    /// Range to cut out with a child, with the separator from the others. Comments above the child
+    /// belong to it.
     pub(super) fn with_separator(self, index: usize) -> Result<Range<usize>, String> {
         let is_first_in_line = index == 0 && self.head()?.is_none();
         let end = if is_first_in_line { self.start(1)? } else { self.end(index)? };
         Ok(self.gap(index)?..end)
     }
 
-    /// Where it goes in again.
+    /// Position at which the child goes in again.
     pub(super) fn gap(self, index: usize) -> Result<usize, String> {
         match index.checked_sub(1) {
             Some(before) => self.end(before),
@@ -66,8 +66,8 @@ impl Place<'_> {
         }
     }
 
-    /// The end of the line that the collection is below: above the comments of its first child. Nothing
-    /// if the first child is in that line itself, as in `- name: logs`.
+    /// The end of the line that the collection is below: above the comments of its first child. `None`
+    /// for a first child in that line itself, as in `- name: logs`.
     fn head(self) -> Result<Option<usize>, String> {
         let start = self.start(0)?;
         let mut line = self.line(start);
@@ -84,7 +84,7 @@ impl Place<'_> {
         Ok(None)
     }
 
-    /// Where the line begins.
+    /// Start of the line.
     fn line(self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
@@ -107,7 +107,7 @@ impl Place<'_> {
         })
     }
 
-    /// What goes between the last child and a new one.
+    /// Text between the last child and a new one.
     pub(super) fn separator(self) -> Result<String, String> {
         let start = self.start(0)?;
         let line = self.line(start);

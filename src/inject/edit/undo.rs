@@ -1,4 +1,4 @@
-//! The way back.
+//! Undo of edits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,12 +9,12 @@ use super::place::Place;
 use super::{find, index};
 use crate::yaml::{Node, one};
 
-/// How one edit is taken back.
+/// How to undo one edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Undo {
-    /// These are taken out. A collection that has nothing else goes with them, up to the one that
-    /// was there, empty.
+    /// Children that are taken out. A collection that has nothing else goes with them, up to one that
+    /// was there empty.
     Added {
         at: Path,
         children: Vec<Step>,
@@ -33,7 +33,7 @@ pub(crate) enum Undo {
     },
 }
 
-/// A collection that was there and had no children.
+/// A collection that existed and had no children.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Empty {
     at: Path,
@@ -41,12 +41,12 @@ pub(crate) struct Empty {
     was: Was,
 }
 
-/// Text that was there.
+/// Text before the edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Was {
     text: String,
     index: usize,
-    /// The column of its first line; nothing in flow style.
+    /// Column of the first line; absent in flow style.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
 }
@@ -61,7 +61,7 @@ impl Was {
         Ok(Self { text: place.text[range].to_owned(), index, column })
     }
 
-    /// What the text says as a child of a mapping or a list.
+    /// Value of the text as a child of a mapping or a list.
     fn value(&self, child: &Step) -> Result<Value, String> {
         let is_key = matches!(child, Step::Key(_));
         let source = match self.column {
@@ -87,7 +87,8 @@ impl Undo {
         }
     }
 
-    /// Of an edit that made the collection `at` with this child, as `last` of the collection `around`.
+    /// The undo of an edit that created the collection `at` with this child, as `last` of the
+    /// collection `around`.
     pub(super) fn of_collection(self, at: &Path, child: &Step, around: &Path, last: &Step) -> Self {
         let empty = match self {
             Self::Added { empty, .. } => empty,
@@ -99,7 +100,7 @@ impl Undo {
     }
 }
 
-/// The text without the edit of an object. What is gone already is not looked for.
+/// The text without the edit of an object. Children that are gone already are skipped.
 pub(crate) fn undo(text: &str, object: &Path, undo: &Undo) -> Result<String, String> {
     match undo {
         Undo::Added { at, children, empty } => {
@@ -132,8 +133,8 @@ fn take_out(
     Ok(splice(text, place.with_separator(index)?, ""))
 }
 
-/// Puts back what was there: the same bytes, if they mean the same there as before. Otherwise, in an
-/// object that was written anew, such as by `kubectl get`, the same value.
+/// Puts the old text back: the same bytes, if they mean the same there as before. Otherwise, in an
+/// object that was rewritten, such as by `kubectl get`, the same value.
 fn put_back(
     text: &str,
     object: &Path,

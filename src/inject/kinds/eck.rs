@@ -1,4 +1,4 @@
-//! `Elasticsearch` of ECK. Its operator makes the pods; what is in `podTemplate` is merged into them.
+//! `Elasticsearch` of ECK. Its operator makes the pods and merges `podTemplate` into them.
 //!
 //! The operator brings the config into the engine's directory by links to a Secret that it mounts
 //! as a whole: it is watched there, and not copied. The operator sets no liveness probe. Its readiness
@@ -44,16 +44,16 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     plan
 }
 
-/// What the operator makes for an object.
+/// Properties of the pods that the operator makes for an object.
 #[derive(Debug)]
 struct Secured {
     has_readiness_port: bool,
     /// The `securityContext` of a container that has none in the template.
     default_security: Value,
     has_tls: bool,
-    /// The user elastic; none if the object has none.
+    /// Login of the user elastic, if the object has one.
     login: Option<Login>,
-    /// None if the certificate is not the operator's: it may have no CA.
+    /// CA of the operator's certificate. Another certificate may have no CA.
     authority: Option<Authority>,
 }
 
@@ -79,7 +79,7 @@ impl Secured {
         }
     }
 
-    /// How the manager asks in a container.
+    /// How the manager asks the engine in a container.
     fn ready(&self, asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
         let container = asked.container;
         let chosen = pod::chosen_url(container, options);
@@ -198,7 +198,8 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
     }
 }
 
-/// The entrypoint is that of the official image, unless the template has one.
+/// The command of the engine's container: the entrypoint of the official image, unless the template
+/// has one.
 fn command(container: &Value, options: &Options) -> Value {
     let own = |field: &str| container[field].as_array().cloned().unwrap_or_default();
     let chosen: Vec<Value> = options.command.iter().map(|word| json!(word)).collect();
@@ -211,7 +212,7 @@ fn command(container: &Value, options: &Options) -> Value {
     manager.into_iter().chain(entrypoint).collect()
 }
 
-/// True for a version that is not understood, too: it is a new one.
+/// True if the version is at least `since`. One that cannot be parsed counts as new.
 fn is_since(version: &str, since: (u32, u32)) -> bool {
     let mut parts = version.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {

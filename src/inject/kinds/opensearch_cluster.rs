@@ -15,9 +15,10 @@ use crate::finding::Found;
 use crate::options::Options;
 use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
 
-/// What the operator starts by itself.
+/// The command that the operator starts by default.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
-/// A stopped engine fails the liveness probe. So it has to fail for months before it ends the container.
+/// Failures of the liveness probe before the kubelet ends the container: months. A stopped engine
+/// fails it.
 const FAILURES: u32 = 1_000_000;
 /// The group of objects that can choose the command of the readiness probe.
 const WITH_COMMAND: &str = "opensearch.org/";
@@ -113,14 +114,14 @@ pub(super) fn has_known_command(object: &Value) -> bool {
     entrypoint(own, &Options::default()).is_some()
 }
 
-/// What the operator makes for an object, as `docs/operators.md` has it.
+/// Security of the pods that the operator makes for an object, according to `docs/operators.md`.
 #[derive(Debug)]
 struct Secured {
-    /// None if the object does not say so: it depends on the operator's version.
+    /// True if the engine has TLS. If the object does not say so, it depends on the operator's version.
     has_tls: Option<bool>,
     /// The Secret of the user admin.
     login: String,
-    /// The one of its CA; none if the certificate is not the operator's.
+    /// The Secret with the CA, if the certificate is the operator's.
     authority: Option<String>,
 }
 
@@ -146,8 +147,8 @@ impl Secured {
     }
 }
 
-/// Asks the manager whether the engine is ready. Each time the kubelet starts a program in the container,
-/// so not every second.
+/// A readiness probe that asks the manager. The kubelet starts a program in the container each time, so
+/// not every second.
 fn readiness() -> [(&'static str, Value); 4] {
     [
         ("command", json!([PROGRAM, "wait", "--for=ready", "--timeout=0s"])),
@@ -157,7 +158,7 @@ fn readiness() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// One command as one line; nothing if it is something else.
+/// One command as one line, if it is a single command.
 fn entrypoint(own: &str, options: &Options) -> Option<String> {
     if !options.command.is_empty() {
         return Some(options.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));

@@ -1,4 +1,4 @@
-//! What is added to the lists of a pod.
+//! Additions to the lists of a pod.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::paths::plain;
 /// The manager's port.
 pub(super) const PORT: u16 = 9199;
 
-/// What is added to a list. An item that is there already stays as it is.
+/// Additions to a list. An item with the same `field` stays as it is.
 pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -> Vec<Change> {
     let new = wanted.into_iter().filter(|item| find(there, field, &item[field]).is_none());
     new.map(|item| {
@@ -19,7 +19,8 @@ pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -
     .collect()
 }
 
-/// The same with a list of what is needed as it is: another item in its place is an error.
+/// Additions to a list of items that are needed exactly as given: another item in their place is
+/// an error.
 pub(crate) fn ours(
     at: &Path,
     list: &str,
@@ -59,7 +60,7 @@ pub(crate) fn claimed(claims: &Value, wanted: &[Value]) -> Vec<Found> {
         .collect()
 }
 
-/// Says that the port of the manager is the engine's.
+/// The error for another port of the container that has the manager's number.
 pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<Found> {
     let mut ports = container["ports"].as_array()?.iter();
     let is_other = |port: &&Value| port["containerPort"] == PORT && port["name"] != "stayput";
@@ -78,7 +79,7 @@ fn find<'a>(list: &'a Value, field: &str, name: &Value) -> Option<&'a Value> {
     list.as_array()?.iter().find(|item| field_says(field, &item[field], name))
 }
 
-/// Whether a field says that. A path can be written in several ways.
+/// True if a field has at least the wanted value. A path can be written in several ways.
 fn field_says(field: &str, there: &Value, wanted: &Value) -> bool {
     match (field, there.as_str(), wanted.as_str()) {
         ("mountPath", Some(there), Some(wanted)) => plain(there) == plain(wanted),
@@ -86,7 +87,7 @@ fn field_says(field: &str, there: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether it says all of that; what Kubernetes has added by itself does no harm.
+/// True if a value has all wanted fields. Fields that Kubernetes has added by itself do no harm.
 fn says(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {

@@ -10,14 +10,14 @@ use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
 
-/// Where the manager is in the engine's container.
+/// Path of the manager in the engine's container.
 pub(crate) const PROGRAM: &str = "/stayput/stayput";
 
 /// The new command of the engine's container.
 #[derive(Debug, Default)]
 pub(super) struct Command {
     pub(super) words: Vec<String>,
-    /// What of it the manager starts.
+    /// The words of the command that the manager starts.
     pub(super) engine: Vec<String>,
 }
 
@@ -27,12 +27,12 @@ impl Command {
         Self { words: manager.into_iter().chain(engine.iter().cloned()).collect(), engine }
     }
 
-    /// Whether a script runs to its end before the manager starts.
+    /// True if a script runs to its end before the manager starts.
     pub(super) fn has_script_before(&self) -> bool {
         self.words.first().is_some_and(|first| first != PROGRAM)
     }
 
-    /// Whether a shell reads a script: before the manager, or as what the manager starts.
+    /// True if a shell reads a script, either before the manager or as the manager's child.
     pub(super) fn has_script(&self) -> bool {
         script_at(&self.words).is_some()
     }
@@ -98,14 +98,14 @@ pub(super) fn shell(at: &Path, engine: &[String]) -> Option<Found> {
     })
 }
 
-/// Whether the manager is in the container already, also in a script.
+/// True if the container has the manager already, also in a script.
 pub(crate) fn has_manager(container: &Value) -> bool {
     let command = [words(&container["command"]), words(&container["args"])].concat();
     let mut words = command.iter().flat_map(|word| word.split_whitespace());
     words.any(|word| word.rsplit('/').next() == Some("stayput"))
 }
 
-/// The error for a manager that is there already.
+/// The error for a manager that was added by hand.
 pub(crate) fn by_hand(field: impl fmt::Display) -> Found {
     Found::error(
         field,
@@ -114,7 +114,7 @@ pub(crate) fn by_hand(field: impl fmt::Display) -> Found {
     )
 }
 
-/// Whether the shell of this script is replaced by what it starts.
+/// True if the shell of this script is replaced by the program that it starts.
 pub(super) fn passes_signals_on(script: &str) -> bool {
     script.contains("exec ")
 }

@@ -1,4 +1,4 @@
-//! The engine's config: which Secret or ConfigMap it is, and how it is mounted now.
+//! The engine's config: its Secret or ConfigMap, and how it is mounted now.
 
 use serde_json::Value;
 
@@ -9,14 +9,14 @@ use crate::engine::Engine;
 use crate::finding::Found;
 use crate::paths::{is_in, plain};
 
-/// The config that the manager is to copy to where the engine reads it.
+/// The config that the manager copies to the engine's config directory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Config {
-    /// Its volume, without a name.
+    /// Volume with the config, without a name.
     pub(crate) volume: Value,
-    /// Where it is copied to.
+    /// Directory to which the manager copies the config.
     pub(crate) stage: String,
-    /// Mounts that it stands for, by their path.
+    /// Mounts that the copy replaces, by path.
     pub(crate) replaced: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn find(
     Some(Config { volume: source, stage: directory, replaced })
 }
 
-/// The volume or the directory of the image by which a directory is known as one of data.
+/// The volume or the directory of the image by which a directory is known to hold data.
 fn data(pod: Pod<'_>, mounts: &[Mount], directory: &str, engine: Option<Engine>) -> Option<String> {
     let claim = mounts.iter().find(|mount| mount.path == directory && pod.is_claim(&mount.volume));
     let of_image = engine.map(|engine| engine.data()).filter(|data| is_in(directory, data));
@@ -142,7 +142,7 @@ fn not_watched(
     }
 }
 
-/// Whether the directory is on a volume that can be written to.
+/// True if the directory is on a volume that can be written to.
 fn is_writable(spec: &Value, mounts: &[Mount], directory: &str) -> bool {
     mounts.iter().any(|mount| {
         is_in(directory, &mount.path)
@@ -175,7 +175,7 @@ fn replaced(
     paths
 }
 
-/// Says which other files stay mounted by `subPath`.
+/// A note about the other files that stay mounted by `subPath`.
 fn others(
     spec: &Value,
     mounts: &[Mount],
@@ -237,7 +237,7 @@ pub(super) fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
     Some((volume, words))
 }
 
-/// A token among them would change all the time.
+/// True if all sources of a projected volume are config. A token among them would change all the time.
 fn is_projected_config(volume: &Value) -> bool {
     let sources = volume["projected"]["sources"].as_array();
     sources.is_some_and(|sources| {
@@ -247,11 +247,11 @@ fn is_projected_config(volume: &Value) -> bool {
 
 pub(super) struct Mount {
     pub(super) volume: String,
-    /// As `plain` makes it.
+    /// Path of the mount, normalized by `plain`.
     pub(super) path: String,
-    /// As it is in the manifest.
+    /// Path as written in the manifest.
     written: String,
-    /// Its `subPath`.
+    /// `subPath` of the mount.
     pub(super) file: Option<String>,
     is_read_only: bool,
 }
@@ -269,7 +269,7 @@ impl Mount {
         }
     }
 
-    /// Its name in this directory.
+    /// File name of the mount, if it is directly in this directory.
     fn name_in(&self, directory: &str) -> Option<&str> {
         let name = self.path.strip_prefix(directory)?.strip_prefix('/')?;
         (!name.contains('/')).then_some(name)

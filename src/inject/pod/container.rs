@@ -1,4 +1,4 @@
-//! Which container is the engine's.
+//! The engine's container in a pod.
 
 use serde_json::Value;
 

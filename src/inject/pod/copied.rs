@@ -8,7 +8,7 @@ use super::config::{Mount, mounts, volume};
 use super::shell::script_at;
 use crate::paths::{is_in, plain};
 
-/// Where the files of a volume come from.
+/// Source of the files of a volume.
 #[derive(Debug)]
 pub(super) struct Copied {
     /// The volume with the Secret or ConfigMap, without its name.
@@ -17,11 +17,11 @@ pub(super) struct Copied {
     pub(super) shown: String,
     /// The init container.
     pub(super) by: String,
-    /// Whether it copies the files as they are, and nothing else.
+    /// True if the init container copies the files unchanged and does nothing else.
     pub(super) as_it_is: bool,
 }
 
-/// The Secret or ConfigMap from which an init container fills a volume. Nothing if there is more than one.
+/// The Secret or ConfigMap from which an init container fills a volume, if it is only one.
 pub(super) fn source(spec: &Value, filled: &str) -> Option<Copied> {
     let all = spec["initContainers"].as_array()?.iter();
     let mut fillers = all.map(|init| (init, mounts(init)));
@@ -47,7 +47,7 @@ fn keeps_names(sources: &[Mount]) -> bool {
     files.all(|(mount, file)| mount.path.rsplit('/').next() == Some(file))
 }
 
-/// Whether all that the container does is to copy from there to there.
+/// True if the container does nothing but copy from `sources` to `targets`.
 fn only_copies(init: &Value, targets: &[Mount], sources: &[Mount]) -> bool {
     let command = [words(&init["command"]), words(&init["args"])].concat();
     let Some(script) = script_at(&command) else {
@@ -59,7 +59,8 @@ fn only_copies(init: &Value, targets: &[Mount], sources: &[Mount]) -> bool {
     lines.all(|line| copies(line, targets, sources))
 }
 
-/// `cp FILE… DIRECTORY`, where the directory is the volume and the files are those of the source.
+/// True for `cp FILE… DIRECTORY` where the directory is the volume and the files are those of
+/// the source.
 fn copies(line: &str, targets: &[Mount], sources: &[Mount]) -> bool {
     if line.contains([';', '&', '|', '<', '>', '$', '`', '\'', '"', '\\']) {
         return false;

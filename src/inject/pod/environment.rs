@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::ready::Ready;
 
-/// What differs from pod to pod.
+/// Settings of the manager that differ from pod to pod.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Environment<'a> {
-    /// Where the engine's config is mounted.
+    /// Mount path of the engine's config.
     pub(crate) config: Option<&'a str>,
-    /// Where it is copied to; nothing where somebody else brings it there.
+    /// Directory to which the manager copies the config, unless somebody else brings it there.
     pub(crate) stage: Option<&'a str>,
     pub(crate) ready: &'a Ready,
-    /// What the kubelet waits, in seconds.
+    /// Grace period of the kubelet, in seconds.
     pub(crate) grace: Option<i64>,
-    /// Whether metrics need no credentials.
+    /// True if metrics need no credentials.
     pub(crate) open_metrics: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the kubelet runs in the engine's container when it has started it, and before it ends it.
+//! Hooks that the kubelet runs in the engine's container: after its start, and before its end.
 
 use serde_json::Value;
 
@@ -25,16 +25,16 @@ pub(crate) fn post_start(at: &Path, container: &Value) -> Option<Found> {
     })
 }
 
-/// A hook `preStop`: its time, and a note about it.
+/// A hook `preStop`: its duration, and a note about it.
 #[derive(Debug, Default)]
 pub(crate) struct PreStop {
-    /// Its time, if it only sleeps. The kubelet counts that as a part of the pod's grace period.
+    /// Duration, if the hook only sleeps. The kubelet counts it as a part of the pod's grace period.
     pub(crate) seconds: i64,
     pub(crate) note: Option<Found>,
 }
 
-/// A hook that only sleeps waits until no Service sends requests any more, as a drain does. One that does more is named
-/// in a note.
+/// The facts about a hook `preStop`. One that only sleeps waits until no Service sends requests any
+/// more, as a drain does. One that does more gets a note.
 pub(crate) fn pre_stop(at: &Path, container: &Value) -> PreStop {
     let hook = &container["lifecycle"]["preStop"];
     if !hook.is_object() {
@@ -68,7 +68,8 @@ fn sleep(hook: &Value) -> Option<i64> {
     (is_sleep && words.next().is_none()).then_some(seconds)
 }
 
-/// The kubelet waits for all that has the hook's output open.
+/// True if a script goes on in the background with its output redirected. The kubelet waits for all
+/// processes that have the hook's output open.
 fn ends_in_background(script: &str) -> bool {
     let script = script.trim_end();
     script.ends_with('&') && !script.ends_with("&&") && script.contains('>')

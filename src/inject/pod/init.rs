@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use crate::finding::Found;
 use crate::options::Options;
 
-/// What it takes to copy a file of 5 MB.
+/// CPU for copying a file of 5 MB.
 const CPU: &str = "100m";
 const MEMORY: &str = "64Mi";
 
-/// The user of the official images.
+/// The user id of the official images.
 pub(crate) const USER: u32 = 1000;
 
-/// What is said of the engine's user, rights and resources.
+/// User, rights and resources of the engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EngineFacts<'a> {
     /// The `securityContext` of the pod.
     pub(crate) pod: &'a Value,
-    /// The one of the engine's container.
+    /// The `securityContext` of the engine's container.
     pub(crate) container: &'a Value,
     /// The `resources` of the engine's container.
     pub(crate) resources: &'a Value,
-    /// The user of the engine's image.
+    /// The user id of the engine's image.
     pub(crate) user: u32,
 }
 
@@ -31,12 +31,13 @@ impl<'a> EngineFacts<'a> {
         if own.is_null() { &self.pod[name] } else { own }
     }
 
-    /// The user of the manager's image is root, with whom the kubelet starts no such container.
+    /// True if the pod must not run as root and no user is given. The user of the manager's image is
+    /// root, with whom the kubelet starts no such container.
     fn needs_user(self) -> bool {
         self.field("runAsNonRoot") == true && self.field("runAsUser").is_null()
     }
 
-    /// What the cluster has to know where it gives each pod its user by itself.
+    /// A note for clusters that give each pod its user by themselves.
     pub(crate) fn note(self, field: &str, options: &Options) -> Option<Found> {
         (self.needs_user() && !options.assigned_user).then(|| {
             Found::note(
@@ -51,7 +52,7 @@ impl<'a> EngineFacts<'a> {
     }
 }
 
-/// Puts the manager's program into a volume of the pod.
+/// The init container that puts the manager's program into a volume of the pod.
 pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Value {
     let mut security = json!({
         "allowPrivilegeEscalation": false,
@@ -83,9 +84,9 @@ pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Valu
     init
 }
 
-/// A quota refuses a pod with a container that has none, and without limits the pod would no longer be
-/// `Guaranteed`. CPU and memory do not follow the engine's: the pod would take the room of its first size for as
-/// long as it lives.
+/// Resources of the init container. A quota refuses a pod with a container that has none, and without
+/// limits the pod would no longer be `Guaranteed`. CPU and memory do not follow the engine's: the pod
+/// would take the room of its first size for as long as it lives.
 fn sizes(engines: &Value) -> Value {
     let mut sizes = engines.clone();
     for (resource, amount) in [("cpu", CPU), ("memory", MEMORY)] {

@@ -1,4 +1,4 @@
-//! What is there of the manager in a container, however it came there.
+//! The manager in a container, from any source.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::command::{passes_signals_on, words};
 use super::config::single_files;
 use crate::engine::Engine;
 
-/// How a container is started.
+/// The first process of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entrypoint {
     /// The manager is its first process, or the image may make it that.
@@ -17,7 +17,7 @@ pub enum Entrypoint {
     Engine,
 }
 
-/// How a container is started.
+/// How the command or the image of a container starts it.
 pub fn entrypoint(container: &Value) -> Entrypoint {
     let command = words(&container["command"]);
     let arguments = words(&container["args"]);

@@ -1,10 +1,10 @@
-//! How the engine of a container is reached.
+//! How to reach the engine of a container.
 
 use serde_json::Value;
 
 use super::command::words;
 
-/// The port of an engine that says nothing else.
+/// The port of an engine without another setting.
 const PORT: u16 = 9200;
 /// Variables that switch users and TLS off: of OpenSearch's entrypoint, and settings of the engines.
 const WITHOUT_SECURITY: [(&str, &str); 3] = [
@@ -12,21 +12,22 @@ const WITHOUT_SECURITY: [(&str, &str); 3] = [
     ("plugins.security.disabled", "true"),
     ("xpack.security.enabled", "false"),
 ];
-/// Where ECK writes how its own readiness probe asks the engine: `http` or `https`.
+/// The variable that tells how ECK's own readiness probe asks the engine: `http` or `https`.
 const OF_ECK: &str = "READINESS_PROBE_PROTOCOL";
 /// Settings of the engines that switch TLS on or off.
 const TLS: [&str; 2] = ["xpack.security.http.ssl.enabled", "plugins.security.ssl.http.enabled"];
 
-/// How an engine is reached, as far as its container says so.
+/// How to reach an engine, as far as its container says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reached {
-    /// Port of its REST API.
+    /// Port of the REST API.
     pub port: u16,
-    /// Whether it has TLS; none if that is not known.
+    /// True if the REST API has TLS, false if not, if it is known.
     pub has_tls: Option<bool>,
 }
 
-/// How it is reached. A probe of the engine says so; one of the manager is on another port.
+/// How to reach the engine of a container. A probe of the engine says so; one of the manager is on
+/// another port.
 pub(crate) fn reached(container: &Value) -> Reached {
     let probe = probe_of_engine(container).unwrap_or(&Value::Null);
     let asked = value_of(container, "STAYPUT_READY").unwrap_or_default();
@@ -43,7 +44,7 @@ pub(crate) fn reached(container: &Value) -> Reached {
     Reached { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
 }
 
-/// Whether it is known that nobody has to log in.
+/// True if it is known that the engine needs no login.
 pub(super) fn lets_everybody_in(container: &Value) -> bool {
     let probe = probe_of_engine(container).unwrap_or(&Value::Null);
     let mut headers = probe["httpHeaders"].as_array().into_iter().flatten();
@@ -57,7 +58,7 @@ fn has_no_security(container: &Value) -> bool {
     WITHOUT_SECURITY.iter().any(|(name, value)| value_of(container, name) == Some(value))
 }
 
-/// Whether the kubelet asks the engine without TLS.
+/// True if the kubelet asks the engine without TLS.
 fn is_plain(container: &Value) -> bool {
     let probe = probe_of_engine(container);
     probe.is_some_and(|probe| probe["scheme"].as_str().unwrap_or("HTTP") == "HTTP")
@@ -90,7 +91,7 @@ pub(super) fn known_login(container: &Value) -> Option<&str> {
     secret["name"].as_str().filter(|_| secret["key"] == "password")
 }
 
-/// The container's variable with this name.
+/// The container's variable of this name.
 pub(super) fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
     container["env"].as_array()?.iter().find(|variable| variable["name"] == name)
 }

@@ -1,4 +1,4 @@
-//! How the manager asks whether the engine is ready.
+//! How the manager asks the engine if it is ready.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ const AUTHORITY: &str = "STAYPUT_READY_CA";
 const LOGIN_VOLUME: &str = "stayput-ready-auth";
 const AUTHORITY_VOLUME: &str = "stayput-ready-ca";
 
-/// What is asked, and with which Secrets.
+/// URL to ask, and the Secrets for it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ready {
     pub(crate) url: String,
@@ -27,19 +27,19 @@ pub(crate) struct Ready {
 /// A container, or a node pool of the OpenSearch operator, as far as it says how to ask its engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    /// What has its `env`.
+    /// The object that has the `env`.
     pub(crate) container: &'a Value,
-    /// For findings.
+    /// Field for findings.
     pub(crate) field: &'a str,
     pub(crate) reached: Reached,
-    /// Whether it has the network of its machine.
+    /// True if the pod uses the network of its machine.
     pub(crate) host_network: bool,
     /// Secrets that are probably the right ones: only a note names them.
     pub(crate) login: Option<&'a str>,
     pub(crate) authority: Option<&'a str>,
 }
 
-/// The engine's health, if it is known how it can be asked; otherwise its open port.
+/// The engine's health, if it is known how to ask for it; otherwise its open port.
 pub(crate) fn ready(asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
     let Reached { port, has_tls } = asked.reached;
     let url = match chosen_url(asked.container, options) {
@@ -64,13 +64,13 @@ pub(crate) fn chosen_url<'a>(container: &'a Value, options: &'a Options) -> Opti
     }
 }
 
-/// Whether there is something that only a question to the engine can use.
+/// True if there is a Secret that only a request to the engine can use.
 pub(crate) fn has_secrets(container: &Value, options: &Options) -> bool {
     let by_option = options.ready_auth.is_some() || options.ready_ca.is_some();
     by_option || sets_login(container) || sets_authority(container)
 }
 
-/// Whether the container has its own variable for it.
+/// True if the container has its own variable for the login.
 pub(crate) fn sets_login(container: &Value) -> bool {
     variable(container, LOGIN).is_some()
 }
@@ -111,12 +111,12 @@ fn only_the_port(asked: Asked<'_>) -> Found {
 }
 
 impl Ready {
-    /// This URL, with the Secrets of the options.
+    /// The check of this URL, with the Secrets of the options.
     pub(crate) fn new(url: String, options: &Options) -> Self {
         Self { url, login: options.ready_auth.clone(), authority: options.ready_ca.clone() }
     }
 
-    /// What `stayput run` refuses, and what should be known.
+    /// An error that `stayput run` would refuse, or a note.
     pub(crate) fn problem(&self, asked: Asked<'_>) -> Option<Found> {
         let https = health(true, asked.reached.port);
         let has_authority = self.authority.is_some() || sets_authority(asked.container);

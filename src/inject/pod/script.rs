@@ -14,7 +14,7 @@ const STARTS: [&str; 6] = [
 /// Programs that refuse to install a plugin that is there, and to remove one that is not.
 const PLUGINS: [&str; 2] = ["opensearch-plugin", "elasticsearch-plugin"];
 
-/// Whether a script installs or removes a plugin without asking whether it is there. Once more in the same
+/// True if a script installs or removes a plugin without a test if it is there. Once more in the same
 /// container it would fail.
 pub(super) fn changes_plugins(script: &str) -> bool {
     let script = script.replace("\\\n", " ").replace(['\'', '"'], "");
@@ -40,8 +40,8 @@ pub(super) fn changes_plugins(script: &str) -> bool {
     false
 }
 
-/// The words of a command without brackets, and without the words of the shell before it. Counts how deep it is
-/// in what an `if` has asked for.
+/// The words of a command without brackets, and without the words of the shell before it. Counts how
+/// deep it is inside an `if`.
 fn words<'a>(command: &'a str, inside_if: &mut usize) -> Vec<&'a str> {
     let is_between = |one: char| one.is_whitespace() || "(){}`".contains(one);
     let words = command.split(is_between).filter(|word| !word.is_empty());
@@ -64,8 +64,8 @@ fn is_change(command: &[&str]) -> bool {
     !is_said && (rest.contains(&"install") || rest.contains(&"remove"))
 }
 
-/// The script with the manager before its last command, and that command. Nothing if it is not sure
-/// that this one starts the engine, and does nothing else.
+/// The script with the manager before its last command, and that command. `None` if it is not certain
+/// that this command starts the engine, and does nothing else.
 pub(super) fn split(script: &str) -> Option<(String, Vec<String>)> {
     let mut script = script.trim_end();
     loop {

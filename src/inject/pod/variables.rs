@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::reached::variable;
 
-/// The container's variables of these names, and those that they refer to, in its order.
+/// The container's variables of these names, and those that they refer to, in the order of
+/// the container.
 pub(super) fn with_references(container: &Value, mut wanted: Vec<String>) -> Vec<Value> {
     let mut kept = Vec::new();
     // A value gets only what is before it.
@@ -19,7 +20,7 @@ pub(super) fn with_references(container: &Value, mut wanted: Vec<String>) -> Vec
     kept
 }
 
-/// Whether one of these variables, or of these words, refers to one that is not in the container's `env`.
+/// True if one of these variables or words refers to one that is not in the container's `env`.
 pub(super) fn refer_elsewhere(container: &Value, variables: &[Value], words: &[String]) -> bool {
     let values = variables.iter().map(value).chain(words.iter().map(String::as_str));
     values.flat_map(references).any(|name| variable(container, &name).is_none())
@@ -29,7 +30,7 @@ fn value(variable: &Value) -> &str {
     variable["value"].as_str().unwrap_or_default()
 }
 
-/// The names in `$(NAME)`. Kubernetes makes a `$` of `$$`.
+/// The names in `$(NAME)`. Kubernetes turns `$$` into `$`.
 pub(super) fn references(text: &str) -> Vec<String> {
     let text = text.replace("$$", "");
     let names = text.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));

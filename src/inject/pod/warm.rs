@@ -11,12 +11,12 @@ use crate::edit::{Change, Path};
 use crate::engine::Engine;
 use crate::finding::Found;
 
-/// The volume with the archive, and the init container that makes it.
+/// Name of the volume with the archive, and of the init container that creates it.
 const NAME: &str = "stayput-warm";
-/// How long the pod waits for the archive. An engine that starts slower has no need of one.
+/// How long the pod waits for the archive. An engine that starts slower does not need one.
 const LIMIT: &str = "5m";
 
-/// The JVM, and its heap, which has to fit into the container.
+/// Variables with the JVM, and with its heap, which has to fit into the container.
 const VARIABLES: [&str; 3] = [OPTIONS, "OPENSEARCH_JAVA_HOME", "JAVA_HOME"];
 const OPTIONS: &str = "OPENSEARCH_JAVA_OPTS";
 
@@ -71,8 +71,8 @@ fn variables(container: &Value, command: &[String]) -> Vec<Value> {
     with_references(container, wanted.chain(VARIABLES.map(str::to_owned)).collect())
 }
 
-/// A note about variables that the init container does not get: Secrets and settings of the cluster can be among
-/// them.
+/// A note about variables from `envFrom`, which the init container does not get: Secrets and settings of
+/// the cluster can be among them.
 fn by_env_from(
     at: &Path,
     container: &Value,
@@ -91,20 +91,20 @@ fn by_env_from(
     })
 }
 
-/// What makes and keeps the archive of a pod.
+/// Additions to a pod that create and keep the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warming {
-    /// Goes behind the one that brings the manager's program.
+    /// Init container; goes behind the one that brings the manager's program.
     pub init_container: Value,
-    /// Of the engine's container.
+    /// Volume mount of the engine's container.
     pub mount: Value,
-    /// Of the pod.
+    /// Volume of the pod.
     pub volume: Value,
 }
 
-/// What is added to a pod with this engine's container, `command` behind the manager, and its config in the
-/// directory `config`. It runs the engine of the container with the image's own config: with that of the cluster
-/// it would look for the other nodes.
+/// Additions to a pod with this engine's container, `command` behind the manager, and its config in the
+/// directory `config`. The init container runs the engine with the image's own config: with that of the
+/// cluster it would look for the other nodes.
 pub fn warming(engine: &Value, command: &[String], config: &str) -> Warming {
     let directory = format!("{config}/jvm.options.d");
     let mount = json!({ "name": NAME, "mountPath": directory });

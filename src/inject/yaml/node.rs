@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// A value and where it is written.
+/// A value and its place in the text.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) start: usize,
-    /// Behind the last character of the value. What follows on that line is a comment, or belongs to
-    /// the collection around it.
+    /// End of the value's last character. Text behind it on that line is a comment, or belongs to the
+    /// collection around it.
     pub(crate) end: usize,
     pub(crate) kind: Kind,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// Where the key begins.
+    /// Start of the key.
     pub(crate) start: usize,
     pub(crate) value: Node,
 }
@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// How many children it has; a leaf has none.
+    /// Number of children; a leaf has none.
     pub(crate) fn len(&self) -> usize {
         match &self.kind {
             Kind::Leaf(_) => 0,
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// Whether the key `<<`, which takes in another mapping, is anywhere in it.
+    /// True if the key `<<`, which merges another mapping, is anywhere in the value.
     pub(crate) fn has_merge_key(&self) -> bool {
         match &self.kind {
             Kind::Leaf(_) => false,
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// The first key that a mapping in it has twice, with the keys on the way there.
+    /// The first key that a mapping in the value has twice, with the keys on the way there.
     pub(crate) fn twice(&self) -> Option<String> {
         match &self.kind {
             Kind::Leaf(_) => None,
