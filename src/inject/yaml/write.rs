@@ -1,8 +1,8 @@
-//! New parts as text.
+//! Values as YAML and JSON text.
 
 use serde_json::Value;
 
-/// In a flow collection, and in JSON: one line.
+/// A value in one line, for a flow collection and for JSON.
 pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -65,7 +65,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// Whether a text needs no quotes and no reader takes it for something else.
+/// True if a text needs no quotes and no reader takes it for another type.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n", "inf"];
     let first = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')

@@ -35,14 +35,14 @@ const PODS: &str = "pods";
 pub(super) const STATEFUL_SETS: &str = "statefulsets.apps";
 pub(super) const REVISIONS: &str = "controllerrevisions.apps";
 
-/// One kind of call: what an error message and an RBAC rule name.
+/// One kind of call, as error messages and RBAC rules name it.
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     verb: &'static str,
     resource: &'static str,
-    /// Of one object; none for all of them.
+    /// Name of the object; absent in a call about all objects.
     name: Option<String>,
-    /// None for the whole cluster.
+    /// Namespace of the objects; absent in a call about the whole cluster.
     namespace: Option<String>,
 }
 
@@ -51,12 +51,12 @@ impl Operation {
         Self { verb, resource, name: None, namespace: Some(namespace.to_owned()) }
     }
 
-    /// In all namespaces, or where there are none.
+    /// A call about all namespaces, or about objects without one.
     fn everywhere(verb: &'static str, resource: &'static str) -> Self {
         Self { verb, resource, name: None, namespace: None }
     }
 
-    /// About the object with this name.
+    /// A call about the object with this name.
     fn named(self, name: &str) -> Self {
         Self { name: Some(name.to_owned()), ..self }
     }
@@ -112,13 +112,13 @@ impl ApiError {
         }
     }
 
-    /// Whether the object may have been changed after we read it, so that reading it again may help.
+    /// True if the object may have been changed after it was read, so that reading it again may help.
     pub(super) fn is_conflict(&self) -> bool {
         self.code() == Some(409) || self.is_unprocessable()
     }
 
-    /// A JSON patch whose `test` does not hold is answered with this, and so is one that would make an
-    /// object that the apiserver does not accept.
+    /// True for the answer to a JSON patch whose `test` does not hold, or that would make an object that
+    /// the apiserver does not accept.
     pub(super) fn is_unprocessable(&self) -> bool {
         self.code() == Some(422)
     }
@@ -127,7 +127,7 @@ impl ApiError {
         self.code() == Some(404)
     }
 
-    /// Whether a watch that is tried again would fail in the same way.
+    /// True if a retry of a watch would fail in the same way.
     pub(super) fn is_permanent(&self) -> bool {
         matches!(self.code(), Some(401 | 403 | 404))
     }
@@ -143,7 +143,7 @@ impl ApiError {
     }
 }
 
-/// What an error of a call means, and what to do about it.
+/// The meaning of a failed call, and what to do about it.
 fn describe(operation: &Operation, error: &kube::Error) -> String {
     let kube::Error::Api(status) = error else {
         return format!(
@@ -187,7 +187,7 @@ pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, Ap
     Ok(list.items.into_iter().map(SearchCluster::completed).collect())
 }
 
-/// Every SearchCluster of all namespaces; none where we may not list them.
+/// Every SearchCluster of all namespaces; empty if listing them fails.
 pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
     all_clusters(session).await.unwrap_or_default()
 }
@@ -212,15 +212,15 @@ pub(super) async fn pods(
     Ok(call(&operation, api.list(&params)).await?.items)
 }
 
-/// Whether CPU and memory of a living pod can be changed.
+/// True if CPU and memory of a living pod can be changed.
 pub(super) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
     let operation = Operation::new("discover", PODS, &session.namespace);
     let resources = call(&operation, session.client.list_core_api_resources("v1")).await?.resources;
     Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
 }
 
-/// The selector of the SearchCluster's pods, also where something else in the spec is wrong. Without a
-/// usable one there is none: an empty selector would select every pod.
+/// The selector of the SearchCluster's pods, also if another part of the spec is wrong. Fails without a
+/// usable one: an empty selector would select every pod.
 pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
     let faults = || cluster.check().err().unwrap_or_default();
     let usable = cluster.salvage().map(|usable| usable.pods);
@@ -252,7 +252,7 @@ pub(super) async fn patch_pod(
     call(&operation, api.patch(name, &params(), &Patch::Json::<()>(patch))).await.map(drop)
 }
 
-/// Deletes a SearchCluster; one that is gone already is fine.
+/// Deletes a SearchCluster; succeeds if it is gone already.
 pub(super) async fn delete_cluster(
     session: &Session,
     name: &str,
@@ -266,7 +266,7 @@ pub(super) async fn delete_cluster(
     }
 }
 
-/// Changes metadata of an object by a merge patch; one that is gone is fine.
+/// Changes metadata of an object by a merge patch; succeeds if it is gone.
 pub(super) async fn merge_patch<K>(
     session: &Session,
     resource: &'static str,

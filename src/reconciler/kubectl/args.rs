@@ -248,7 +248,7 @@ impl InjectArgs {
 /// The longest name of a cluster: that of its Role has 21 characters more, and Kubernetes allows 253.
 const LONGEST_CLUSTER: usize = 232;
 
-/// A name of which those of the Secrets and of the Role of `init` can be made.
+/// Parses a name from which those of the Secrets and of the Role of `init` can be made.
 fn cluster_name(text: &str) -> Result<String, String> {
     if text.len() > LONGEST_CLUSTER {
         return Err(format!("it has {} characters: {LONGEST_CLUSTER} at most", text.len()));
@@ -403,7 +403,7 @@ impl ScopeArgs {
         (strategy, Target { nodes, role: self.role.clone(), zone: self.zone.clone() })
     }
 
-    /// Whether any of these options is given.
+    /// True if any of these options is given.
     pub(super) fn is_given(&self) -> bool {
         self.strategy_and_target() != (Strategy::Rolling, Target::default())
     }

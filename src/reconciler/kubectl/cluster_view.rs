@@ -1,4 +1,4 @@
-//! One SearchCluster and its pods at one moment, as plain data.
+//! One SearchCluster and its pods at a point in time, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,27 +17,27 @@ use stayput_restart::{
 pub(super) struct ClusterView {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// A patch is refused if the object has another one by then.
+    /// The version for patches: the apiserver refuses one if the object has changed since.
     pub(super) resource_version: String,
     pub(super) has_annotations: bool,
     pub(super) finalizers: Vec<String>,
     pub(super) paused: bool,
-    /// What is wrong with the spec: while anything is, no node is stopped.
+    /// Errors in the spec: with any of them, no node is stopped.
     pub(super) faults: Vec<String>,
     pub(super) deleting: bool,
     pub(super) on_config_change: OnConfigChange,
     /// Nodes that `spec.stopped` keeps stopped.
     pub(super) kept_stopped_by_spec: BTreeSet<String>,
     pub(super) annotations: BTreeMap<String, String>,
-    /// Where what the config is made from is known from; none if only a snapshot is known.
+    /// Where the config's sources come from: the spec, or the pods. Absent in a view of a snapshot.
     pub(super) sources_from: Option<&'static str>,
-    /// None until the reconciler has written one.
+    /// Status, once the reconciler has written one.
     pub(super) status: Option<SearchClusterStatus>,
-    /// Sorted by name.
+    /// Pods, sorted by name.
     pub(super) pods: Vec<PodView>,
-    /// Whether a reconciler works that would change the status.
+    /// State of the reconciler, which has to work to change the status.
     pub(super) reconciler: Reconciler,
-    /// What commands need to find the same apiserver, as a shell reads it, with a space in front.
+    /// Options of kubectl for the same apiserver, quoted for a shell, with a space in front.
     pub(super) options: String,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct ClusterView {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct InvalidRequest {
-    /// What the parser says, with an example.
+    /// The parser's message, with an example.
     message: String,
 }
 
@@ -85,7 +85,7 @@ impl ClusterView {
         }
     }
 
-    /// As it was when the snapshot was taken, with the status that the reconciler made from it.
+    /// The cluster at the time of a snapshot, with the status that the reconciler made from it.
     pub(super) fn from_snapshot(saved: &Saved) -> Self {
         let Saved { snapshot, policy, .. } = saved;
         let cluster = &snapshot.cluster;
@@ -117,7 +117,7 @@ impl ClusterView {
         self.pods.iter().find(|pod| pod.node == node)
     }
 
-    /// How many pods are ready now; the status says how many were when it was written.
+    /// Number of pods that are ready now; the status has the number at its last write.
     pub(super) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready).count()
     }
@@ -126,7 +126,7 @@ impl ClusterView {
         self.pods.iter().map(|pod| pod.node.clone())
     }
 
-    /// Whether an annotation or the spec keeps the node stopped.
+    /// True if an annotation or the spec keeps the node stopped.
     pub(super) fn is_kept_stopped(&self, pod: &PodView) -> bool {
         pod.kept_stopped_by_annotation || self.kept_stopped_by_spec.contains(&pod.node)
     }
@@ -159,7 +159,7 @@ impl ClusterView {
         self.status.as_ref().map_or(&[], |status| &status.ledger.history)
     }
 
-    /// A command that is about this cluster.
+    /// A command about this cluster.
     pub(super) fn command(&self, verb: &str) -> String {
         format!("{} {verb} {}", self.stayput(), self.name)
     }
@@ -169,12 +169,12 @@ impl ClusterView {
         format!("{} --id {id}", self.command("cancel"))
     }
 
-    /// A command of kubectl itself in its namespace.
+    /// A command of kubectl itself in the cluster's namespace.
     pub(super) fn kubectl(&self, command: &str) -> String {
         format!("kubectl{} -n {} {command}", self.options, self.namespace)
     }
 
-    /// A command that is about these nodes of it.
+    /// A command about these nodes of the cluster.
     pub(super) fn command_for(&self, verb: &str, nodes: &[String]) -> String {
         let nodes = nodes.join(" ");
         format!("{} {verb} {nodes} --cluster {}", self.stayput(), self.name)
@@ -184,18 +184,18 @@ impl ClusterView {
         format!("kubectl stayput{} -n {}", self.options, self.namespace)
     }
 
-    /// Whether this is what blocks the restart under way.
+    /// True if this code blocks the restart under way.
     pub(super) fn is_blocked_by(&self, code: Code) -> bool {
         let status = self.status.as_ref();
         status.and_then(|status| status.report.blocked.as_deref()) == Some(code.as_str())
     }
 
-    /// What the status says about a node.
+    /// The status of a node.
     pub(super) fn node_report(&self, node: &str) -> Option<&NodeReport> {
         self.status.as_ref()?.report.nodes.iter().find(|report| report.name == node)
     }
 
-    /// What is said of a node that the status does not name because it names no more nodes.
+    /// Text for a node that is missing in the status because the list is full.
     pub(super) fn left_out(&self, node: &str) -> Option<String> {
         let is_cut = self.is_cut() && self.node_report(node).is_none();
         is_cut.then(|| {
@@ -204,7 +204,7 @@ impl ClusterView {
         })
     }
 
-    /// Whether the status may leave out nodes that it would name.
+    /// True if the status has reached its limit of nodes, and may leave out others.
     pub(super) fn is_cut(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.report.nodes.len() >= MAX_NODES)
     }

@@ -21,12 +21,12 @@ const NO_FILES: u8 = 4;
 /// For the shell: no space behind the word, since it is only the beginning of one.
 const NO_SPACE: u8 = 2;
 
-/// Whether the program was started by the name by which kubectl asks.
+/// True if kubectl started the program to complete a command line.
 pub(super) fn is_asked(program: Option<&OsString>) -> bool {
     program.and_then(|path| Path::new(path).file_name()) == Some(OsStr::new(NAME))
 }
 
-/// What kubectl reads. `words` begin with the program's own name.
+/// The answer for kubectl. `words` begin with the program's own name.
 pub(super) fn answer(mut definition: Command, words: Vec<OsString>) -> String {
     let Some((_, before)) = words.split_last() else { return lines(&[]) };
     // The line is not finished, so that it may lack words; what is there says which cluster is meant.
@@ -47,7 +47,7 @@ fn cluster(matches: &ArgMatches) -> Option<String> {
     matches.try_get_one("cluster").ok().flatten().cloned()
 }
 
-/// With the names of clusters and nodes where the commands about clusters take them.
+/// The definition with completion by names of clusters and nodes for the commands about clusters.
 fn with_names(definition: Command, names: Names) -> Command {
     let names = Arc::new(names);
     definition.mut_subcommands(|command| match command.get_name() {

@@ -1,13 +1,13 @@
-//! Where the engines' config comes from, in one line for the whole cluster.
+//! The sources of the engines' config, in one line for the whole cluster.
 
 use std::collections::BTreeSet;
 
 use super::cluster_view::ClusterView;
 
-/// The most objects that are named.
+/// Maximum number of objects in the line.
 const SHOWN: usize = 5;
 
-/// The objects, and what is wrong with them; none if there are no pods.
+/// The objects, and their problems, if the cluster has pods.
 pub(super) fn config_from(view: &ClusterView) -> Option<String> {
     // Many pods have an object each, named after the pod.
     let of_all = |name: &String, pod: &str| name.replace(pod, "{pod}");

@@ -1,11 +1,11 @@
-//! `detach`: takes a cluster out of our hands. What is owed is undone first, by the reconciler; then
-//! nothing of ours is left but the managers in the pods, which go on.
+//! `detach`: removes a cluster from stayput. First the reconciler undoes all its open changes; then only
+//! the managers in the pods are left, which go on.
 //!
-//! * [`may`]: whether it may begin; pure.
-//! * [`steps`]: what will be done, for a person to confirm; pure.
-//! * [`owed`]: what a person has to undo where no reconciler does it; pure.
+//! * [`may`]: checks if the cluster may be detached; pure.
+//! * [`steps`]: the steps, for a person to confirm; pure.
+//! * [`owed`]: commands to undo changes by hand if no reconciler does it; pure.
 //! * [`finalizer`]: keeps the SearchCluster until all is done, so that the command can be repeated.
-//! * [`clean`]: takes our annotations off.
+//! * [`clean`]: removes stayput's annotations.
 
 mod clean;
 mod error;
@@ -39,7 +39,7 @@ use may::may;
 use stayput_net::terminal::plain;
 use stayput_restart::annotation;
 
-/// Takes the SearchCluster away, and everything of ours on pods and Secrets.
+/// Deletes the SearchCluster, and removes all traces of stayput from pods and Secrets.
 pub(super) async fn detach(
     session: &Session,
     args: &DetachArgs,
@@ -94,7 +94,7 @@ fn output(view: ClusterView, result: ActionResult, steps: Vec<String>) -> Action
     }
 }
 
-/// All steps in their order, of which `ends` is the end of restarts. What a person should know of them.
+/// All steps in their order, of which `ends` is the end of restarts. Returns notes for a person.
 async fn carry_out(
     session: &Session,
     cluster: &SearchCluster,
@@ -139,7 +139,7 @@ fn ledger(cluster: &SearchCluster) -> Option<&stayput_restart::Ledger> {
     cluster.status.as_ref().map(|status| &status.ledger)
 }
 
-/// Whether a request with this id is waiting or under way.
+/// True if a request with this id is waiting or under way.
 fn is_open(cluster: &SearchCluster, id: &str) -> bool {
     let view = ClusterView::from_objects(cluster, []);
     let is_it = |other: &str| other == id;
@@ -148,8 +148,8 @@ fn is_open(cluster: &SearchCluster, id: &str) -> bool {
         || view.restart().is_some_and(|restart| is_it(&restart.request.id))
 }
 
-/// Waits until the SearchCluster is as wanted, or gone; `until` says so for people. On stderr, since stdout
-/// may be read by a program.
+/// Waits until the SearchCluster is as wanted, or gone; `until` describes the wanted state for people.
+/// Writes to stderr, since stdout may be read by a program.
 async fn wait(
     session: &Session,
     cluster: &SearchCluster,
@@ -171,8 +171,8 @@ async fn wait(
     Ok(())
 }
 
-/// Deletes the SearchCluster and waits until nothing is owed any more. What belongs to it by owner
-/// references, such as certificates that pods mount, stays.
+/// Deletes the SearchCluster and waits until all open changes are undone. Objects that belong to it by
+/// owner references, such as certificates that pods mount, stay.
 async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), DetachError> {
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Orphan),
@@ -188,7 +188,7 @@ async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), Detach
     wait(session, cluster, "the reconciler has undone what is owed", is_free).await
 }
 
-/// For people, beside the result.
+/// Prints a text for people on stderr, beside the result.
 fn tell(text: &str) {
     // Where stderr cannot be written, the exit code is all that is left.
     let _ = writeln!(io::stderr(), "{}", plain(text));

@@ -1,5 +1,5 @@
-//! `diff`: what each pod was made from against what its owner wants now, and the least step between
-//! them. Reads StatefulSets and their revisions; changes nothing.
+//! `diff`: compares the template from which each pod was made with the one that its owner wants now, and
+//! shows the cheapest step between them. Reads StatefulSets and their revisions; changes nothing.
 
 mod read;
 #[cfg(test)]
@@ -13,24 +13,24 @@ use crate::workload::{NotComparable, Set, ordinal};
 
 pub(super) use read::read;
 
-/// One pod, and what becomes of it.
+/// One pod, and the result of its comparison.
 #[derive(Debug)]
 pub(super) struct PodDiff {
     pub(super) pod: String,
     pub(super) node: String,
     pub(super) wanted: Wanted,
-    /// Its owner wants another revision of the template.
+    /// True if the owner wants another revision of the template.
     pub(super) is_outdated: bool,
 }
 
-/// What becomes of a pod.
+/// Result of the comparison of a pod.
 #[derive(Debug)]
 pub(super) enum Wanted {
-    /// It is brought to what is wanted.
+    /// The step that brings the pod to the wanted template.
     Update(Update),
-    /// Its owner removes it by itself; why, and what that means for its data.
+    /// The owner removes the pod by itself: the reason, and the consequence for its data.
     Removed(String),
-    /// It cannot be compared.
+    /// The pod cannot be compared.
     Unknown(NotComparable),
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Diff {
     pub(super) cluster: String,
     pub(super) namespace: String,
     pub(super) pods: Vec<PodDiff>,
-    /// StatefulSets that replace their pods by themselves, so that no step but `replace` is left.
+    /// StatefulSets that replace their pods by themselves, so that only the step `replace` is left.
     pub(super) rolling: Vec<Set>,
-    /// What commands need to find the same apiserver, as a shell reads it, with a space in front.
+    /// Options of kubectl for the same apiserver, quoted for a shell, with a space in front.
     pub(super) options: String,
 }
 
-/// What becomes of a pod that is not to stay; none if it stays. A StatefulSet of a declared cluster
-/// has fewer replicas only after its node has left, so the declaration decides there.
+/// The reason for a pod that is about to be removed. A StatefulSet of a declared cluster has fewer
+/// replicas only after its node has left, so the declaration decides there.
 fn leaves(cluster: &SearchCluster, set: &Set, pod: &str) -> Option<Wanted> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let declared = set.node_set.as_ref().filter(|_| cluster.is_declared() && !is_deleting);
@@ -83,9 +83,9 @@ fn leaves(cluster: &SearchCluster, set: &Set, pod: &str) -> Option<Wanted> {
     Some(Wanted::Update(Update { step, because }))
 }
 
-/// With what Secrets and ConfigMaps contain, if that asks for more than the template: only the
-/// reconciler reads them, and its status names the step and the objects. What the status says of the
-/// template may be of another moment.
+/// Adds the step for changed contents of Secrets and ConfigMaps, if it is higher than that of the
+/// template. Only the reconciler reads them, and its status names the step and the objects. The status
+/// of the template may be older.
 fn with_content(mut update: Update, report: Option<&NodeReport>) -> Update {
     let Some((step, because)) = report.and_then(|report| Some((report.step?, &report.because)))
     else {

@@ -6,7 +6,7 @@ use super::reconciler_client::{self, SnapshotError};
 use super::session::Session;
 use stayput_restart::{Forecast, Request, Saved, Time, forecast};
 
-/// A dry run, and when its cluster was observed.
+/// A dry run, and the time at which its cluster was observed.
 #[derive(Debug)]
 pub(super) struct DatedForecast {
     pub(super) observed_at: Time,
@@ -21,7 +21,7 @@ impl DatedForecast {
     }
 }
 
-/// What `plan` shows of a SearchCluster, computed from a snapshot taken now.
+/// The dry run of `plan`, computed from a snapshot taken now.
 pub(super) async fn live(
     session: &Session,
     view: &ClusterView,
@@ -32,12 +32,12 @@ pub(super) async fn live(
     Ok(from_saved(&saved, &args.scope))
 }
 
-/// The same, computed from a saved snapshot.
+/// The dry run of `plan`, computed from a saved snapshot.
 pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
     DatedForecast::new(saved, dry_run_request(scope).as_ref())
 }
 
-/// What a request would do.
+/// The dry run of a request, computed from a snapshot taken now.
 ///
 /// # Errors
 /// If the reconciler gives no snapshot.
@@ -52,7 +52,7 @@ pub(super) async fn of_request(
     Ok(DatedForecast::new(&saved, Some(request)))
 }
 
-/// The request whose dry run is wanted; none where the command line names no scope.
+/// The request for a dry run, if the command line names a scope.
 fn dry_run_request(scope: &ScopeArgs) -> Option<Request> {
     let (strategy, target) = scope.strategy_and_target();
     let request = Request { id: "dry-run".into(), strategy, target, ..Request::default() };

@@ -1,5 +1,5 @@
-//! `init`: makes the objects that a cluster needs beside its pods. What another made is left as it
-//! is; a second run changes nothing.
+//! `init`: creates the objects that a cluster needs beside its pods. Objects that others made stay as
+//! they are; a second run changes nothing.
 
 mod access;
 mod certificates;
@@ -21,7 +21,7 @@ use made::Made;
 use stayput_certificates::issue::IssueError;
 use stayput_certificates::names::Names;
 
-/// Why `init` ended before its end. What was made before stays.
+/// Why `init` ended early. Objects that were created before stay.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InitError {
     #[error(transparent)]
@@ -50,7 +50,7 @@ impl InitError {
     }
 }
 
-/// Makes what is absent.
+/// Creates the missing objects.
 pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
     served::until_served(session).await;
     let names = Names::of(&session.namespace, &args.cluster);
@@ -100,7 +100,7 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
     })
 }
 
-/// cert-manager writes its CA beside the certificate.
+/// The error for another CA: cert-manager writes its CA beside the certificate.
 fn other_authority(names: &Names, trusted: &str) -> InitError {
     let Names { namespace, cluster, serving, .. } = names;
     InitError::OtherAuthority {

@@ -1,4 +1,4 @@
-//! Manifests in, manifests out. What is done with them is decided in `stayput-inject`.
+//! `inject` and `uninject`: reads and writes manifests. `stayput-inject` decides about the changes.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -29,7 +29,7 @@ pub(super) enum InjectError {
 }
 
 impl InjectError {
-    /// A file that is not there is a wrong command line, as for `plan --snapshot`.
+    /// Exit code of the error. A missing file is a wrong command line, as for `plan --snapshot`.
     pub(super) const fn exit(&self) -> Exit {
         match self {
             Self::Read { .. } | Self::Encoding { .. } | Self::NoJson => Exit::Usage,
@@ -38,15 +38,15 @@ impl InjectError {
     }
 }
 
-/// One file, and what became of it.
+/// One file, and the result for it.
 pub(super) struct Edited {
-    /// Its name, for people.
+    /// Name of the file, for people.
     pub(super) file: String,
     pub(super) result: Result<Outcome, Vec<Finding>>,
 }
 
 impl Edited {
-    /// What there is to say about it.
+    /// Findings about the file.
     pub(super) fn findings(&self) -> &[Finding] {
         match &self.result {
             Ok(outcome) => &outcome.notes,
@@ -55,7 +55,7 @@ impl Edited {
     }
 }
 
-/// Writes the manifests with the manager, or says what that would be.
+/// Writes the manifests with the manager, or says what would change.
 pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectError> {
     if printer.is_json() && !args.check {
         return Err(InjectError::NoJson);
@@ -83,7 +83,7 @@ pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectE
     }
 }
 
-/// Says where an engine was looked for.
+/// Prints where an engine was looked for.
 fn no_engine(done: &[(String, Outcome)]) -> io::Result<()> {
     for (file, outcome) in done {
         for finding in &outcome.without_engine {
@@ -103,7 +103,7 @@ pub(super) fn uninject(manifests: &ManifestsArg) -> Result<(), InjectError> {
     Ok(write(&joined(&all(edited)?))?)
 }
 
-/// Goes through all files.
+/// Edits all files.
 fn each(
     manifests: &ManifestsArg,
     edit: impl Fn(&str) -> Result<Outcome, Vec<Finding>>,
@@ -114,7 +114,7 @@ fn each(
     files.iter().map(one).collect()
 }
 
-/// Says what was found, on stderr.
+/// Prints the findings on stderr.
 fn say(edited: &[Edited]) -> io::Result<()> {
     for one in edited {
         for finding in one.findings() {
@@ -124,7 +124,8 @@ fn say(edited: &[Edited]) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing comes back if one of them has failed, so that stdout has all manifests or none.
+/// The results of all files, or an error if one of them has failed, so that stdout has all manifests
+/// or none.
 fn all(edited: Vec<Edited>) -> Result<Vec<(String, Outcome)>, InjectError> {
     let done = edited.into_iter().map(|one| match one.result {
         Ok(outcome) => Ok((one.file, outcome)),

@@ -1,5 +1,5 @@
-//! What programs read (`--output json`): `proto/kubectl-stayput.schema.json` is made from these
-//! types. Fields are added, never renamed or removed.
+//! Types of `--output json`: `proto/kubectl-stayput.schema.json` is made from them. Fields are added,
+//! never renamed or removed.
 
 mod action;
 mod diff;

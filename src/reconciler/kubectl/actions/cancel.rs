@@ -11,7 +11,7 @@ use crate::kubectl::selection;
 use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
-/// What there is to cancel.
+/// The restart to cancel.
 enum Cancellation {
     /// A request that is not accepted yet: it is removed. One that cannot be read has no id.
     Withdraw { id: Option<String> },
@@ -22,7 +22,7 @@ enum Cancellation {
 }
 
 impl Cancellation {
-    /// The id that the reconciler is given, if it is asked.
+    /// The id for the reconciler, if the cancellation needs it.
     fn asks_for(&self) -> Option<&str> {
         match self {
             Self::Withdraw { .. } => None,
@@ -91,7 +91,7 @@ fn report(view: &ClusterView, cancellation: Cancellation) -> ActionReport {
     ActionReport { page, output }
 }
 
-/// What begins when the restart under way has ended, and how to cancel that as well.
+/// A hint about the next restart, which begins when the one under way has ended, and how to cancel it.
 fn next(view: &ClusterView) -> Option<String> {
     // A request takes the place of what is queued.
     let requested = view.requested().and_then(Result::ok);

@@ -1,4 +1,4 @@
-//! Asks the user to confirm an outage, or what may be one, and that a cluster is detached.
+//! Asks the user to confirm an outage, a possible outage, and the detaching of a cluster.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -7,12 +7,12 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::format::node_count;
 use stayput_restart::{Request, Strategy};
 
-/// Whether a restart needs to be confirmed.
+/// True if a restart needs to be confirmed.
 pub(super) fn may_be_outage(request: &Request) -> bool {
     request.allow_outage || request.strategy == Strategy::Coordinated
 }
 
-/// What is asked before such a restart.
+/// The question before a restart that may be an outage.
 pub(super) fn outage(view: &ClusterView, request: &Request) -> String {
     let count = match request.target.nodes.len() {
         0 => view.restart_order().len(),

@@ -81,7 +81,7 @@ async fn apply(
     Ok(ActionReport { page, output })
 }
 
-/// The error of a node, with what was changed before it and stays so.
+/// The error of a node, with the changes before it, which stay.
 fn failed_at(
     view: &ClusterView,
     done: Vec<String>,
@@ -97,7 +97,7 @@ fn failed_at(
     ActionError::Partly { done, node, error, back }
 }
 
-/// Whether anything had to be changed for that.
+/// Sets or removes the annotation of one node. True if that changed something.
 async fn annotate(
     session: &Session,
     mut view: ClusterView,
@@ -121,7 +121,7 @@ async fn annotate(
     }
 }
 
-/// Which nodes will be started, and which were not stopped by `stop`.
+/// Text about the nodes that will be started, and those that were not stopped by `stop`.
 fn start_page(view: &ClusterView, nodes: &[String]) -> String {
     let is_kept =
         |node: &&String| view.pod_of_node(node).is_some_and(|pod| pod.kept_stopped_by_annotation);
@@ -137,14 +137,14 @@ fn start_page(view: &ClusterView, nodes: &[String]) -> String {
     kept.chain(others).collect()
 }
 
-/// How many nodes serve when these are stopped.
+/// Number of nodes that serve when these are stopped.
 fn remaining(view: &ClusterView, nodes: &[String]) -> usize {
     let remains =
         view.pods.iter().filter(|pod| !nodes.contains(&pod.node) && !view.is_kept_stopped(pod));
     remains.count()
 }
 
-/// What happens to the nodes, and what it costs.
+/// Text about the stop: its effect on the nodes, and its cost.
 fn stop_page(view: &ClusterView, nodes: &[String]) -> String {
     let remaining = remaining(view, nodes);
     let mut page = format!(

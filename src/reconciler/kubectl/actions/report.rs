@@ -3,14 +3,14 @@
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::json::{ActionOutput, ActionResult};
 
-/// What a command has done, for people and for programs.
+/// Result of a command, for people and for programs.
 #[derive(Debug)]
 pub(in crate::kubectl) struct ActionReport {
     pub(in crate::kubectl) page: String,
     pub(in crate::kubectl) output: ActionOutput,
 }
 
-/// The output without what only some commands add.
+/// The output without the fields that only some commands add.
 pub(super) fn output(view: &ClusterView, result: ActionResult) -> ActionOutput {
     ActionOutput {
         cluster: view.name.clone(),

@@ -61,7 +61,7 @@ fn is_already_requested(view: &ClusterView, id: &str) -> bool {
     requested.is_some_and(|request| request.id == id) || view.has_handled(id)
 }
 
-/// What the request would do; without a snapshot the order of the nodes, and why there is none.
+/// The dry run of the request; without a snapshot the order of the nodes, and the reason for that.
 async fn dry_run(
     session: &Session,
     view: &ClusterView,
@@ -97,7 +97,7 @@ fn report(
     ActionReport { page, output }
 }
 
-/// Refuses what the reconciler would refuse or never see.
+/// Refuses a request that the reconciler would refuse or never see.
 fn check(view: &ClusterView, request: &Request) -> Result<(), ActionError> {
     let cluster = view.name.clone();
     if view.deleting {

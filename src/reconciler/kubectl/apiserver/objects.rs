@@ -12,19 +12,19 @@ use serde_json::Value;
 use super::{ApiError, FIELD_MANAGER, Kind, Operation, call};
 use crate::kubectl::session::Session;
 
-/// Whom to ask, and about which namespace.
+/// A client and the namespace of its calls.
 pub(in crate::kubectl) struct Asked<'a> {
     pub(in crate::kubectl) client: &'a Client,
     pub(in crate::kubectl) namespace: &'a str,
 }
 
 impl<'a> Asked<'a> {
-    /// About the namespace of the command.
+    /// Calls in the namespace of the command.
     pub(in crate::kubectl) fn of(session: &'a Session) -> Self {
         Self { client: &session.client, namespace: &session.namespace }
     }
 
-    /// One object; none if it is not there. `resource` is its name in RBAC rules.
+    /// One object, if it exists. `resource` is the kind's name in RBAC rules.
     pub(in crate::kubectl) async fn find<K>(
         &self,
         resource: &'static str,
@@ -38,7 +38,8 @@ impl<'a> Asked<'a> {
         call(&Operation::new("get", resource, self.namespace), api.get_opt(name)).await
     }
 
-    /// One object of a kind that only its name is known of. `resource` is its name in RBAC rules.
+    /// One object of a kind of which only the name is known. `resource` is the kind's name in
+    /// RBAC rules.
     pub(in crate::kubectl) async fn find_dynamic(
         &self,
         kind: &ApiResource,
@@ -49,7 +50,7 @@ impl<'a> Asked<'a> {
         call(&operation, self.dynamic(kind).get_opt(name)).await
     }
 
-    /// One object of a kind that `init` makes.
+    /// One object of a kind that `init` creates.
     pub(in crate::kubectl) async fn find_kind(
         &self,
         kind: Kind,
@@ -58,7 +59,7 @@ impl<'a> Asked<'a> {
         self.find_dynamic(&kind.api_resource(), kind.resource(), name).await
     }
 
-    /// Makes an object; with `dry_run`, the apiserver says what it would make.
+    /// Creates an object; with `dry_run`, the apiserver only answers with the object.
     pub(in crate::kubectl) async fn create(
         &self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! What the apiserver says of itself, and of the whole cluster.
+//! The apiserver's version and clock, and objects of the whole cluster.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
@@ -12,7 +12,7 @@ use crate::kubectl::session::Session;
 use stayput_net::http_date;
 use stayput_restart::Time;
 
-/// A namespace; none if it is not there.
+/// A namespace, if it exists.
 pub(in crate::kubectl) async fn find_namespace(
     client: &Client,
     name: &str,
@@ -21,7 +21,7 @@ pub(in crate::kubectl) async fn find_namespace(
     call(&Operation::new("get", "namespaces", name), api.get_opt(name)).await
 }
 
-/// The definition of the SearchCluster, as it is there.
+/// The installed definition of the SearchCluster.
 pub(in crate::kubectl) async fn definition(
     client: &Client,
 ) -> Result<Option<CustomResourceDefinition>, ApiError> {
@@ -30,7 +30,7 @@ pub(in crate::kubectl) async fn definition(
     call(&Operation::everywhere("get", resource), api.get_opt("searchclusters.stayput.dev")).await
 }
 
-/// Whether somebody may do something.
+/// True if the review allows the access.
 pub(in crate::kubectl) async fn review(
     client: &Client,
     review: SubjectAccessReview,
@@ -41,7 +41,7 @@ pub(in crate::kubectl) async fn review(
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// The apiserver's clock, by the date in its answer.
+/// Time of the apiserver's clock, from the date in its answer.
 pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> {
     let operation = Operation::everywhere("get", "/version");
     let request = http::Request::get("/version").body(Body::empty());
@@ -52,7 +52,7 @@ pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> 
     Ok(Time(seconds * 1000))
 }
 
-/// What the apiserver answers at a path that is not about objects.
+/// The apiserver's answer at a path that is not about objects.
 pub(in crate::kubectl) async fn document(
     session: &Session,
     path: &'static str,

@@ -10,10 +10,10 @@ use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::selection;
 use crate::kubectl::session::Session;
 
-/// Somebody waits with a finger on the key.
+/// Timeout of the apiserver's answer: a person waits with a finger on the key.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Where names are looked up.
+/// Looks up names at the apiserver.
 #[derive(Debug)]
 pub(super) struct Names {
     common: CommonArgs,
@@ -21,17 +21,17 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// `cluster` is the one that the line names.
+    /// `cluster` is the cluster on the command line.
     pub(super) const fn new(common: CommonArgs, cluster: Option<String>) -> Self {
         Self { common, cluster }
     }
 
-    /// Those of all SearchClusters in the namespace.
+    /// Names of all SearchClusters in the namespace.
     pub(super) fn clusters(&self) -> Vec<String> {
         self.views().into_iter().map(|view| view.name).collect()
     }
 
-    /// Those of the nodes of the cluster that the line names, or of all in the namespace.
+    /// Names of the nodes of the cluster on the command line, or of all clusters in the namespace.
     pub(super) fn nodes(&self) -> Vec<String> {
         let is_meant =
             |view: &ClusterView| self.cluster.as_ref().is_none_or(|name| *name == view.name);
@@ -39,7 +39,7 @@ impl Names {
         views.iter().filter(|view| is_meant(view)).flat_map(ClusterView::node_names).collect()
     }
 
-    /// None if the apiserver does not answer.
+    /// All clusters in the namespace; empty if the apiserver does not answer.
     fn views(&self) -> Vec<ClusterView> {
         let Ok(runtime) = Builder::new_current_thread().enable_all().build() else {
             return Vec::new();

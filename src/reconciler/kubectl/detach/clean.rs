@@ -1,4 +1,4 @@
-//! Takes our annotations off pods and Secrets.
+//! Removes stayput's annotations from pods and Secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::kubectl::options::into_commands;
 use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
-/// Takes ours off the pods; those that another SearchCluster selects keep them.
+/// Removes stayput's annotations from the pods, except from those that another SearchCluster selects.
 pub(super) async fn pods(
     session: &Session,
     cluster: &SearchCluster,
@@ -36,7 +36,7 @@ pub(super) async fn pods(
     Ok(said)
 }
 
-/// The patch that removes ours; none if there is none.
+/// The patch that removes stayput's annotations, if there are any.
 pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
     // That one is ECK's, and belongs on a SearchCluster.
     let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
@@ -47,8 +47,8 @@ pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
     (!there.is_empty()).then(|| json!({"metadata": {"annotations": there}}))
 }
 
-/// Takes the permission of this SearchCluster off the Secrets that it names. Who may not do that is
-/// told how it is done.
+/// Removes the permission of this SearchCluster from the Secrets that it names. A person without the
+/// right to do that gets a hint how it is done.
 pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
     let asked = Asked::of(session);
     let mut said = String::new();
@@ -76,7 +76,7 @@ pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[
     said
 }
 
-/// What to do about a Secret of which nobody knows who may use it: others must stay in the annotation.
+/// A hint for a Secret that could not be read: its annotation must keep other users.
 fn unread(namespace: &str, secret: &str, cluster: &str, error: &str) -> String {
     let path = ALLOW.replace('.', r"\.");
     format!(

@@ -1,4 +1,4 @@
-//! Whether a cluster may be detached now, and what to do first.
+//! Checks if a cluster may be detached now, and what to do first.
 
 use kube::ResourceExt;
 
@@ -7,7 +7,7 @@ use crate::cluster::SearchCluster;
 use crate::kubectl::cluster_view::ClusterView;
 use stayput_restart::annotation;
 
-/// Why it may not be detached now, and what to do.
+/// Why a cluster may not be detached now, and what to do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::kubectl) enum Refusal {
     #[error(
@@ -38,10 +38,10 @@ fn is_or_are(nodes: &[String]) -> String {
     format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
 }
 
-/// `no_reconciler` is why none works, if that is so.
+/// Passes if the cluster may be detached now. `no_reconciler` has the reason if no reconciler works.
 ///
 /// # Errors
-/// Why it may not be detached now.
+/// Why the cluster may not be detached now.
 pub(super) fn may(
     cluster: &SearchCluster,
     view: &ClusterView,

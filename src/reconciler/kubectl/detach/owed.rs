@@ -1,4 +1,4 @@
-//! What is owed, as commands for a person: the same requests that the reconciler would send.
+//! Changes to undo, as commands for a person: the same requests that the reconciler would send.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use stayput_restart::{annotation, shell_word};
 use crate::engine_client::{Allocation, record_path, restored};
 use crate::kubectl::cluster_view::ClusterView;
 
-/// One command for each thing that is owed; a remark if nothing is.
+/// One command for each change to undo; a remark if there is none.
 pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     let Some(status) = &view.status else { return vec![NOTHING.to_owned()] };
     let (ledger, debts) = (&status.ledger, &status.ledger.debts);
@@ -49,7 +49,8 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
 
 const NOTHING: &str = "(nothing is written down as owed)";
 
-/// Takes our finalizer off. The patch is refused if that is not the one at this place any more.
+/// The command that removes our finalizer. The patch is refused if another finalizer is at this
+/// place now.
 pub(super) fn remove_finalizer(view: &ClusterView, at: usize) -> String {
     let path = format!("/metadata/finalizers/{at}");
     let patch = json!([

@@ -1,4 +1,4 @@
-//! What will be done, in the order in which it is done.
+//! The steps of `detach`, in their order.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -7,7 +7,7 @@ use super::clean::{named, removal};
 use crate::cluster::{ALLOW, SearchCluster};
 use crate::kubectl::cluster_view::ClusterView;
 
-/// A sentence for each step; `ends` is whether restarts are ended.
+/// One sentence for each step; `ends` is true if restarts are ended.
 pub(super) fn steps(
     view: &ClusterView,
     cluster: &SearchCluster,

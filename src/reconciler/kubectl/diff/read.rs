@@ -1,4 +1,4 @@
-//! Reads what `diff` compares.
+//! Reads the objects for `diff`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::workload::{
     engine_container, is_stateful_set, update,
 };
 
-/// All pods of the SearchCluster, each against what its owner wants.
+/// All pods of the SearchCluster, each compared with the template that its owner wants.
 pub(in crate::kubectl) async fn read(
     session: &Session,
     name: Option<&str>,
@@ -70,15 +70,15 @@ pub(in crate::kubectl) async fn read(
     })
 }
 
-/// What its owner wants of a pod.
+/// The owner's wish for a pod.
 enum Found {
-    /// It is not to stay.
+    /// The pod is about to be removed.
     Leaves(Wanted),
-    /// The revision that it was made from, and the one that is wanted.
+    /// The revision that the pod was made from, and the wanted one.
     Revisions([Revision; 2]),
 }
 
-/// What was read, by name, each once; nothing where it is not there.
+/// Objects read so far, by name, each read once; `None` for an object that does not exist.
 struct Objects<'a> {
     session: &'a Session,
     sets: BTreeMap<String, Option<Set>>,

@@ -1,4 +1,4 @@
-//! From facts to findings. Each group is a function of all facts; none asks anybody.
+//! Derives findings from facts. Each group is a function of all facts; none sends a request.
 
 mod certificates;
 mod clock;
@@ -44,9 +44,9 @@ const GROUPS: [fn(&Facts) -> Vec<Finding>; 16] = [
 /// The version of this program.
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
-/// How the reconciler gets its objects and rights back: a sentence, then a command a line. What a newer
-/// version has installed is not installed again from here: with the older CRD Kubernetes would drop
-/// fields of every SearchCluster.
+/// How the reconciler gets its objects and rights back: a sentence, then a command a line. Objects of a
+/// newer version are not installed again from here: with the older CRD Kubernetes would drop fields of
+/// every SearchCluster.
 fn reinstall(facts: &Facts) -> String {
     match versions::newer(facts) {
         Some(newer) => versions::upgrade_this_program(&newer),
@@ -65,7 +65,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     gathered(GROUPS.iter().flat_map(|group| group(facts)))
 }
 
-/// The same about several objects, such as all pods of a StatefulSet, is one finding.
+/// Merges equal findings about several objects, such as all pods of a StatefulSet, into one.
 fn gathered(all: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let mut objects: BTreeMap<Finding, Vec<String>> = BTreeMap::new();
     for finding in all {

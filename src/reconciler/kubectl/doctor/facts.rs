@@ -1,5 +1,5 @@
-//! What is known of a SearchCluster and of everything around it: objects as the apiserver has them, and
-//! the reconciler's snapshot.
+//! Facts about a SearchCluster and everything around it: objects from the apiserver, and the
+//! reconciler's snapshot.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ use crate::kubectl::leader::why_none;
 use stayput_restart::{Known, Saved, Time};
 use stayput_reuse::{Ignore, Source};
 
-/// Everything that was read.
+/// All facts for the checks.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// This machine's clock.
+    /// Time of this machine's clock.
     pub(super) now: Time,
     pub(super) cluster: SearchCluster,
     pub(super) pods: Known<Vec<Pod>>,
-    /// The StatefulSets of the pods, by name; nothing where it is not there.
+    /// The StatefulSets of the pods, by name; `None` for one that does not exist.
     pub(super) sets: BTreeMap<String, Known<Option<StatefulSet>>>,
-    /// The operators' objects that these belong to, by kind and name.
+    /// The operators' objects that the StatefulSets belong to, by kind and name.
     pub(super) operated: BTreeMap<(String, String), Known<Option<DynamicObject>>>,
     /// The Secrets that the spec names, and those with the certificates that managers serve.
     pub(super) secrets: BTreeMap<String, Known<Option<Secret>>>,
-    /// What does not count of the objects that pods mount where nobody watches them, as far as these
-    /// could be read.
+    /// Ignored parts of the objects that pods mount where nobody watches them, as far as these could
+    /// be read.
     pub(super) ignored: BTreeMap<Source, Ignore>,
-    /// What the reconciler sees, with the managers and the engine.
+    /// The reconciler's snapshot, with the managers and the engine.
     pub(super) snapshot: Known<Taken>,
     pub(super) lease: Known<Option<Lease>>,
     /// The reconciler's pods.
@@ -40,17 +40,17 @@ pub(super) struct Facts {
     /// The reconciler's namespace.
     pub(super) reconciler_namespace: Known<Option<Namespace>>,
     pub(super) definition: Known<Option<CustomResourceDefinition>>,
-    /// Those in the namespace of the SearchCluster.
+    /// NetworkPolicies in the namespace of the SearchCluster.
     pub(super) policies: Known<Vec<NetworkPolicy>>,
-    /// Those in the reconciler's namespace.
+    /// NetworkPolicies in the reconciler's namespace.
     pub(super) reconciler_policies: Known<Vec<NetworkPolicy>>,
     pub(super) budgets: Known<Vec<PodDisruptionBudget>>,
-    /// What the reconciler needs to be allowed, and whether it is.
+    /// Rights that the reconciler needs, each with the answer if it has it.
     pub(super) rights: Vec<(Right, Known<bool>)>,
     pub(super) apiserver_time: Known<ApiserverTime>,
 }
 
-/// The apiserver's clock, and this machine's around it.
+/// Time of the apiserver's clock, and this machine's before and after the call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ApiserverTime {
     pub(super) asked: Time,
@@ -58,7 +58,7 @@ pub(super) struct ApiserverTime {
     pub(super) answered: Time,
 }
 
-/// A snapshot, and this machine's clock around it.
+/// A snapshot, and this machine's clock before and after the call.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) asked: Time,
@@ -84,7 +84,7 @@ impl Facts {
         self.cluster.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// As findings name it.
+    /// Name of the right in findings.
     pub(super) fn object(&self) -> String {
         format!("SearchCluster/{}", self.name())
     }
@@ -96,7 +96,7 @@ impl Facts {
         why_none(self.lease.as_ref().ok()?.as_ref(), now)
     }
 
-    /// The pods, as far as they are known.
+    /// The pods; empty while they are not known.
     pub(super) fn known_pods(&self) -> &[Pod] {
         self.pods.as_ref().map(Vec::as_slice).unwrap_or_default()
     }

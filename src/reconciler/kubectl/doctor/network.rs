@@ -1,5 +1,5 @@
-//! What NetworkPolicies let through, as the Kubernetes API defines it: who is selected by none may be
-//! reached by all; who is selected by some, only by what one of them allows.
+//! Connections that NetworkPolicies allow, as the Kubernetes API defines it: without a policy that
+//! selects it, a pod accepts all; with policies, it accepts only connections that one of them allows.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct End<'a> {
     pub(super) namespace: &'a str,
     pub(super) namespace_labels: Labels,
     pub(super) labels: Labels,
-    /// Names of its ports.
+    /// Names and numbers of the ports.
     pub(super) ports: Vec<(String, u16)>,
 }
 
@@ -35,18 +35,18 @@ impl Direction {
     }
 }
 
-/// Whether a connection is let through.
+/// Result of the policies for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Passage {
     Open,
-    /// By no policy; these select the pod.
+    /// No policy allows the connection; these select the pod.
     Closed(Vec<String>),
-    /// This policy lets addresses through, which may be the right ones.
+    /// This policy allows addresses, which may be the right ones.
     Addresses(String),
 }
 
-/// Whether policies of the namespace of `own` let connections to `port` through: to it from `other`,
-/// or from it to `other`.
+/// Evaluates policies of the namespace of `own` for connections to `port`: to it from `other`, or from
+/// it to `other`.
 pub(super) fn passage(
     policies: &[NetworkPolicy],
     direction: Direction,
@@ -78,7 +78,7 @@ pub(super) fn passage(
     }
 }
 
-/// Whether the selector finds something with these labels. One that is invalid finds nothing.
+/// True if the selector matches these labels. An invalid one matches nothing.
 pub(super) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }

@@ -13,10 +13,10 @@ use crate::kubectl::json::InitResult;
 use stayput_certificates::names::{MANAGED_BY, Names};
 use stayput_certificates::{Problem, decide};
 
-/// More steps than there are.
+/// Limit of the steps, more than there are.
 const MAX_STEPS: usize = 8;
 
-/// Makes what is absent or due of CA and certificate.
+/// Creates or renews CA and certificate, if they are absent or due.
 pub(super) async fn make(
     made: &mut Made<'_>,
     names: &Names,
@@ -63,7 +63,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// What to say of a Secret that was not written.
+/// Result and text for a Secret that was not written.
 fn state(
     name: &str,
     there: Option<&Secret>,

@@ -1,4 +1,4 @@
-//! The SearchCluster, made from what the pods say.
+//! The SearchCluster, made from facts about the pods.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::workload::Set;
 use stayput_certificates::names::Names;
 use stayput_inject::EngineFound;
 
-/// What was found.
+/// The pods that were found.
 struct Found {
     selector: LabelSelector,
     /// The engine of a pod, or of a template, if it has one.
@@ -37,12 +37,12 @@ impl Found {
     }
 }
 
-/// By what it was found.
+/// How the pods were found.
 #[derive(Debug)]
 enum By {
     Selector,
-    /// It is of the StatefulSet with the cluster's name. If that replaces its pods by itself, with the command that
-    /// changes this.
+    /// By the StatefulSet with the cluster's name. If it replaces its pods by itself, with the command
+    /// that changes this.
     StatefulSet(Option<String>),
     Operator(&'static Operator),
 }
@@ -53,7 +53,7 @@ pub(super) struct Next {
     pub(super) commands: Vec<String>,
 }
 
-/// Makes it unless it `is_there`.
+/// Creates the SearchCluster unless it `is_there`.
 pub(super) async fn make(
     made: &mut Made<'_>,
     names: &Names,
@@ -90,7 +90,8 @@ pub(super) async fn make(
     next(made, names, &wanted, found.as_ref()).await
 }
 
-/// What is given counts; else what the operator keeps, as far as it is there.
+/// Settings of the SearchCluster: those of the command line, or else of the operator's objects, as far
+/// as they exist.
 async fn wanted(
     made: &Made<'_>,
     args: &InitArgs,
@@ -168,7 +169,7 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitErr
     Ok(None)
 }
 
-/// TLS as the operator's object has it. Without the right to read that, nothing is known.
+/// The TLS setting of the operator's object, if we may read it.
 async fn has_tls(
     asked: &Asked<'_>,
     operator: &Operator,

@@ -1,4 +1,4 @@
-//! Makes objects, and notes what was made.
+//! Creates objects, and records the results.
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ impl<'a> Made<'a> {
         Asked::of(self.session).change(kind, name, patch, self.dry_run).await
     }
 
-    /// Makes the object, or brings one of ours up to date. `use_of` says what it is for.
+    /// Creates the object, or updates one of ours. `use_of` says what it is for.
     pub(super) async fn ensure(
         &mut self,
         kind: Kind,
@@ -91,7 +91,7 @@ impl<'a> Made<'a> {
     }
 }
 
-/// Without what names the object.
+/// The object without `apiVersion`, `kind` and `metadata`.
 fn content(object: &Value) -> Value {
     let fields = object.as_object().into_iter().flatten();
     let own = fields.filter(|(key, _)| !["apiVersion", "kind", "metadata"].contains(&key.as_str()));
@@ -100,7 +100,7 @@ fn content(object: &Value) -> Value {
     json!(own)
 }
 
-/// Whether all that is wanted is there. The apiserver, and others, add fields.
+/// True if the object has all wanted fields. The apiserver, and others, add fields.
 fn covers(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => wanted

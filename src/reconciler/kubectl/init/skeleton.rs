@@ -1,4 +1,4 @@
-//! A first SearchCluster, from what a pod says. Pure.
+//! A first SearchCluster, from facts about a pod. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use stayput_certificates::names::Names;
 use stayput_inject::Reached;
 
-/// The selector by which the pods are found, and how their engine is reached.
+/// The selector of the pods, and how to reach their engine.
 #[derive(Debug)]
 pub(super) struct Pods {
     pub(super) selector: LabelSelector,
     pub(super) reached: Reached,
 }
 
-/// What the SearchCluster says of the engine, and who makes the managers' certificate: from the command
-/// line, or found.
+/// Settings of the engine in the SearchCluster, and the issuer of the managers' certificate: from the
+/// command line, or found.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     pub(super) engine_http: bool,
@@ -26,8 +26,8 @@ pub(super) struct Wanted {
     pub(super) is_cert_managers: bool,
 }
 
-/// The SearchCluster, or what is not known and how to say it. The config's sources are found in the
-/// pods by the reconciler itself.
+/// The SearchCluster, or the setting that is missing and how to give it. The reconciler itself finds the
+/// config's sources in the pods.
 pub(super) fn search_cluster(
     names: &Names,
     pods: &Pods,
@@ -75,7 +75,7 @@ pub(super) fn search_cluster(
     }))
 }
 
-/// `app=logs,role=data`.
+/// Parses labels such as `app=logs,role=data`.
 pub(super) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let label = |label: &str| {
         let (key, value) = label.split_once('=')?;

@@ -50,7 +50,7 @@ pub(in crate::kubectl) enum InitResult {
 }
 
 impl InitOutput {
-    /// Why not all of it is there.
+    /// Why some of the objects are missing.
     pub(in crate::kubectl) fn problem(&self) -> Option<String> {
         let missing = self.objects.iter().filter(|one| one.result == InitResult::Missing);
         let all: Vec<String> =

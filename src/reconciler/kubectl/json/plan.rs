@@ -39,7 +39,7 @@ pub(in crate::kubectl) struct PlanOutput {
 }
 
 impl PlanOutput {
-    /// Without a forecast, with the reason for that.
+    /// The output without a forecast, with the reason for that.
     pub(in crate::kubectl) fn new(
         view: &ClusterView,
         forecast: Result<&DatedForecast, &String>,

@@ -76,7 +76,7 @@ fn of_secret(facts: &Facts, name: &str, secret: &Secret) -> Option<Finding> {
     (now >= validity.notice()).then(|| ends("expires").into_warning())
 }
 
-/// Whether the spec names it as a CA.
+/// True if the spec names the Secret as that of a CA.
 fn is_ca(facts: &Facts, name: &str) -> bool {
     let spec = facts.cluster.completed_spec();
     spec.engine.ca_secret.as_deref() == Some(name) || spec.manager.ca_secret == name

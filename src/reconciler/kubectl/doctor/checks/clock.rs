@@ -1,20 +1,21 @@
-//! Whether this machine's clock and the reconciler's are that of the apiserver, and the managers' that of
-//! the reconciler. Tokens and Leases have times in them.
+//! Checks that this machine's clock and the reconciler's agree with the apiserver's, and the managers'
+//! with the reconciler's. Tokens and Leases have times in them.
 
 use super::{Facts, Finding};
 use crate::kubectl::doctor::facts::{ApiserverTime, Taken};
 use stayput_net::jwt::LEEWAY;
 use stayput_restart::Time;
 
-/// A difference that should not be, in milliseconds.
+/// A difference that is worth a finding, in milliseconds.
 const LARGE: i64 = 5_000;
-/// Managers accept tokens of clocks that are ten minutes wrong at most.
+/// A difference that may be too large, in milliseconds. Managers accept tokens of clocks that are ten
+/// minutes wrong at most.
 const TOO_LARGE: i64 = 5 * 60_000;
 
 const RECONCILER: &str = "Deployment/stayput-reconciler";
 const REMEDY: &str = "kubectl get nodes -o wide; on the nodes: timedatectl status";
 
-/// By how much a clock is ahead of this machine's, at least and at most.
+/// How far a clock is ahead of this machine's, at least and at most, in milliseconds.
 type Ahead = [i64; 2];
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -32,7 +33,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// This machine's, against the apiserver's.
+/// Compares this machine's clock with the apiserver's.
 fn machine(time: &ApiserverTime) -> Option<Finding> {
     let difference = apart([0, 0], of_apiserver(time));
     let message = format!(
@@ -43,7 +44,7 @@ fn machine(time: &ApiserverTime) -> Option<Finding> {
     (difference.abs() >= LARGE).then(|| finding().into_warning())
 }
 
-/// The reconciler's, against the apiserver's.
+/// Compares the reconciler's clock with the apiserver's.
 fn reconciler(time: &ApiserverTime, taken: &Taken) -> Option<Finding> {
     let reconciler = ahead_of_us(taken.saved.snapshot.now, taken.asked, taken.answered);
     let difference = apart(reconciler, of_apiserver(time));
@@ -56,7 +57,7 @@ fn reconciler(time: &ApiserverTime, taken: &Taken) -> Option<Finding> {
     Some(if difference.abs() < TOO_LARGE { finding.into_warning() } else { finding })
 }
 
-/// Against the reconciler's.
+/// Compares the managers' clocks with the reconciler's.
 fn managers(facts: &Facts, taken: &Taken) -> Vec<Finding> {
     let sends_tokens = facts.cluster.spec.manager.auth.client_certificate_secret.is_none();
     let of_pod = |pod: &stayput_restart::Pod| {
@@ -75,7 +76,7 @@ fn managers(facts: &Facts, taken: &Taken) -> Vec<Finding> {
     taken.saved.snapshot.pods.iter().filter_map(of_pod).collect()
 }
 
-/// Negative is behind.
+/// A difference in words; a negative one is behind.
 fn in_words(milliseconds: i64) -> String {
     let direction = if milliseconds > 0 { "ahead of" } else { "behind" };
     format!("{} s {direction}", milliseconds.unsigned_abs() / 1000)
@@ -85,7 +86,7 @@ fn of_apiserver(time: &ApiserverTime) -> Ahead {
     ahead_of_us(time.server, time.asked, time.answered)
 }
 
-/// A clock that was read at some time between these two of ours.
+/// The range for a clock that was read at some time between these two times of this machine.
 fn ahead_of_us(there: Time, asked: Time, answered: Time) -> Ahead {
     [answered, asked].map(|here| {
         let since = |one: Time, other: Time| i64::try_from(one.since(other)).unwrap_or(i64::MAX);
@@ -93,7 +94,7 @@ fn ahead_of_us(there: Time, asked: Time, answered: Time) -> Ahead {
     })
 }
 
-/// By how much the first one is ahead of the other one for certain.
+/// How far the first clock is ahead of the other one for certain.
 fn apart([least, most]: Ahead, other: Ahead) -> i64 {
     if least > other[1] { least - other[1] } else { (most - other[0]).min(0) }
 }

@@ -1,4 +1,4 @@
-//! Whether the reconciler reaches the engine, and may change it.
+//! Checks that the reconciler reaches the engine, and may change it.
 
 use super::{Facts, Finding};
 use stayput_restart::Color;

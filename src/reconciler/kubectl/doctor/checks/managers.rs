@@ -1,4 +1,4 @@
-//! Whether the reconciler reaches each manager, and may tell it what to do.
+//! Checks that the reconciler reaches each manager, and may send it requests.
 
 use super::{Facts, Finding};
 use crate::kubectl::leader::{NAME, NAMESPACE};
@@ -24,7 +24,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     }
 }
 
-/// How the reconciler is reached; where none works, how to find out why.
+/// How to reach the reconciler; if none works, how to find out why.
 fn reach(facts: &Facts) -> String {
     if facts.why_no_reconciler().is_some() {
         return format!("kubectl -n {NAMESPACE} logs deployment/{NAME}");

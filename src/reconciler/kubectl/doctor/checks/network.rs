@@ -1,4 +1,4 @@
-//! Whether NetworkPolicies let the reconciler through to managers and engine.
+//! Checks that NetworkPolicies let the reconciler through to managers and engine.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     pods.iter().map(|(denied, pods)| denied.finding(facts, pods)).collect()
 }
 
-/// Whether the manager of this pod answers all the same: not every network enforces policies.
+/// True if the manager of this pod answers all the same: not every network enforces policies.
 fn answers(facts: &Facts, pod: &str) -> bool {
     facts.snapshot.as_ref().is_ok_and(|taken| {
         let mut pods = taken.saved.snapshot.pods.iter();
@@ -57,7 +57,7 @@ fn answers(facts: &Facts, pod: &str) -> bool {
     })
 }
 
-/// A policy that stands in the way.
+/// A policy that blocks the connection.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Denied {
     policy: String,
@@ -88,7 +88,7 @@ impl Denied {
         if *answers { finding.into_warning() } else { finding }
     }
 
-    /// One more rule for this policy.
+    /// A command that adds a rule to this policy.
     fn remedy(&self, facts: &Facts) -> String {
         let Self { policy, direction, port, .. } = self;
         let (namespace, other, side, policies) = match direction {

@@ -1,4 +1,4 @@
-//! Whether the operator that has made the pods restarts nodes by itself as well.
+//! Checks that the operator of the pods does not restart nodes by itself as well.
 //!
 //! From github.com/elastic/cloud-on-k8s (pkg/apis/common/v1/common.go, pkg/controller/common/unmanaged.go)
 //! and github.com/opensearch-project/opensearch-k8s-operator (pkg/reconcilers/rollingRestart.go).
@@ -10,12 +10,12 @@ use super::{Facts, Finding};
 use crate::cluster::UpdateMode;
 use stayput_restart::annotation;
 
-/// ECK edits no StatefulSet and restarts nothing, and goes on to renew certificates. ECK before 3.5
-/// does not know it.
+/// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
+/// certificates. ECK before 3.5 does not know it.
 const PAUSE: &str = "eck.k8s.elastic.co/pause-orchestration";
-/// The condition by which ECK says that it does so.
+/// The condition by which ECK confirms [`PAUSE`].
 const PAUSED: &str = "OrchestrationPaused";
-/// ECK does nothing at all.
+/// Annotation with which ECK does nothing at all.
 const MANAGED: &str = "eck.k8s.elastic.co/managed";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -105,13 +105,13 @@ fn of_object(facts: &Facts, kind: &str, name: &str) -> Option<Finding> {
     Some(Finding::error("operator", object, message, remedy).into_warning())
 }
 
-/// Whether a person has confirmed that the OpenSearch operator does not recover clusters by itself.
+/// True if a person has confirmed that the OpenSearch operator does not recover clusters by itself.
 fn is_without_recovery(facts: &Facts) -> bool {
     let annotations = facts.cluster.annotations();
     annotations.get(annotation::PARALLEL_RECOVERY).is_some_and(|value| value == "false")
 }
 
-/// Whether ECK says so itself.
+/// True if ECK reports that it is paused.
 fn is_paused(found: &DynamicObject) -> bool {
     let mut conditions = found.data["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|one| one["type"] == PAUSED && one["status"] == "True")

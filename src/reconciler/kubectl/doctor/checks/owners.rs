@@ -1,4 +1,4 @@
-//! What has made the pods, and whether it replaces them by itself.
+//! Checks the owners of the pods: one that replaces them by itself is a finding.
 
 use kube::ResourceExt;
 use stayput_restart::shell_word;

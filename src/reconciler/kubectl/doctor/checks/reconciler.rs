@@ -1,4 +1,4 @@
-//! Whether a reconciler works.
+//! Checks that a reconciler works.
 
 use kube::ResourceExt;
 
@@ -33,7 +33,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Whether one of the replicas is the leader.
+/// A finding if none of the replicas is the leader.
 fn lease(facts: &Facts) -> Option<Finding> {
     let log = format!("kubectl -n {NAMESPACE} logs deployment/{NAME}");
     let finding = |message: &str| Finding::error("leader", format!("Lease/{NAME}"), message, log);

@@ -1,4 +1,4 @@
-//! Whether the reconciler may do what it needs to do in the namespace of the SearchCluster.
+//! Checks the rights of the reconciler in the namespace of the SearchCluster.
 
 use super::{Facts, Finding, reinstall};
 

@@ -1,11 +1,11 @@
-//! What the reconciler has written on the SearchCluster: whether it goes on, and what is owed.
+//! Checks the reconciler's status on the SearchCluster: progress, and changes to undo.
 
 use super::{Facts, Finding};
 use crate::kubectl::format::rounded_duration;
 use crate::kubectl::pages::NOT_PROCESSED;
 use stayput_restart::{Condition, debts_due};
 
-/// What cannot be undone for so long is not undone by waiting, in milliseconds.
+/// Age from which waiting does not help to undo a change, in milliseconds.
 const OLD_DEBT: u64 = 15 * 60_000;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {

@@ -1,5 +1,5 @@
-//! What the pods are made of: the manager in front of the engine, where it keeps its state, and what
-//! would kill it.
+//! Checks the pod templates: the manager in front of the engine, the directory of its state, and
+//! settings that would kill it.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -69,7 +69,8 @@ fn of_pod(facts: &Facts, pod: &Pod) -> Vec<Finding> {
     entry.into_iter().chain(probe).chain(by_sub_path).chain(policy).collect()
 }
 
-/// A container that stays down when its process has ended with code 0, as the manager's does for another one.
+/// A finding for a container that stays down when its process has ended with code 0, as the manager's
+/// does for another one.
 fn not_made_anew(
     object: &str,
     name: &str,
@@ -90,7 +91,8 @@ fn not_made_anew(
     Some(Finding::error("restart_policy", object, message, remedy).into_warning())
 }
 
-/// The command that shows what the manager would change in the pods of this owner: in the object that a person may edit.
+/// The command that shows the manager's changes of the pods of this owner: in the object that a person
+/// may edit.
 fn inject(facts: &Facts, pod: &Pod) -> String {
     let namespace = facts.namespace();
     let Some(owner) = pod.owner_references().iter().find(|owner| is_stateful_set(owner)) else {
@@ -104,7 +106,8 @@ fn inject(facts: &Facts, pod: &Pod) -> String {
     format!("kubectl -n {namespace} get {resource} {name} -o yaml | kubectl stayput inject --check")
 }
 
-/// The journal must outlive the container: otherwise a node that is to stay stopped is started with it.
+/// A finding for a journal that does not outlive the container: a node that must stay stopped would be
+/// started with the container.
 fn state_directory(object: &str, pod: &Value, container: &Value, remedy: &str) -> Option<Finding> {
     let error = |message: String| Finding::error("state_directory", object, message, remedy);
     let directory = match manager_option(container, "state-dir") {

@@ -1,5 +1,5 @@
-//! What the engine's container mounts and nobody watches: a change of it restarts nothing, which
-//! should be known.
+//! Notes about objects that the engine's container mounts and nobody watches: a change of them restarts
+//! nothing, and a person should know that.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn finding(facts: &Facts, pods: &[String], one: &Unwatched) -> Finding {
     .into_note()
 }
 
-/// Whether an operator decides what the pod mounts, and when it is restarted for it.
+/// True if an operator decides about the pod's mounts, and restarts it for them.
 fn is_operated(facts: &Facts, pod: &Pod) -> bool {
     pod.owner_references().iter().any(|owner| match facts.sets.get(&owner.name) {
         Some(Ok(Some(set))) => Set::of(set).operator.is_some(),

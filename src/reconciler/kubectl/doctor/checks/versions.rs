@@ -1,4 +1,4 @@
-//! Whether the parts of stayput are of one version.
+//! Checks that all parts of stayput have the same version.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container, is_st
 const INJECTED: &str = "stayput";
 const DEFINITION: &str = "CustomResourceDefinition/searchclusters.stayput.dev";
 
-/// What in the cluster is newer than this program.
+/// A part in the cluster that is newer than this program.
 #[derive(Debug)]
 pub(super) enum Newer {
-    /// The reconciler, of this version.
+    /// The reconciler, with its version.
     Reconciler(String),
-    /// The definition, which has these fields.
+    /// The definition, with the fields that this program does not know.
     Definition(FieldsOfOneSide),
 }
 
-/// What is newer than this program, if anything is. A definition that both has and lacks fields is of
-/// another version: which one is newer, the version of the reconciler says, if that is known.
+/// The part that is newer than this program, if any. A definition that both has and lacks fields is of
+/// another version: the reconciler's version, if it is known, decides which one is newer.
 pub(super) fn newer(facts: &Facts) -> Option<Newer> {
     let reconciler = facts.snapshot.as_ref().ok().map(|taken| taken.saved.version());
     if let Some(version) = reconciler
@@ -38,7 +38,7 @@ pub(super) fn newer(facts: &Facts) -> Option<Newer> {
     unknown_fields(&schemas).filter(|_| !is_older).map(Newer::Definition)
 }
 
-/// What to do where something is newer than this program.
+/// The advice if a part of the cluster is newer than this program.
 pub(super) fn upgrade_this_program(newer: &Newer) -> String {
     let version = match newer {
         Newer::Reconciler(version) => version,
@@ -50,7 +50,7 @@ pub(super) fn upgrade_this_program(newer: &Newer) -> String {
     )
 }
 
-/// By the numbers of the versions; another form counts as newer.
+/// Compares the numbers of two versions; another form counts as newer.
 fn is_newer(one: &str, other: &str) -> bool {
     let numbers = |version: &str| -> Option<Vec<u64>> {
         let (release, _) = version.split_once(['-', '+']).unwrap_or((version, ""));
@@ -99,8 +99,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// A manager that has taken over from another version while the engine ran on, and whose StatefulSet
-/// still has the image that the pod was made with. Which version an image has is not known.
+/// A note about a manager that has taken over from another version while the engine ran on, and whose
+/// StatefulSet still has the image of the pod's creation. The version of an image is not known.
 fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding> {
     let mut seen = taken.saved.snapshot.pods.iter();
     let manager = seen.find(|seen| Some(&seen.uid) == pod.metadata.uid.as_ref())?.manager.as_ref();
@@ -127,7 +127,7 @@ fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding>
     Some(finding.into_warning())
 }
 
-/// The container whose image the manager is from: the init container of `inject`, or the engine's own.
+/// The container whose image has the manager: the init container of `inject`, or the engine's own.
 fn manager_container(facts: &Facts, pod: &Pod) -> String {
     let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     if init.any(|container| container.name == INJECTED) {
@@ -143,15 +143,15 @@ fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
     all.find(|one| one.name == container)?.image.as_deref()
 }
 
-/// The schemas of the definition that is there, if one was read.
+/// The schemas of the installed definition, if one was read.
 fn schemas(facts: &Facts) -> Option<Vec<Value>> {
     let theirs = facts.definition.as_ref().ok()?.as_ref()?;
     let schemas = theirs.spec.versions.iter().filter_map(|version| version.schema.as_ref());
     Some(schemas.map(|schema| json!(schema.open_api_v3_schema)).collect())
 }
 
-/// Whether the definition and this program know the same fields: Kubernetes drops those that the
-/// definition does not have without a word.
+/// A finding if the definition and this program know different fields: Kubernetes silently drops fields
+/// that the definition does not have.
 fn definition(facts: &Facts) -> Option<Finding> {
     if let Err(unknown) = &facts.definition {
         let look = "kubectl get customresourcedefinition searchclusters.stayput.dev";

@@ -1,4 +1,4 @@
-//! What the annotation `stayput.dev/ignore` says on objects that nobody watches.
+//! Values of the annotation `stayput.dev/ignore` on objects that nobody watches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use stayput_reuse::{IGNORE, Ignore, Source, SourceKind};
 use crate::kubectl::apiserver::Asked;
 use crate::workload::unwatched;
 
-/// Of those that can be read.
+/// The annotations of the objects that can be read.
 pub(super) async fn read(
     ask: &Asked<'_>,
     pods: &[Pod],

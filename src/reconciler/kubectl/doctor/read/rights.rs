@@ -1,4 +1,4 @@
-//! What the reconciler needs to be allowed, as in `deploy/`.
+//! Rights that the reconciler needs, as in `deploy/`.
 
 use futures_util::future::join_all;
 use k8s_openapi::api::authorization::v1::{
@@ -25,10 +25,10 @@ const ALWAYS: [Right; 10] = [
     right("watch", "apps", "statefulsets", ""),
     right("create", "events.k8s.io", "events", ""),
 ];
-/// With `spec.update`.
+/// Additional rights with `spec.update`.
 const UPDATES: [Right; 2] =
     [right("get", "apps", "controllerrevisions", ""), right("patch", "", "pods", "resize")];
-/// With `spec.nodeSets`.
+/// Additional rights with `spec.nodeSets`.
 const DECLARED: [Right; 5] = [
     right("patch", "apps", "statefulsets", ""),
     right("patch", "", "secrets", ""),
@@ -46,7 +46,7 @@ const fn right(
     Right { verb, group, resource, subresource }
 }
 
-/// Each right, and whether the reconciler has it.
+/// Each right, and the answer if the reconciler has it.
 pub(super) async fn read(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
     let mut needed = ALWAYS.to_vec();
     if cluster.spec.update.mode == UpdateMode::InPlace {
