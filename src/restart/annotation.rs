@@ -45,17 +45,17 @@ pub const ALL: [&str; 10] = [
     PARALLEL_RECOVERY,
 ];
 
-/// Whether these annotations of a pod keep its node stopped.
+/// True if these annotations of a pod keep its node stopped.
 pub fn keeps_stopped(annotations: &BTreeMap<String, String>) -> bool {
     annotations.get(STOPPED).is_some_and(|value| value == "true")
 }
 
-/// Whether it is the key of a gate.
+/// True if the key is that of a gate.
 pub fn is_gate(key: &str) -> bool {
     [GATE, GATE_AFTER].iter().any(|begin| key.starts_with(begin))
 }
 
-/// Whether decisions depend on this key of a SearchCluster.
+/// True if decisions depend on this key of a SearchCluster.
 pub fn is_read(key: &str) -> bool {
     ALL.contains(&key) || is_gate(key)
 }

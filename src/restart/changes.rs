@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::ledger::{LedgerChange, RestartChange};
 use super::{Action, Blocker, Change, Code, Ending, Event, Outcome, Pod, Reason};
 
-/// What a step wants to change, do and report.
+/// Changes, actions and reports of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// Changes of the ledger, in their order. If a plan has any, it does nothing else.
@@ -25,7 +25,7 @@ pub(super) struct Changes {
 /// for a pod is the one it reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// Uid of the pod; none for the cluster as a whole.
+    /// Uid of the pod; absent for the cluster as a whole.
     pub(super) pod: Option<String>,
     pub(super) code: Code,
     pub(super) message: Cow<'static, str>,
@@ -51,12 +51,12 @@ impl From<Waits> for Changes {
 }
 
 impl Changes {
-    /// One change of the ledger.
+    /// Changes with one change of the ledger.
     pub(super) fn of_ledger(change: impl Into<LedgerChange>) -> Self {
         Self { ledger: vec![change.into()], ..Self::default() }
     }
 
-    /// One thing to do.
+    /// Changes with one action.
     pub(super) fn action(action: Action) -> Self {
         Self { actions: vec![action], ..Self::default() }
     }
@@ -120,13 +120,13 @@ impl Changes {
         }
     }
 
-    /// No further node is stopped. The restart ends with this outcome when the members under way
+    /// Lets no further node be stopped. The restart ends with this outcome when the members under way
     /// are done.
     pub(super) fn end_with(&mut self, outcome: Outcome, reason: impl Into<String>) {
         self.change(RestartChange::EndWith(Ending { outcome, reason: reason.into() }));
     }
 
-    /// Whether the restart under way is to end.
+    /// True if these changes end the restart under way.
     pub(super) fn ends_restart(&self) -> bool {
         self.ledger
             .iter()

@@ -1,4 +1,4 @@
-//! Codes for programs: why a node waits.
+//! Codes for programs: reasons why a node waits.
 
 use super::Predicate;
 
@@ -8,9 +8,9 @@ pub enum Code {
     // Nothing is wrong.
     /// Nothing was requested.
     Idle,
-    /// Its part of this restart is done.
+    /// The node's part of this restart is done.
     Finished,
-    /// Its turn comes later.
+    /// The node's turn comes later.
     NotItsTurn,
     /// The request has a time before which no node is stopped.
     NotBefore,
@@ -18,20 +18,20 @@ pub enum Code {
     OutsideWindow,
     /// Kept stopped on request.
     KeptStopped,
-    /// It leaves the cluster, and is not restarted any more.
+    /// The node leaves the cluster, and is not restarted any more.
     Leaving,
-    /// Its run has another config than its sources, and no restart was requested yet.
+    /// The node runs on another config than its sources have, and no restart was requested yet.
     PendingRestart,
-    /// Its pod template has changed, and the step that carries it out is not allowed.
+    /// The node's pod template has changed, and the step that carries it out is not allowed.
     UpdateNotAllowed,
-    /// It is not known how its pod differs from what its owner wants.
+    /// The difference between the node's pod and its owner's template is not known.
     UpdateUnknown,
     /// A restart for its pod template has ended and did not carry it out.
     UpdateTried,
     // A step takes its time.
     /// The mounted config is not the expected one yet.
     ConfigNotMounted,
-    /// Its vote is being transferred to another node.
+    /// The node's vote is being transferred to another node.
     HandingOver,
     /// The engine has not finished preparing for the stop.
     Preparing,
@@ -45,15 +45,15 @@ pub enum Code {
     Relabelling,
     /// The engine was started and has not joined the cluster yet.
     Joining,
-    /// It has joined and is not ready yet.
+    /// The node has joined and is not ready yet.
     NotReady,
     /// Allocation is being restored.
     RestoringAllocation,
-    /// It is back, and its shards recover.
+    /// The node is back, and its shards recover.
     Recovering,
     /// A node gives its slot back, or has done so a short while ago.
     GivingBack,
-    /// Its restart is aborted, and its engine is being started again.
+    /// The node's restart is aborted, and its engine is being started again.
     Aborting,
     /// A coordinated restart waits for other nodes.
     Barrier,
@@ -98,7 +98,7 @@ pub enum Code {
     LiveMismatch,
     /// A source of the config is absent.
     SourceAbsent,
-    /// What the config is made from is neither named nor found.
+    /// The sources of the config are neither named nor found.
     SourcesUnknown,
     /// The manager does not know its mounted config.
     ConfigUnknown,
@@ -184,18 +184,18 @@ impl Code {
         }
     }
 
-    /// Whether it is a rule that a node passes later without action by a person: once others are back
-    /// or shards are allocated.
+    /// True for a rule that a node passes later without action by a person: once others are back or
+    /// shards are allocated.
     pub const fn passes_by_itself(self) -> bool {
         matches!(self, Self::Predicate(_) | Self::Quorum)
     }
 
-    /// Whether it lasts until a time that is known.
+    /// True if the reason lasts until a time that is known.
     pub const fn waits_for_its_time(self) -> bool {
         matches!(self, Self::NotBefore | Self::OutsideWindow)
     }
 
-    /// Whether it lasts until a person changes something.
+    /// True if the reason lasts until a person changes something.
     pub const fn needs_a_person(self) -> bool {
         matches!(
             self,
@@ -214,12 +214,13 @@ impl Code {
         )
     }
 
-    /// Whether it is why a pod keeps its template, which need not keep its engine from being restarted.
+    /// True if a pod keeps its old template for this reason. That need not prevent a restart of
+    /// its engine.
     pub(crate) const fn is_about_a_template(self) -> bool {
         matches!(self, Self::UpdateNotAllowed | Self::UpdateUnknown | Self::UpdateTried)
     }
 
-    /// Whether it is a rule or a fault that blocks a restart, and not a step that takes its time.
+    /// True for a rule or a fault that blocks a restart, false for a step that takes its time.
     pub const fn blocks(self) -> bool {
         match self {
             Self::Idle

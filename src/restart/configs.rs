@@ -1,6 +1,5 @@
-//! What is known of the engine's configs: of each the settings whose change may need all nodes at
-//! once ([`stayput_reuse::decisive`]). A checksum names one content, so what was seen once is true
-//! for good.
+//! Decisive settings of the engine's known configs: those whose change may need all nodes at once
+//! ([`stayput_reuse::decisive`]). A checksum names one content, so a fact once seen stays true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stayput_reuse::Settings;
 
-/// The most configs that are remembered: more than the ledger has room for are not known.
+/// Maximum number of remembered configs; further ones are not known.
 const MAX_CONFIGS: usize = 1000;
-/// How much of a checksum is kept, in characters.
+/// Length of a remembered checksum, in characters.
 const KEPT: usize = 16;
 
 /// Settings by checksum.
@@ -34,7 +33,7 @@ struct KnownConfig {
 }
 
 impl KnownConfigs {
-    /// Whether none is known.
+    /// True if no config is known.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -57,30 +56,30 @@ impl KnownConfigs {
         }
     }
 
-    /// Whether no more are remembered.
+    /// True if no more configs are remembered.
     pub fn is_full(&self) -> bool {
         self.count() >= MAX_CONFIGS
     }
 
-    /// The settings of a config; none if they are not known.
+    /// The settings of a config, if they are known.
     pub fn of(&self, checksum: &str) -> Option<&Settings> {
         self.find(beginning(checksum)).map(|known| &known.settings)
     }
 
-    /// Whether all that `other` knows is known.
+    /// True if all configs that `other` knows are known.
     pub(crate) fn contains(&self, other: &Self) -> bool {
         let mut checksums = other.0.iter().flat_map(|known| &known.checksums);
         checksums.all(|checksum| self.find(checksum).is_some())
     }
 
-    /// Whether all configs that are known have the same settings.
+    /// True if all known configs have the same settings.
     pub(crate) fn are_alike(&self, other: &Self) -> bool {
         let mut settings = self.0.iter().chain(&other.0).map(|known| &known.settings);
         let first = settings.next();
         settings.all(|one| Some(one) == first)
     }
 
-    /// These and those of `newer`, but of these only the ones that are `used`.
+    /// The known configs with those of `newer`, but without the old ones that are not `used`.
     pub(crate) fn renewed(&self, newer: &Self, used: impl Fn(&str) -> bool) -> Self {
         let mut all = newer.clone();
         for known in &self.0 {
@@ -100,7 +99,7 @@ impl KnownConfigs {
     }
 }
 
-/// As much of a checksum as is kept.
+/// The beginning of a checksum that is remembered.
 pub(crate) fn beginning(checksum: &str) -> &str {
     let digits = checksum.strip_prefix("sha256:").unwrap_or(checksum);
     digits.char_indices().nth(KEPT).map_or(digits, |(end, _)| &digits[..end])

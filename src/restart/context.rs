@@ -8,7 +8,7 @@ use super::lookup::{Lookup, Names};
 use super::rules::{Evaluation, FailedSets, preflight};
 use super::{Ledger, Manager, Pod, Policy, Snapshot};
 
-/// The observation a plan is made from, and what is computed from it once for all steps.
+/// The observation that a plan is made from, and values computed from it once for all steps.
 pub(super) struct Context<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) policy: &'a Policy,
@@ -32,13 +32,13 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether this ledger differs from the one the plan is made from.
+    /// True if this ledger differs from the one the plan is made from.
     pub(super) fn has_changed(&self, ledger: &Ledger) -> bool {
         // The same ledger is recognised by its address: comparing many members takes longer.
         !std::ptr::eq(ledger, &raw const self.snapshot.ledger) && *ledger != self.snapshot.ledger
     }
 
-    /// Whether a pod and its manager can be stopped and started at all: [`preflight`].
+    /// Checks if a pod and its manager can be stopped and started at all: [`preflight`].
     pub(super) fn preflight<'p>(&self, pod: &'p Pod) -> Result<&'p Manager, Blocker> {
         preflight(&self.snapshot.cluster.name, pod)
     }
@@ -54,12 +54,12 @@ impl<'a> Context<'a> {
         self.stops.get_or_init(|| self.evaluate(ledger)).as_ref().map_err(Blocker::clone)
     }
 
-    /// Which sets of pods have failed.
+    /// The sets of pods that have failed.
     pub(super) fn failed_sets(&self) -> &FailedSets<'a> {
         self.failed_sets.get_or_init(|| FailedSets::of(&self.index, &self.snapshot.ledger))
     }
 
-    /// Whether a zone can be stopped as a whole; computed once for all of its nodes.
+    /// Checks if a zone can be stopped as a whole; computed once for all of its nodes.
     pub(super) fn zone_may_stop(&self, find_out: impl FnOnce() -> Check) -> Check {
         self.zone.get_or_init(find_out).clone()
     }

@@ -31,7 +31,7 @@ enum Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Names {
     predicates: BTreeSet<Predicate>,
-    /// Names of no predicate.
+    /// Names that no predicate has.
     unknown: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl Disabled {
         self.with(Place::Annotation, names.split(','))
     }
 
-    /// Adds those that the request under way skips: only as long as it is under way.
+    /// Adds the predicates that the request of the restart under way skips, as long as it is under way.
     #[must_use]
     pub fn with_restart(self, restart: Option<&Restart>) -> Self {
         let skipped = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
@@ -97,7 +97,7 @@ impl Disabled {
         undo.collect()
     }
 
-    /// What is wrong with the names, for people; none if each of them is known.
+    /// The unknown names, for people, if there are any.
     pub fn unknown(&self) -> Option<String> {
         let all: Vec<(Place, &str)> = self
             .by_place
@@ -152,12 +152,12 @@ impl Place {
 const ONLY_BY_OUTAGE: &str = "only allowOutage (in one request, --allow-outage; or in spec.restart) \
                               allows a stop that costs the quorum or the only copy of a shard";
 
-/// Whether it is a rule that is always evaluated.
+/// True for the name of a rule that is always evaluated.
 fn protects_data(name: &str) -> bool {
     [Code::Quorum, Code::UnreplicatedIndex].iter().any(|code| code.as_str() == name)
 }
 
-/// Why a request cannot skip a rule of this name, and what to write; none if it can.
+/// Why a request cannot skip a rule of this name, and what to write, unless it can.
 pub(super) fn why_not_skipped(name: &str) -> Option<String> {
     if Predicate::named(name).is_some() {
         return None;

@@ -1,9 +1,9 @@
-//! Whether the engine is to be read for a decision. At rest it is not.
+//! Decides if the engine has to be read for a decision. At rest it is not.
 
 use super::late_requests::ended_recently;
 use super::{Pod, Request, Snapshot, annotation, needs_coordinated};
 
-/// Whether a decision may depend on the engine's view, so that it must be read.
+/// True if a decision may depend on the engine's view, so that it must be read.
 pub fn needs_engine(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
     let phase = |pod: &Pod| pod.annotations.contains_key(annotation::PHASE);
@@ -22,8 +22,9 @@ pub fn needs_engine(snapshot: &Snapshot) -> bool {
         || snapshot.pods.iter().any(|pod| phase(pod) || is_kept_stopped(pod))
 }
 
-/// Whether the engine is to be read: also while a pod is not ready or missing, because only the engine
-/// knows whether its node is in the cluster and what that costs, and while its version decides how a config can be changed.
+/// True if the engine is to be read: for a decision; while a pod is not ready or missing, because only
+/// the engine knows if the node is in the cluster and what its absence costs; and while the engine's
+/// version decides how a config can be changed.
 pub fn reads_engine(snapshot: &Snapshot) -> bool {
     needs_engine(snapshot)
         || !snapshot.missing.is_empty()

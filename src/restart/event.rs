@@ -3,9 +3,9 @@
 /// A Kubernetes event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Event {
-    /// Uid of the pod it is about; none for the SearchCluster.
+    /// Uid of the event's pod; absent for the SearchCluster.
     pub pod: Option<String>,
-    /// One of a fixed list.
+    /// The reason, one of a fixed list.
     pub reason: Reason,
     pub message: String,
 }
@@ -70,7 +70,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether the event is a warning.
+    /// True if the event is a warning.
     pub const fn is_warning(self) -> bool {
         match self {
             Self::HeapUnchanged
@@ -103,7 +103,8 @@ impl Reason {
         }
     }
 
-    /// Whether an annotation of the pod says the same as of that moment: then it is only logged.
+    /// True if an annotation of the pod has the same fact since the same time: then the event is
+    /// only logged.
     pub const fn is_on_the_pod(self) -> bool {
         matches!(self, Self::NodeRestarted)
     }

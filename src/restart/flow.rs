@@ -18,9 +18,9 @@
 //! While the apiserver does not answer there is no plan: only [`starts_in_ledger`] are sent. While
 //! there are [`awaited_starts`], the engine is not waited for.
 //!
-//! What several steps use: [`turn`] (the result of a member's turn), [`engine`] (changes on the
-//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (what a manager's
-//! status shows about our requests), [`observed`] (what the snapshot shows), [`shown`], [`target`] and [`history`].
+//! Shared parts of the steps: [`turn`] (the result of a member's turn), [`engine`] (changes on the
+//! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (our requests in a
+//! manager's status), [`observed`] (facts of the snapshot), [`shown`], [`target`] and [`history`].
 
 mod requests;
 

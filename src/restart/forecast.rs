@@ -1,9 +1,9 @@
-//! The forecast of a whole restart (people call it a dry run): which nodes go together, in which
-//! order, if every step succeeds, and what blocks the others.
+//! The forecast of a whole restart (people call it a dry run): the nodes that go together, in their
+//! order, if every step succeeds, and the reasons that block the others.
 //!
-//! The forecast has no rules of its own. What would happen now is the result of [`super::plan()`].
-//! What comes later is the result of the same rules, on the assumption that each node comes back
-//! and that the cluster is otherwise as in the snapshot ([`returned_nodes`]).
+//! The forecast has no rules of its own. Its present is the result of [`super::plan()`]. Its future is
+//! the result of the same rules, on the assumption that each node comes back and that the cluster is
+//! otherwise as in the snapshot ([`returned_nodes`]).
 
 mod batches;
 mod joint_step;
@@ -34,17 +34,17 @@ pub struct Forecast {
     pub request: Request,
     /// Where the request comes from.
     pub basis: Basis,
-    /// What keeps the restart as a whole from going on now. The steps are those that follow once
-    /// it is gone.
+    /// The reason that blocks the restart as a whole now. The steps are those that follow once it
+    /// is gone.
     pub blocked_by: Option<Waiting>,
-    /// Whether the reconciler would refuse the request; then this is what [`Self::blocked_by`] says.
+    /// True if the reconciler would refuse the request; [`Self::blocked_by`] has the reason.
     pub is_refused: bool,
-    /// In their order.
+    /// Steps in their order.
     pub steps: Vec<ForecastStep>,
-    /// The nodes that nothing is done for now, and why.
+    /// The nodes that wait now, and why.
     pub waiting: Vec<Waiting>,
-    /// The nodes that are blocked by what passes by itself, such as a node that is starting or a copy
-    /// that is being built, and the first rule that blocks each of them.
+    /// The nodes that are blocked by a reason that passes by itself, such as a node that is starting or
+    /// a copy that is being built, and the first rule that blocks each of them.
     pub not_yet: Vec<Waiting>,
     /// The nodes that are not restarted unless somebody changes something, and the first rule that
     /// blocks each of them.
@@ -56,7 +56,7 @@ pub struct Forecast {
 /// Where the request of a forecast comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// Its restart is under way.
+    /// The restart of the request is under way.
     UnderWay,
     /// A person or the spec has requested it, and it is about to begin.
     Requested,
@@ -69,11 +69,11 @@ pub enum Basis {
 pub struct ForecastStep {
     pub kind: ForecastStepKind,
     pub when: ForecastTime,
-    /// In their order.
+    /// Nodes in their order.
     pub nodes: Vec<ForecastNode>,
 }
 
-/// What is done with the nodes of a step.
+/// The work on the nodes of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForecastStepKind {
     /// Each is stopped and started.
@@ -84,12 +84,12 @@ pub enum ForecastStepKind {
     Start,
 }
 
-/// When a step is done.
+/// Time of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForecastTime {
-    /// It has begun.
+    /// The step has begun.
     UnderWay,
-    /// It begins at once.
+    /// The step begins at once.
     Now,
     /// After the steps before it, and once nothing blocks the restart.
     Later,
@@ -101,9 +101,9 @@ pub struct ForecastNode {
     pub name: String,
     /// Why the node is in this step, for people.
     pub message: String,
-    /// How it is restarted.
+    /// The step that restarts or updates the node.
     pub step: UpdateStep,
-    /// The fields of its pod template that need this step, with their values; the first few.
+    /// The fields of the node's pod template that need this step, with their values; the first few.
     pub because: Vec<String>,
 }
 
@@ -114,9 +114,9 @@ impl ForecastNode {
     }
 }
 
-/// Forecasts the restart that is under way or about to begin. If there is none: what `request`
-/// would do, or without a request what a rolling restart of every node would do. With a request
-/// while another restart is under way: what it does after that one.
+/// Forecasts the restart that is under way or about to begin. Without one, it forecasts `request`, or
+/// without a request a rolling restart of every node. With a request while another restart is under way,
+/// it forecasts what follows that one.
 pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>) -> Forecast {
     let mut working_copy = WorkingCopy::of(snapshot, policy, request);
     let Plan { actions, waiting, .. } = plan_without_patches(&working_copy.snapshot, policy);
@@ -172,13 +172,13 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     }
 }
 
-/// What is decided now. Patches that show phases on pods are left out: they would take the place
-/// of the reasons why the nodes wait.
+/// The plan for now. Patches that show phases on pods are left out: they would take the place of the
+/// reasons why the nodes wait.
 fn plan_without_patches(snapshot: &Snapshot, policy: &Policy) -> Plan {
     decide(&Context::new(snapshot, policy)).without_patches().into_plan()
 }
 
-/// The forecast where the request leads to no restart.
+/// The forecast of a request that leads to no restart.
 fn without_restart(
     working_copy: &WorkingCopy,
     policy: &Policy,
@@ -216,7 +216,8 @@ fn without_restart(
     }
 }
 
-/// Why the nodes that are not chosen wait. `queued_behind` is what the whole request waits for.
+/// Why the nodes that are not chosen wait. `queued_behind` is the restart that the whole request
+/// waits for.
 fn not_chosen(
     all_waiting: Vec<Waiting>,
     restart: &Restart,
@@ -260,7 +261,7 @@ fn step_of(
     ForecastStep { kind, when, nodes: nodes.collect() }
 }
 
-/// Says of each node what of its pod changes with its restart.
+/// Adds to each node the changes of its pod that are carried out with the restart.
 fn carry_out_updates(
     steps: &mut [ForecastStep],
     snapshot: &Snapshot,
@@ -286,7 +287,7 @@ fn carry_out_updates(
     }
 }
 
-/// The ledger as a plan leaves it.
+/// The ledger after a plan.
 fn ledger_after<'a>(actions: &'a [Action], before: &'a Ledger) -> &'a Ledger {
     match actions.first() {
         Some(Action::WriteLedger(ledger)) => ledger,
@@ -299,7 +300,7 @@ fn uids(ledger: &Ledger, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
     ledger.members().filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
 }
 
-/// What blocks the cluster as a whole; a step that only takes time does not.
+/// The reason that blocks the cluster as a whole; a step that only takes time does not.
 fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
     let all = waiting.iter().find(|one| one.pod.is_none());
     all.filter(|one| one.code.blocks() || one.code.waits_for_its_time()).cloned()

@@ -1,4 +1,4 @@
-//! Whether a reconciler works, by its Lease.
+//! Finds out from the Lease of the reconciler if one works.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
@@ -11,29 +11,30 @@ use stayput_restart::Time;
 
 /// Where `deploy/` puts the reconciler.
 pub(super) const NAMESPACE: &str = "stayput";
-/// Name of its Lease, its service account and its label.
+/// Name of the reconciler's Lease, service account and label.
 pub(super) const NAME: &str = "stayput-reconciler";
-/// A leader renews its Lease every few seconds. Its clock and the apiserver's may differ as well.
+/// Age of a Lease without a working leader, in milliseconds. A leader renews its Lease every few
+/// seconds. Its clock and the apiserver's may differ as well.
 const OLD: u64 = 60_000;
 
-/// Whether a reconciler works, as far as we may know that.
+/// State of the reconciler, as far as we may read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Reconciler {
-    /// The Lease was not read: it says nothing.
+    /// The Lease was not read, so nothing is known.
     #[default]
     Unknown,
     Works,
-    /// And why none works.
+    /// No reconciler works, for this reason.
     Absent(String),
 }
 
 impl Reconciler {
-    /// By the Lease, if it can be read.
+    /// The state according to the Lease, if it can be read.
     pub(super) async fn seen(client: &Client) -> Self {
         Self::look(client).await.unwrap_or_default()
     }
 
-    /// The same.
+    /// The state according to the Lease, for a caller that needs to know if the apiserver answers.
     ///
     /// # Errors
     /// If the apiserver does not answer.
@@ -45,7 +46,7 @@ impl Reconciler {
         }
     }
 
-    /// Why none works, if that is so.
+    /// Why no reconciler works, if that is known.
     pub(super) fn why_absent(&self) -> Option<&str> {
         match self {
             Self::Absent(why) => Some(why),
@@ -53,7 +54,7 @@ impl Reconciler {
         }
     }
 
-    /// What to know of it beside the status that it has written, if none works.
+    /// A warning to show beside the status that the reconciler has written, if none works now.
     pub(super) fn warning(&self) -> Option<String> {
         self.why_absent().map(|why| {
             format!(
@@ -64,7 +65,7 @@ impl Reconciler {
     }
 }
 
-/// The Lease, if there is one, and the apiserver's time: the clock of this machine may be wrong.
+/// The Lease, if it exists, and the apiserver's time: the clock of this machine may be wrong.
 pub(super) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
     let asked = Asked { client, namespace: NAMESPACE };
     let lease = asked.find("leases.coordination.k8s.io", NAME);
@@ -73,7 +74,7 @@ pub(super) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiE
     Ok((lease?, time.unwrap_or_else(|_| now())))
 }
 
-/// Why no reconciler works; none if one does.
+/// Why no reconciler works, if that is so.
 pub(super) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {
     let Some(lease) = lease else {
         return Some(format!(

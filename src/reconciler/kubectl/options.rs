@@ -9,25 +9,25 @@ use stayput_restart::shell_word;
 const PROGRAMS: [&str; 3] = ["kubectl stayput ", "kubectl ", HELM];
 const HELM: &str = "helm ";
 
-/// Those that were given.
+/// The options of kubectl that were given on the command line.
 pub(super) fn given(common: &CommonArgs) -> Vec<OsString> {
     let file = common.kubeconfig.as_ref().map(|file| ["--kubeconfig".into(), file.into()]);
     let context = common.context.as_ref().map(|name| ["--context".into(), name.into()]);
     file.into_iter().chain(context).flatten().collect()
 }
 
-/// Those that were given, of [`in_shell`].
+/// The options of kubectl that were given, in the form of [`in_shell`].
 pub(super) fn given_in_shell(common: &CommonArgs) -> String {
     in_shell(&given(common))
 }
 
-/// As a shell reads them, with a space in front of each; empty if there are none.
+/// The options as a shell reads them, with a space in front of each; empty without options.
 pub(super) fn in_shell(options: &[OsString]) -> String {
     let words = options.iter().map(|word| format!(" {}", shell_word(&word.to_string_lossy())));
     words.collect()
 }
 
-/// Puts the options, of [`in_shell`], into each command of kubectl and of Helm in a text that is made of
+/// Adds the options, in the form of [`in_shell`], to each command of kubectl and of Helm in a text of
 /// commands. A command that has them stays as it is.
 pub(super) fn into_commands(text: &str, options: &str) -> String {
     let mut all = String::new();
@@ -57,12 +57,12 @@ fn next_command(text: &str) -> Option<(&str, &'static str, &str)> {
     Some((&text[..at], program, &text[at + program.len()..]))
 }
 
-/// The options as Helm names them.
+/// The options under Helm's names.
 fn for_helm(options: &str) -> String {
     options.replacen(" --context ", " --kube-context ", 1)
 }
 
-/// The same for a text that has commands between backticks.
+/// Adds the options, in the form of [`in_shell`], to the commands between backticks in a text.
 pub(super) fn into_quoted_commands(text: &str, options: &str) -> String {
     let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
         0 => part.to_owned(),

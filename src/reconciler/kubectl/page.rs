@@ -6,18 +6,18 @@ use std::fmt::Write as _;
 
 use stayput_net::terminal::plain;
 
-/// What a value means for the reader: decides its color.
+/// Tone of a value, which decides its color.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Tone {
     #[default]
     Neutral,
     Good,
-    /// It takes long, or a person should check it.
+    /// A state that takes long, or that a person should check.
     Warning,
     Bad,
 }
 
-/// Colors values, or leaves them as they are.
+/// Colors values, or leaves them uncolored.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Paint {
     pub(super) colored: bool,

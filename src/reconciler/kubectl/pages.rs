@@ -1,4 +1,4 @@
-//! What people read, one file for each command: from a view to text, and nothing else.
+//! Pages for people, one file for each command: from a view to text, and nothing else.
 
 mod clusters;
 mod common;

@@ -18,33 +18,33 @@ pub(super) struct PodView {
     pub(super) uid: String,
     pub(super) resource_version: String,
     pub(super) has_annotations: bool,
-    /// Name of its engine node.
+    /// Name of the pod's engine node.
     pub(super) node: String,
-    /// What `kubectl exec` takes to run its manager's program.
+    /// Arguments of `kubectl exec` that run the manager's program.
     pub(super) exec_manager: String,
     pub(super) ready: bool,
     pub(super) crash_looping: bool,
     /// Value of the phase annotation, which a person may have written.
     pub(super) phase: Option<String>,
-    /// An annotation on the pod keeps its node stopped.
+    /// True if an annotation on the pod keeps its node stopped.
     pub(super) kept_stopped_by_annotation: bool,
     pub(super) last_restart: Option<LastRestart>,
-    /// The Secrets and ConfigMaps that its config is made from; empty if they are not known.
+    /// Secrets and ConfigMaps with the node's config; empty if they are not known.
     pub(super) config_from: Vec<String>,
-    /// Why they are not known.
+    /// Why the config's sources are not known.
     pub(super) config_unknown: Option<String>,
-    /// What its engine's container mounts and nobody watches, with the paths.
+    /// Objects that the engine's container mounts and nobody watches, with the paths.
     pub(super) unwatched: Vec<String>,
 }
 
-/// Where the Secrets and ConfigMaps of the config are named: in the spec, or in each pod.
+/// Place where the config's Secrets and ConfigMaps are named: the spec, or each pod.
 pub(super) enum ConfigFrom {
     Spec(cluster::Sources),
     Pod(FindConfig),
 }
 
 impl ConfigFrom {
-    /// None if the spec names some and is invalid.
+    /// The place for this cluster. `None` for an invalid spec that names sources.
     pub(super) fn of(cluster: &SearchCluster) -> Option<Self> {
         match FindConfig::of(&cluster.completed_spec()) {
             Some(find) => Some(Self::Pod(find)),
@@ -136,7 +136,7 @@ impl PodView {
         }
     }
 
-    /// The pod as the rules for the order take it. They read no other field than those set here.
+    /// The pod as input of the rules for the order. They read no other field than those set here.
     pub(super) fn for_ordering(&self) -> restart::Pod {
         restart::Pod {
             uid: self.uid.clone(),

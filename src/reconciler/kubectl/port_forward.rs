@@ -1,5 +1,6 @@
-//! A port that kubectl forwards to the reconciler's leader, as long as it is needed. kubectl is there, since
-//! this is its plugin, and it finds credentials and proxies as the user has set them up.
+//! A port that kubectl forwards to the reconciler's leader, as long as it is needed. kubectl is
+//! installed, since this is its plugin, and it finds credentials and proxies as the user has set
+//! them up.
 
 #![expect(
     clippy::disallowed_types,
@@ -20,13 +21,13 @@ use super::exit::Exit;
 use super::leader::{NAMESPACE, lease, why_none};
 use super::session::Session;
 
-/// Where the reconciler serves snapshots, on its loopback interface.
+/// Port of the reconciler's snapshots, on its loopback interface.
 const PORT: u16 = 9198;
-/// How long kubectl may take to connect.
+/// Timeout for kubectl to connect.
 const LONGEST: Duration = Duration::from_secs(30);
-/// How long its error is waited for once it has ended.
+/// Timeout for the error message of a kubectl that has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// What kubectl prints once it listens, before the port.
+/// Text that kubectl prints before the port, once it listens.
 const LISTENS: &str = "Forwarding from 127.0.0.1:";
 
 /// Why no port is forwarded.
@@ -65,11 +66,11 @@ impl ForwardError {
     }
 }
 
-/// Forwards the port until it is dropped.
+/// Forwards the port until this is dropped.
 pub(super) struct PortForward {
     port: u16,
     _kubectl: Kubectl,
-    /// kubectl ends if nobody can read what it prints.
+    /// kubectl's stdout. kubectl ends if nobody can read its output.
     _output: BufReader<ChildStdout>,
 }
 
@@ -110,7 +111,7 @@ async fn leader(session: &Session) -> Result<String, ForwardError> {
     Ok(holder.unwrap_or_default())
 }
 
-/// The result of work that may block. Nothing waits for the thread, also not the end of this program: a
+/// Result of work that may block. Nothing waits for the thread, also not the end of this program: a
 /// child of kubectl may hold a pipe open after kubectl has ended.
 fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
     let (done, result) = oneshot::channel();
@@ -118,12 +119,12 @@ fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> on
     result
 }
 
-/// The local port in what kubectl prints first.
+/// The local port in kubectl's first line.
 fn port_in(line: &str) -> Option<u16> {
     line.strip_prefix(LISTENS)?.split_whitespace().next()?.parse().ok()
 }
 
-/// The process; it ends with this.
+/// The kubectl process, which is killed when this is dropped.
 struct Kubectl(Child);
 
 impl Kubectl {
@@ -139,7 +140,7 @@ impl Kubectl {
         Ok((started, output.ok_or_else(none)?))
     }
 
-    /// What it said before it ended, in one line; `printed` if it has said nothing else.
+    /// The last error message of kubectl in one line, or `printed` if there is none.
     async fn last_words(&mut self, printed: String) -> String {
         // It may still run if it printed what we do not know.
         let _ = self.0.kill();

@@ -13,11 +13,11 @@ use super::page::Paint;
 use super::progress::Line;
 use stayput_net::terminal::plain;
 
-/// How to print.
+/// Output format, and options for commands in the output.
 pub(super) struct Printer {
     pub(super) paint: Paint,
     json: bool,
-    /// For commands in what is printed.
+    /// Options of kubectl for commands in the output.
     options: String,
 }
 
@@ -29,7 +29,7 @@ impl Printer {
         Self { paint: Paint { colored }, json: common.output.is_some(), options }
     }
 
-    /// Whether programs read it.
+    /// True for JSON, which programs read.
     pub(super) const fn is_json(&self) -> bool {
         self.json
     }
@@ -41,12 +41,12 @@ impl Printer {
         }
     }
 
-    /// What a command has done.
+    /// Prints the result of a command.
     pub(super) fn action(&self, report: &ActionReport) -> io::Result<()> {
         self.page(&page(report), &report.output)
     }
 
-    /// The same as the first of several lines: as JSON it is one line, too.
+    /// Prints the result of a command as the first of several lines: as JSON it is one line, too.
     pub(super) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
         match self.json {
             true => write(&(serde_json::to_string(&report.output)? + "\n")),
@@ -67,7 +67,7 @@ impl Printer {
     }
 }
 
-/// With whether somebody will carry it out.
+/// The page of a result, with a warning if no reconciler will carry it out.
 fn page(report: &ActionReport) -> String {
     let warning = report.output.reconciler.as_ref();
     let warning = warning.map(|warning| format!("reconciler: {}\n", plain(warning)));

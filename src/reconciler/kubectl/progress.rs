@@ -1,7 +1,7 @@
-//! What changed in a restart since it was last reported, a line for each change.
+//! Changes in a restart since the last report, a line for each change.
 //!
-//! Pure: [`observe`] takes what was reported before, the cluster and the time, and returns the new
-//! lines with what is reported by now.
+//! Pure: [`observe`] takes the last report, the cluster and the time, and returns the new lines with the
+//! new report.
 
 mod line;
 mod under_way;
@@ -15,34 +15,34 @@ use stayput_restart::{HistoryEntry, Time};
 pub(super) use line::Line;
 use under_way::UnderWay;
 
-/// In milliseconds: the reconciler accepts a request within seconds. After this long a
-/// line advises the user to check that it runs.
+/// Time in which the reconciler accepts a request, in milliseconds; usually it takes seconds. After that
+/// a line advises the user to check that it runs.
 const REQUEST_ACCEPTANCE_TIMEOUT: u64 = 15_000;
 
-/// In milliseconds: for how long pods may still show their last phase after the ledger has closed a
-/// restart. Their last lines are worth waiting for.
+/// Time in which pods may still show their last phase after the ledger has closed a restart, in
+/// milliseconds. Their last lines are worth waiting for.
 const POD_UPDATE_TIMEOUT: u64 = 2_000;
 
-/// What was reported about one restart.
+/// The report about one restart so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reported {
-    /// The restart that is watched; none until there is one.
+    /// Id of the watched restart, once there is one.
     id: Option<String>,
-    /// Whether somebody has requested it.
+    /// True if somebody has requested the restart.
     is_requested: bool,
     /// The line about a restart that is not under way yet.
     waiting: Option<String>,
-    /// When the request was first seen; none unless the reconciler has yet to accept it.
+    /// Time at which the request was first seen, while the reconciler has not accepted it yet.
     requested_at: Option<Time>,
-    /// Whether a line has advised the user to check that the reconciler runs.
+    /// True if a line has advised the user to check that the reconciler runs.
     acceptance_overdue: bool,
-    /// What was reported since the restart is under way; none before.
+    /// The report about the restart under way, once it is.
     under_way: Option<UnderWay>,
-    /// When the restart was first seen in the history.
+    /// Time at which the restart was first seen in the history.
     ended_at: Option<Time>,
 }
 
-/// What one observation yields.
+/// Result of one observation.
 #[derive(Debug)]
 pub(super) struct Observation {
     pub(super) reported: Reported,
@@ -53,7 +53,7 @@ pub(super) struct Observation {
 /// The state of the watched restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum State {
-    /// Not begun, or under way.
+    /// The restart has not begun, or is under way.
     Open,
     Ended(HistoryEntry),
     /// The restart with this id will never begin.
@@ -61,17 +61,17 @@ pub(super) enum State {
 }
 
 impl Reported {
-    /// For the restart with this id, or else the one under way, or else the next.
+    /// An empty report about the restart with this id, or else the one under way, or else the next.
     pub(super) fn new(id: Option<String>) -> Self {
         Self { id, ..Self::default() }
     }
 
-    /// Whether somebody has requested the restart that is watched.
+    /// True if somebody has requested the watched restart.
     pub(super) const fn is_requested(&self) -> bool {
         self.is_requested
     }
 
-    /// In how many milliseconds to observe again although nothing changes.
+    /// Milliseconds until the next observation even if nothing changes.
     pub(super) fn next_check_in(&self, now: Time) -> Option<u64> {
         if let Some(ended_at) = self.ended_at {
             return Some(ended_at.plus(POD_UPDATE_TIMEOUT).since(now).max(1));
@@ -80,7 +80,7 @@ impl Reported {
         Some(requested_at.plus(REQUEST_ACCEPTANCE_TIMEOUT).since(now).max(1))
     }
 
-    /// With the line about what is waited for, if that is another than before.
+    /// The report with a line about the reason for waiting, if the line is new.
     fn waiting(self, line: Line) -> (Self, Vec<Line>) {
         if self.waiting.as_ref() == Some(&line.message) {
             return (self, Vec::new());
@@ -89,7 +89,7 @@ impl Reported {
     }
 }
 
-/// Compares the cluster with what was reported before.
+/// Compares the cluster with the last report.
 pub(super) fn observe(before: Reported, view: &ClusterView, now: Time) -> Observation {
     let id = before.id.clone().or_else(|| current_or_next(view));
     let is_requested = id.as_deref().is_some_and(|id| is_requested(view, id));
@@ -131,12 +131,12 @@ fn is_requested(view: &ClusterView, id: &str) -> bool {
     view.has_handled(id) || requested.is_some_and(|request| request.id == id)
 }
 
-/// Whether the reconciler has accepted the request and has forgotten it.
+/// True if the reconciler has accepted the request and has forgotten it.
 fn is_lost(view: &ClusterView, id: &str) -> bool {
     view.has_handled(id) && view.queued().is_none_or(|queued| queued.id != id)
 }
 
-/// The restart is in the history. Its pods may be a moment behind.
+/// The observation of a restart that is in the history. Its pods may be a moment behind.
 fn ended(before: Reported, view: &ClusterView, entry: &HistoryEntry, now: Time) -> Observation {
     let under_way = before.under_way.clone().unwrap_or_default();
     let (finished, mut lines) = under_way::finished_nodes(&under_way, view, &entry.id, now);
@@ -155,7 +155,7 @@ fn ended(before: Reported, view: &ClusterView, entry: &HistoryEntry, now: Time) 
     Observation { reported, lines, state: State::Ended(entry.clone()) }
 }
 
-/// The request is not made or not accepted yet, or waits in the queue.
+/// The observation of a request that is not made or not accepted yet, or waits in the queue.
 fn not_begun(before: Reported, view: &ClusterView, id: &str, now: Time) -> Observation {
     let is_queued = view.queued().is_some_and(|queued| queued.id == id);
     let requested = view.requested().and_then(Result::ok);

@@ -50,7 +50,7 @@ fn usable(url: &str) -> Result<Uri, ProxyError> {
     }
 }
 
-/// Whether this server is reached without the proxy of the environment.
+/// True if this server is reached without the proxy of the environment.
 fn is_direct(server: &Uri, exceptions: &str) -> bool {
     let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_lowercase();
     let address: Option<IpAddr> = host.parse().ok();
@@ -75,7 +75,7 @@ fn is_direct(server: &Uri, exceptions: &str) -> bool {
     })
 }
 
-/// `host:443` and `[::1]:443` have a port, `::1` has none.
+/// Name and port of an exception: `host:443` and `[::1]:443` have a port, `::1` has none.
 fn name_and_port(exception: &str) -> (&str, Option<&str>) {
     match exception.rsplit_once(':') {
         Some((host, port)) if host.ends_with(']') || !host.contains(':') => {
@@ -85,7 +85,8 @@ fn name_and_port(exception: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `example.org` means that host and those below it, `.example.org` and `*.example.org` only those below.
+/// True if an exception names the host: `example.org` means that host and those below it, `.example.org`
+/// and `*.example.org` only those below.
 fn is_of_domain(host: &str, name: &str) -> bool {
     let name = name.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(name);
     match host.strip_suffix(name) {

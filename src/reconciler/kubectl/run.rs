@@ -66,7 +66,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Whether the command prints something for programs.
+/// True if the command has output for programs.
 const fn has_json(command: &AnyCommand) -> bool {
     match command {
         // The file has it.
@@ -202,7 +202,7 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
     }
 }
 
-/// Shows a dry run; without a snapshot, what the status says and why there is no dry run.
+/// Shows a dry run; without a snapshot, the status and the reason why there is no dry run.
 async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(), Error> {
     let view = selection::view(session, args.cluster.name.as_deref()).await?;
     // To a user who gives an address or a scope, the status alone is no answer.
@@ -246,7 +246,7 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
     Ok(printer.page(&page, &NodeOutput::why(&view, node))?)
 }
 
-/// Requests a restart, and waits for its end if that is wanted.
+/// Requests a restart, and waits for its end if the user wants that.
 async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Result<(), Error> {
     let report = actions::restart(session, &args).await?;
     if !args.wait && !args.watch {

@@ -8,7 +8,7 @@ macro_rules! pages {
     };
 }
 
-/// By name, each with its text. The name of a code's page is the code.
+/// Pages by name, each with its text. The name of a code's page is the code.
 static PAGES: &[(&str, &str)] = &pages! {
     "allocation"
     "certificate"
@@ -88,7 +88,7 @@ static ALERTS: &[(&str, &str)] = &[
     ("StayputServedCertificateExpires", "certificate"),
 ];
 
-/// Codes without a page of their own, by the page that says what they mean.
+/// Codes without a page of their own, by the page that explains them.
 static ELSEWHERE: &[(&str, &[&str])] = &[
     (
         "waiting",
@@ -195,25 +195,25 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Everything that can be asked for: the names of pages, and what else they are found by.
+/// All names that the command takes: the names of pages, and codes and alerts that lead to one.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let pages = PAGES.iter().chain(ALERTS).map(|(name, _)| *name);
     pages.chain(ELSEWHERE.iter().flat_map(|(_, codes)| codes.iter().copied()))
 }
 
-/// The text about what was asked for, one of [`names`].
+/// The text of the page for a name, one of [`names`].
 pub(super) fn about(name: &str) -> Option<&'static str> {
     let name = page_about(name);
     PAGES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
-/// Where to read what to do about a code; none if no page is about it.
+/// Address of the page about a code, if there is one.
 pub(super) fn address(code: &str) -> Option<String> {
     let page = page_about(code);
     about(code).map(|_| format!("docs/runbook/{page}.md, or: kubectl stayput runbook {code}"))
 }
 
-/// The name of the page about it, if there is one: mostly its own.
+/// The name of the page about a code, if there is one: mostly the code itself.
 fn page_about(name: &str) -> &str {
     let alert = ALERTS.iter().find(|(alert, _)| *alert == name).map(|(_, page)| *page);
     let elsewhere = ELSEWHERE.iter().find(|(_, codes)| codes.contains(&name));

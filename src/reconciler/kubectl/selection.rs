@@ -81,7 +81,8 @@ pub(super) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, 
     if clusters.is_empty() { Err(SelectionError::NoClusterAnywhere) } else { Ok(clusters) }
 }
 
-/// The same, as views without their pods: the status has what is shown of many.
+/// Views of all SearchClusters of all namespaces, without their pods: with many clusters, only facts of
+/// the status are shown.
 pub(super) async fn views_everywhere(
     session: &Session,
 ) -> Result<Vec<ClusterView>, SelectionError> {
@@ -109,7 +110,7 @@ pub(super) async fn view(
     Ok(as_seen_by(session, view).await)
 }
 
-/// With what is the same for all SearchClusters of the session.
+/// Adds the facts that are the same for all SearchClusters of the session.
 async fn as_seen_by(session: &Session, view: ClusterView) -> ClusterView {
     let reconciler = Reconciler::seen(&session.client).await;
     ClusterView { reconciler, options: session.options_in_shell(), ..view }
@@ -183,7 +184,7 @@ fn name_of(cluster: &SearchCluster) -> &str {
     cluster.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// The one with this name; without a name, the only one.
+/// The SearchCluster with this name; without a name, the only one.
 fn choose(
     clusters: Vec<SearchCluster>,
     name: Option<&str>,
@@ -202,7 +203,7 @@ fn choose(
     found.ok_or_else(|| SelectionError::UnknownCluster { namespace, name: name.to_owned(), known })
 }
 
-/// The only one that has all these nodes.
+/// The only SearchCluster that has all these nodes.
 fn choose_with_nodes(
     mut views: Vec<ClusterView>,
     nodes: &[String],

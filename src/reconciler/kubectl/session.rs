@@ -55,7 +55,7 @@ fn listed(files: &[PathBuf]) -> String {
     files.collect::<Vec<_>>().join(", ")
 }
 
-/// Why, with what it is about.
+/// The error's cause, with the file or name that it is about.
 fn cause(error: &KubeconfigError) -> String {
     let cause = root_cause(error);
     match error {
@@ -113,13 +113,13 @@ impl Session {
         &self.kubectl_options
     }
 
-    /// The same, for commands that a person types.
+    /// The options of kubectl for the same apiserver and user, for commands that a person types.
     pub(super) fn options_in_shell(&self) -> String {
         options::in_shell(&self.kubectl_options)
     }
 }
 
-/// What the files have together, as kubectl merges them. One that is absent has nothing.
+/// The content of the files, merged like kubectl does. An absent file counts as empty.
 fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
     files.iter().try_fold(Kubeconfig::default(), |merged, file| match Kubeconfig::read_from(file) {
         Ok(next) => merged.merge(next),
@@ -130,7 +130,7 @@ fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
     })
 }
 
-/// Where kubectl looks.
+/// The files in which kubectl looks.
 fn files(listed: Option<OsString>, home: Option<PathBuf>) -> Vec<PathBuf> {
     let listed = listed.unwrap_or_default();
     let files = env::split_paths(&listed).filter(|file| !file.as_os_str().is_empty());
@@ -141,7 +141,7 @@ fn files(listed: Option<OsString>, home: Option<PathBuf>) -> Vec<PathBuf> {
     }
 }
 
-/// Not if all files are absent or empty: then there is no kubeconfig.
+/// True unless all files are absent or empty: then there is no kubeconfig.
 fn names_clusters(kubeconfig: &Kubeconfig) -> bool {
     !kubeconfig.clusters.is_empty() || !kubeconfig.contexts.is_empty()
 }

@@ -37,7 +37,7 @@ pub(super) fn add_batches(
 struct Batches {
     /// Uids of the pods that were restarted.
     restarted: BTreeSet<String>,
-    /// The cluster missed some of them: their return may unblock others.
+    /// True if the cluster missed some of the restarted nodes: their return may unblock others.
     must_count_again: bool,
     /// The nodes that were not restarted, and why.
     blocked: Vec<Waiting>,
@@ -118,7 +118,7 @@ fn batches(
     }
 }
 
-/// What blocks the remaining nodes of a restart that is ending.
+/// The blocker of the remaining nodes of a restart that is ending.
 fn ending_blocker(ending: &Ending) -> Blocker {
     let message = format!(
         "no further node is stopped: the restart ends as {} ({})",

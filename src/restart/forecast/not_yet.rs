@@ -1,4 +1,4 @@
-//! Which blocked nodes need only time, and no person.
+//! Finds the blocked nodes that need only time, and no person.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
-//! What pods lack of their templates that no step of a forecast carries out.
+//! Template changes of pods that no step of a forecast carries out.
 
 use std::collections::BTreeSet;
 
 use super::{ForecastNode, ForecastStep};
 use crate::{Pod, PodUpdate, Policy, Snapshot, Strategy, UpdateStep};
 
-/// The nodes whose pods lack something that none of `steps` carries out, and what becomes of that.
+/// The nodes whose pods lack a template change that none of `steps` carries out, and what happens to it.
 pub(super) fn other_updates(
     snapshot: &Snapshot,
     policy: &Policy,

@@ -13,26 +13,26 @@ use stayput_restart::{Outcome, Request, UpdateStep};
 pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
      this namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`";
 
-/// The same, with the options that the command needs.
+/// [`NOT_PROCESSED`] with the options of kubectl that its command needs.
 pub(super) fn not_processed(view: &ClusterView) -> String {
     into_quoted_commands(NOT_PROCESSED, &view.options)
 }
 
-/// Adds that no reconciler works, if that is known.
+/// Adds a warning that no reconciler works, if that is known.
 pub(super) fn add_reconciler(view: &ClusterView, page: &mut Page) {
     if let Some(warning) = view.reconciler.warning() {
         page.toned("reconciler", Tone::Bad, warning);
     }
 }
 
-/// The same, once: one reconciler works for all.
+/// Adds the warning of [`add_reconciler`] once for all clusters: one reconciler works for all.
 pub(super) fn add_reconciler_of_all(views: &[ClusterView], page: &mut Page) {
     if let Some(view) = views.first() {
         add_reconciler(view, page);
     }
 }
 
-/// Adds what the commands lack that the reconciler has written.
+/// Adds the options of kubectl that the reconciler's commands lack.
 pub(super) fn add_options(view: &ClusterView, page: &mut Page) {
     if !view.options.is_empty() {
         let options = &view.options;
@@ -40,9 +40,9 @@ pub(super) fn add_options(view: &ClusterView, page: &mut Page) {
     }
 }
 
-/// As many digits of a checksum as reports have.
+/// Length of a checksum in reports, in digits.
 const SHORT: usize = 12;
-/// A page says no more about ignored changes.
+/// Maximum number of ignored changes on a page.
 const MOST_IGNORED: usize = 5;
 
 pub(in crate::kubectl) const fn tone_of_outcome(outcome: Outcome) -> Tone {
@@ -53,7 +53,7 @@ pub(in crate::kubectl) const fn tone_of_outcome(outcome: Outcome) -> Tone {
     }
 }
 
-/// The phase of a pod; if it has none, whether its node is kept stopped.
+/// The phase of a pod; without one, a text if its node is kept stopped.
 pub(super) fn phase_of(view: &ClusterView, pod: &PodView) -> String {
     match &pod.phase {
         Some(phase) => phase.clone(),
@@ -62,8 +62,8 @@ pub(super) fn phase_of(view: &ClusterView, pod: &PodView) -> String {
     }
 }
 
-/// A sentence for each config for whose changes the engines that run on it are not restarted; of one
-/// of them, if it is known how its checksum begins.
+/// A sentence for each config whose changes do not restart the engines that run on it; only about the
+/// config `runs_on`, if the beginning of its checksum is given.
 pub(super) fn ignored_changes(view: &ClusterView, runs_on: Option<&str>) -> Vec<String> {
     let short = |checksum: &str| checksum.chars().take(SHORT).collect::<String>();
     let all = view.status.iter().flat_map(|status| status.ledger.ignored_changes.iter());
@@ -79,7 +79,7 @@ pub(super) fn ignored_changes(view: &ClusterView, runs_on: Option<&str>) -> Vec<
     meant.map(sentence).take(MOST_IGNORED).collect()
 }
 
-/// Why a node is down, or what it waits for.
+/// Why a node is down, or why it waits.
 pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
     let report = view.node_report(&pod.node);
     let message = report.and_then(|report| report.message.clone());
@@ -97,7 +97,8 @@ pub(super) fn message(view: &ClusterView, pod: &PodView) -> String {
     }
 }
 
-/// That the restart under way may be an outage because its request says so, and how to end that.
+/// Adds a warning that the restart under way may be an outage because its request allows it, and how to
+/// end the restart.
 pub(super) fn add_outage(view: &ClusterView, page: &mut Page) {
     let Some(restart) = view.restart().filter(|restart| restart.request.allow_outage) else {
         return;
@@ -145,15 +146,15 @@ pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
     }
 }
 
-/// What of the pod's template makes more than a restart of the process, and what is kept; none if
-/// nothing does.
+/// The fields of the pod's template that need more than a restart of the process, and the parts of the
+/// pod that are kept, if there are such fields.
 pub(super) fn update(step: UpdateStep, because: &[String]) -> Option<String> {
     let is_more = step != UpdateStep::Restart || !because.is_empty();
     let fields = if because.is_empty() { "the revision".to_owned() } else { because.join("; ") };
     is_more.then(|| format!("{}, keeps {}: {fields}", step.name(), step.keeps()))
 }
 
-/// What is said once of all nodes of a restart of which [`update`] says nothing.
+/// A remark, shown once, for all nodes of a restart for which [`update`] returns `None`.
 pub(super) fn only_restarted() -> String {
     let step = UpdateStep::Restart;
     format!("({}, unless another step is named: keeps {})", step.name(), step.keeps())

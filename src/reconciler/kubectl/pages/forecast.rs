@@ -9,7 +9,7 @@ use stayput_restart::{
     Basis, Code, Forecast, ForecastNode, ForecastStep, ForecastStepKind, ForecastTime, Waiting,
 };
 
-/// What a dry run takes for granted.
+/// Assumption of a dry run.
 const ASSUMPTION: &str =
     "(assuming that every node comes back and nothing else in the cluster changes)";
 
@@ -28,7 +28,7 @@ pub(in crate::kubectl) fn forecast(
     page.into_text()
 }
 
-/// Adds the steps, and the nodes that get none.
+/// Adds the steps, and the nodes without a step.
 pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     if let Some(blocker) = &forecast.blocked_by {
         page.toned("blocked by", Tone::Bad, code_and_message(blocker));
@@ -56,7 +56,7 @@ pub(super) fn add_steps(forecast: &Forecast, page: &mut Page) {
     }
 }
 
-/// Adds what pods lack that no step carries out; nodes that lack the same share a line.
+/// Adds the template changes that no step carries out; nodes that lack the same share a line.
 fn add_other_updates(nodes: &[ForecastNode], page: &mut Page) {
     for group in nodes.chunk_by(is_alike) {
         let names: Vec<&str> = group.iter().map(|node| node.name.as_str()).collect();
@@ -66,7 +66,7 @@ fn add_other_updates(nodes: &[ForecastNode], page: &mut Page) {
     }
 }
 
-/// Whether the same is done with two nodes, for the same reason.
+/// True if two nodes get the same step for the same reason.
 fn is_alike(one: &ForecastNode, other: &ForecastNode) -> bool {
     (&one.message, one.step, &one.because) == (&other.message, other.step, &other.because)
 }
@@ -111,8 +111,8 @@ fn code_and_message(waiting: &Waiting) -> String {
     format!("{}: {}", waiting.code.as_str(), waiting.message)
 }
 
-/// The nodes that wait for the same, with what they wait for. Nodes that are finished or not
-/// concerned are only counted.
+/// Nodes with the same reason to wait, with the reason. Finished nodes and those outside the restart are
+/// only counted.
 fn grouped(waiting: &[Waiting]) -> Vec<(String, String)> {
     let mut lines: Vec<(Vec<&str>, &Waiting)> = Vec::new();
     let mut unconcerned = 0;
@@ -140,7 +140,7 @@ fn grouped(waiting: &[Waiting]) -> Vec<(String, String)> {
     lines
 }
 
-/// Adds what a dry run says about one node.
+/// Adds the result of a dry run for one node.
 pub(super) fn add_node(forecast: &Forecast, node: &str, page: &mut Page) {
     let is_node = |waiting: &&Waiting| waiting.node.as_deref() == Some(node);
     if let Some(never) = forecast.never.iter().find(is_node) {

@@ -25,7 +25,7 @@ pub(in crate::kubectl) fn why(
     page.into_text()
 }
 
-/// The same at the time of a snapshot, with what the dry run says about the node.
+/// The page at the time of a snapshot, with the result of the dry run for the node.
 pub(in crate::kubectl) fn why_in_snapshot(
     view: &ClusterView,
     pod: &PodView,
@@ -92,7 +92,7 @@ fn add_pod(view: &ClusterView, pod: &PodView, now: Time, page: &mut Page) {
     }
 }
 
-/// Adds what blocks the cluster as a whole.
+/// Adds the reason that blocks the cluster as a whole.
 fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
     let report = view.status.as_ref().map(|status| &status.report);
     let Some((report, code)) = report.and_then(|report| Some((report, report.blocked.as_ref()?)))
@@ -103,7 +103,7 @@ fn add_cluster_blocker(view: &ClusterView, page: &mut Page) {
     page.toned("cluster", Tone::Bad, format!("blocked by {code}: {message}"));
 }
 
-/// Adds which rules are not evaluated, and how they are again.
+/// Adds the rules that are not evaluated, and how to enable them again.
 fn add_disabled(view: &ClusterView, page: &mut Page) {
     let conditions = view.status.iter().flat_map(|status| &status.report.conditions);
     let mut disabled = conditions
@@ -113,7 +113,7 @@ fn add_disabled(view: &ClusterView, page: &mut Page) {
     }
 }
 
-/// Adds where to read what to do: about the node, or else about the cluster.
+/// Adds the page of the runbook about the node, or else about the cluster.
 fn add_runbook(view: &ClusterView, pod: &PodView, page: &mut Page) {
     let report = view.status.as_ref().map(|status| &status.report);
     let node = view.node_report(&pod.node);

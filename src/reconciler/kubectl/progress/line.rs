@@ -7,15 +7,15 @@ use stayput_restart::{HistoryEntry, Outcome, Time};
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::kubectl) struct Line {
-    /// When it was observed.
+    /// Time of the observation.
     pub(in crate::kubectl) time: Time,
-    /// The node it is about; none for the cluster as a whole.
+    /// The node of the change; absent for the cluster as a whole.
     pub(in crate::kubectl) node: Option<String>,
     pub(in crate::kubectl) message: String,
-    /// In the last line: how the restart ended.
+    /// Entry of the restart in the history, in the last line.
     pub(in crate::kubectl) ended: Option<HistoryEntry>,
     pub(in crate::kubectl) tone: Tone,
-    /// Whether it says why there may be no further line, or that this is over.
+    /// True if the line gives a reason why there may be no further line, or ends such a reason.
     pub(in crate::kubectl) is_trouble: bool,
 }
 
@@ -24,7 +24,7 @@ impl Line {
         Self { time, node: None, message, ended: None, tone, is_trouble: false }
     }
 
-    /// Why there may be no further line, or that this is over.
+    /// A line with a reason why there may be no further line, or with the end of such a reason.
     pub(in crate::kubectl) fn trouble(time: Time, tone: Tone, message: String) -> Self {
         Self { is_trouble: true, ..Self::cluster(time, tone, message) }
     }

@@ -1,5 +1,5 @@
-//! What changed in a restart that is under way. Each function takes what was reported before and
-//! returns what is reported now, with its lines.
+//! Changes in a restart that is under way. Each function takes the last report and returns the new one,
+//! with its lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,22 @@ use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
 use stayput_restart::{MemberStep, Outcome, Phase, Restart, Time};
 
-/// What was reported since the restart is under way.
+/// The report about a restart under way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UnderWay {
     /// The nodes whose phase was reported, by the uid of their pods.
     nodes: BTreeMap<String, NodePhase>,
     /// Uids of the pods whose outcome was reported.
     finished: BTreeSet<String>,
-    /// What blocks the restart: code and message.
+    /// Code and message of the rule or fault that blocks the restart.
     blocked: Option<(String, String)>,
-    /// How many members were finished when the remaining time was last reported.
+    /// Number of finished members at the last report of the remaining time.
     finished_at_estimate: usize,
     /// The outcome the restart will have, once it stops no further node.
     ending: Option<Outcome>,
 }
 
-/// Phase of a node, and what it waits for there.
+/// Phase of a node, and the reason why it waits there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NodePhase {
     phase: Phase,
@@ -33,7 +33,7 @@ struct NodePhase {
 }
 
 impl UnderWay {
-    /// Whether a phase of this pod was reported.
+    /// True if a phase of this pod was reported.
     pub(super) fn has_reported(&self, pod: &PodView) -> bool {
         self.nodes.contains_key(&pod.uid)
     }
@@ -43,7 +43,7 @@ impl UnderWay {
     }
 }
 
-/// Compares a restart under way with what was reported before; nothing was if it has just begun.
+/// Compares a restart under way with the last report, which is absent if it has just begun.
 pub(super) fn observe(
     before: Option<&UnderWay>,
     view: &ClusterView,
@@ -71,7 +71,7 @@ fn begun(restart: &Restart, now: Time) -> Line {
     Line::cluster(now, Tone::Neutral, message)
 }
 
-/// Nodes that are finished: an annotation on the pod says how.
+/// Lines for nodes that are finished: an annotation on the pod has the outcome.
 pub(super) fn finished_nodes(
     before: &UnderWay,
     view: &ClusterView,
@@ -92,7 +92,7 @@ pub(super) fn finished_nodes(
     (finished, lines)
 }
 
-/// Nodes under way: their phase, and what they wait for.
+/// Lines for nodes under way: their phase, and the reason why they wait.
 fn node_phases(
     before: &UnderWay,
     view: &ClusterView,
@@ -160,7 +160,7 @@ fn blocked(
     (current, Some(line))
 }
 
-/// The remaining time, with each node that is finished rather than with each minute that passes.
+/// A line with the remaining time, for each finished node rather than for each minute that passes.
 fn estimate(
     before: &UnderWay,
     view: &ClusterView,

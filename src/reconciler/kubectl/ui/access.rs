@@ -1,22 +1,22 @@
-//! Who may read the pages: whoever has the token, by a browser that was told our own address. Pure.
+//! Access to the pages: for whoever has the token, by a browser that was given our own address. Pure.
 
 use hyper::header::{COOKIE, HOST};
 use hyper::{HeaderMap, Method, StatusCode, Uri};
 use ring::digest::{SHA256, digest};
 
-/// What a request must show.
+/// Port and token that a request must show.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     pub(super) port: u16,
-    /// In the address that is printed, and then in a cookie.
+    /// Token in the printed address, and then in a cookie.
     pub(super) token: String,
 }
 
-/// What becomes of a request.
+/// Decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Granted,
-    /// It has the token in its address: the cookie is set, and the address is asked for without it.
+    /// The request has the token in its address: set the cookie, and redirect to the address without it.
     Enter,
     Denied(StatusCode, &'static str),
 }
@@ -27,7 +27,7 @@ impl Keys {
         format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
     }
 
-    /// Cookies do not tell ports apart: the name does.
+    /// Name of the cookie, with the port, because cookies do not tell ports apart.
     fn cookie_name(&self) -> String {
         format!("stayput-{}", self.port)
     }
@@ -59,7 +59,8 @@ impl Keys {
         )
     }
 
-    /// A page of another site, whose name was made to lead here, sends that name.
+    /// True if the request names our own address. A page of another site, whose name was made to lead
+    /// here, sends that name.
     fn is_our_address(&self, headers: &HeaderMap) -> bool {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -77,7 +78,7 @@ impl Keys {
         })
     }
 
-    /// By their digests: how long that takes tells nothing about the token.
+    /// True if the token is right. Compares digests, so that the time tells nothing about the token.
     fn is_token(&self, given: &str) -> bool {
         let of = |text: &str| digest(&SHA256, text.as_bytes());
         of(given).as_ref() == of(&self.token).as_ref()

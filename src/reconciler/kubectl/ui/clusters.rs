@@ -1,4 +1,4 @@
-//! The SearchClusters of the namespace. Each is followed from the first time that it is looked at.
+//! The SearchClusters of the namespace. Each is followed from its first request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use crate::kubectl::session::Session;
 
 pub(super) struct Clusters {
     session: Session,
-    /// The one that was asked for.
+    /// Name of the cluster on the command line.
     first: Option<String>,
     followed: Mutex<BTreeMap<String, watch::Receiver<Seen>>>,
 }
@@ -29,7 +29,7 @@ impl Clusters {
         &self.session.namespace
     }
 
-    /// The one to show first, if there is one.
+    /// Name of the cluster to show first, if there is one.
     pub(super) async fn first(&self) -> Result<Option<String>, ApiError> {
         if self.first.is_some() {
             return Ok(self.first.clone());
@@ -38,12 +38,12 @@ impl Clusters {
         Ok(all.pop().filter(|_| all.is_empty()).map(|only| only.name))
     }
 
-    /// All, without their pods.
+    /// All clusters, without their pods.
     pub(super) async fn list(&self) -> Result<Vec<ClusterView>, ApiError> {
         Ok(selection::without_pods(&apiserver::clusters(&self.session).await?))
     }
 
-    /// The pages of one; none if there is no such SearchCluster.
+    /// The pages of one SearchCluster, if it exists.
     pub(super) async fn pages(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
 //! Follows a SearchCluster and its pods: a page for each change.
 //!
-//! Two watches and, because a watch that hangs looks like one where nothing changes, a check of the
-//! SearchCluster itself from time to time. Whatever is wrong with one of them, everything is read anew;
-//! if that fails, the page says so and since when. Each check also reads the Lease of the reconciler.
+//! Two watches and, because a watch that hangs looks like one without changes, a check of the
+//! SearchCluster itself from time to time. After an error in one of them, everything is read anew; if
+//! that fails, the page says so and since when. Each check also reads the Lease of the reconciler.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use crate::kubectl::leader::Reconciler;
 use crate::kubectl::watch::Objects;
 use crate::read_limits::watch_config;
 
-/// How often, and how long.
+/// Intervals and timeouts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Between two checks.
+    /// Interval of the checks.
     pub(super) check: Duration,
-    /// How long an answer may take.
+    /// Timeout of an answer.
     pub(super) answer: Duration,
-    /// Before everything is read anew.
+    /// Delay before everything is read anew.
     pub(super) retry: Duration,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Seen {
     pub(super) page: Arc<Page>,
 }
 
-/// What is followed.
+/// The followed SearchCluster.
 #[derive(Clone)]
 pub(super) struct Subject {
     pub(super) client: Client,
@@ -59,7 +59,7 @@ pub(super) struct Subject {
     pub(super) pace: Pace,
 }
 
-/// All that is read of it.
+/// Everything that was read about it.
 pub(super) struct Found {
     cluster: SearchCluster,
     pods: Vec<Pod>,
@@ -75,7 +75,7 @@ impl Found {
 }
 
 impl Subject {
-    /// Everything; none if there is no such SearchCluster.
+    /// Reads everything, if the SearchCluster exists.
     pub(super) async fn read(&self) -> Result<Option<Found>, ApiError> {
         let Some(cluster) = self.cluster().await? else { return Ok(None) };
         let pods = match apiserver::selector(&cluster) {
@@ -93,12 +93,12 @@ impl Subject {
         Ok(found.map(SearchCluster::completed))
     }
 
-    /// Whether one works, as far as that is told.
+    /// State of the reconciler, as far as the apiserver answers.
     async fn reconciler(&self) -> Reconciler {
         timeout(self.pace.answer, Reconciler::seen(&self.client)).await.unwrap_or_default()
     }
 
-    /// The zones of the machines; none where they may not be listed, which few may.
+    /// The zones of the machines; empty if they may not be listed, which few may.
     async fn zones(&self) -> Zones {
         let machines = Api::<Node>::all(self.client.clone());
         let parameters = ListParams::default();
@@ -110,7 +110,7 @@ impl Subject {
             .collect()
     }
 
-    /// Follows it until nobody can get the pages any more.
+    /// Follows the SearchCluster until nobody can get the pages any more.
     pub(super) async fn follow(self, first: Found, moment: Moment, out: Sender<Seen>) {
         let mut moment = moment;
         let mut found = Some(first);
@@ -136,7 +136,7 @@ impl Subject {
         }
     }
 
-    /// Watches it, from what was read, until it must be read anew.
+    /// Watches the SearchCluster, from the state that was read, until it must be read anew.
     async fn watch(&self, found: &Found, mut moment: Moment, out: &Sender<Seen>) -> Moment {
         let Ok(selector) = apiserver::selector(&found.cluster) else {
             sleep(self.pace.check).await;
@@ -208,13 +208,13 @@ impl Subject {
     }
 }
 
-/// Whether the watch has delivered what was read.
+/// True if the watch has delivered the version that was read.
 fn is_version_of(checked: Option<&SearchCluster>, objects: &Objects) -> bool {
     let version = |cluster: &SearchCluster| cluster.metadata.resource_version.clone();
     checked.map(version) == objects.cluster().map(version)
 }
 
-/// Gives out the page, unless it is the same.
+/// Publishes the page, unless it is the same.
 fn publish(out: &Sender<Seen>, moment: &Moment) {
     let page = Page::new(moment);
     out.send_if_modified(|seen| {

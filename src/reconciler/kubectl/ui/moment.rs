@@ -1,4 +1,4 @@
-//! What is known of a cluster at one moment, and how the next one follows from it. Pure.
+//! State of a cluster at one moment, and the next one that follows from it. Pure.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,15 +11,15 @@ use crate::kubectl::leader::Reconciler;
 use crate::kubectl::progress::{Line, Reported, State, observe};
 use stayput_restart::Time;
 
-/// More lines are not kept.
+/// Maximum number of lines that are kept.
 const MAX_LINES: usize = 50;
 
-/// Whether what is shown is so now.
+/// Freshness of the page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Source {
     #[default]
     Live,
-    /// The apiserver does not give it any more, for this reason.
+    /// The apiserver stopped to deliver the state, for this reason.
     Lost(String),
     Deleted,
 }
@@ -28,19 +28,19 @@ pub(super) enum Source {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Moment {
     pub(super) view: ClusterView,
-    /// By name of the pod.
+    /// Place of each node in the picture, by name of the pod.
     pub(super) places: BTreeMap<String, Place>,
-    /// What was seen to change, the latest last.
+    /// Observed changes, the latest last.
     pub(super) lines: VecDeque<Line>,
     pub(super) source: Source,
-    /// When this was known to be so.
+    /// Time at which this state was current.
     pub(super) fresh: Time,
-    /// What of the restart is in the lines.
+    /// Parts of the restart that are in the lines.
     reported: Reported,
 }
 
 impl Moment {
-    /// The next moment: this was read.
+    /// The next moment, after a read.
     #[must_use]
     pub(super) fn read<'a>(
         self,
@@ -64,19 +64,19 @@ impl Moment {
         Self { view, places, lines, source: Source::Live, fresh: now, reported }
     }
 
-    /// The same, with what is known of the reconciler now.
+    /// This moment with the new state of the reconciler.
     #[must_use]
     pub(super) fn with_reconciler(self, reconciler: Reconciler) -> Self {
         Self { view: ClusterView { reconciler, ..self.view }, ..self }
     }
 
-    /// The next moment: it could not be read.
+    /// The next moment, after a failed read.
     #[must_use]
     pub(super) fn lost(self, why: String) -> Self {
         Self { source: Source::Lost(why), ..self }
     }
 
-    /// The next moment: there is no such SearchCluster.
+    /// The next moment, after the SearchCluster was deleted.
     #[must_use]
     pub(super) fn deleted(self, now: Time) -> Self {
         Self { source: Source::Deleted, fresh: now, ..self }

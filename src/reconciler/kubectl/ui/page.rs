@@ -35,14 +35,14 @@ pub(super) struct Page {
 /// The picture changes node by node, unless nodes come or go: there may be a thousand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct PictureRegion {
-    /// All of it but what the nodes show.
+    /// The picture without the contents of the nodes.
     frame: String,
     whole: String,
-    /// What the nodes show, by the id of their element.
+    /// Contents of the nodes, by the id of their element.
     tiles: BTreeMap<String, String>,
 }
 
-/// What an element contains now.
+/// The new content of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Change<'a> {
     pub(super) id: &'a str,
@@ -78,14 +78,14 @@ impl Page {
         }
     }
 
-    /// What the element with this id contains.
+    /// Content of the element with this id.
     fn html(&self, id: &str) -> &str {
         let region = self.regions.iter().find(|region| region.id == id);
         region.map_or(self.picture.whole.as_str(), |region| &region.html)
     }
 }
 
-/// What has changed since the page before; everything if there was none.
+/// The changes since the page before, or everything without one.
 pub(super) fn changes<'a>(before: Option<&Page>, now: &'a Page) -> Vec<Change<'a>> {
     let html_before = |id| before.map(|page: &Page| page.html(id));
     let regions = now.regions.iter().filter(|region| html_before(region.id) != Some(&region.html));

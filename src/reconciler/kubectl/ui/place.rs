@@ -1,4 +1,4 @@
-//! Where a node is in the picture: its set, what the set is for, and its zone. Pure.
+//! Place of a node in the picture: its set, the tier of the set, and its zone. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::cluster::SearchCluster;
 use stayput_declare::NODE_SET;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// ECK's labels, such as `elasticsearch.k8s.elastic.co/node-data_hot: "true"`.
+/// Prefix of ECK's labels, such as `elasticsearch.k8s.elastic.co/node-data_hot: "true"`.
 const ROLE_OF_ECK: &str = "elasticsearch.k8s.elastic.co/node-";
 
-/// Where a node is.
+/// Place of a node in the picture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The StatefulSet, or whatever else owns the pod; empty if nothing does.
+    /// Name of the pod's owner, such as a StatefulSet; empty without an owner.
     pub(super) set: String,
     /// Roles of the engine's node, where the spec or the labels tell them.
     pub(super) roles: BTreeSet<String>,
@@ -52,8 +52,7 @@ fn roles(cluster: &SearchCluster, labels: Option<&BTreeMap<String, String>>) -> 
     of_eck.chain(declared).map(str::to_owned).collect()
 }
 
-/// What nodes with these roles are for, in the order in which the picture shows them; none if the
-/// roles are not known.
+/// Tier of nodes with these roles, and its position in the picture, if the roles are known.
 pub(super) fn tier(roles: &BTreeSet<String>) -> Option<(u8, &'static str)> {
     let has = |role: &str| roles.contains(role);
     let is_master = has("master") || has("cluster_manager");

@@ -1,15 +1,15 @@
-//! Which address is which page. Pure.
+//! Addresses of the pages. Pure.
 
 use crate::object_name::is_object_name;
 
-/// What is asked for.
+/// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route<'a> {
     /// The only cluster, or the list.
     First,
     List,
     Cluster(&'a str),
-    /// What changes on the page of a cluster.
+    /// Events with the changes on the page of a cluster.
     Events(&'a str),
     Runbook(&'a str),
     Style,

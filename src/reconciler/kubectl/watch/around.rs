@@ -1,4 +1,4 @@
-//! What keeps a watch from showing anything: an apiserver that does not answer, or no reconciler.
+//! Reasons why a watch may show nothing: an apiserver that does not answer, or no reconciler.
 
 use std::time::Duration;
 
@@ -15,19 +15,19 @@ use crate::kubectl::page::Tone;
 use crate::kubectl::progress::Line;
 use stayput_restart::Time;
 
-/// How often the Lease is looked at.
+/// Interval at which the Lease is read.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What was said of it, so that each is said once.
+/// Warnings given so far, so that each is given once.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    /// A watch could not begin, or a look had no answer, and nothing was answered since.
+    /// True if a watch could not begin, or a read of the Lease failed, and there was no answer since.
     is_broken: bool,
     is_absent: bool,
 }
 
 impl Around {
-    /// The event, if there is one, and what to say.
+    /// The event, if there is one, and a line to print.
     pub(super) fn hear<T>(
         &mut self,
         heard: Heard<T>,
@@ -52,8 +52,8 @@ impl Around {
         was_broken.then(|| Line::trouble(now, Tone::Good, again()))
     }
 
-    /// What to say after a look at the Lease, which says also whether the apiserver answers: a watch
-    /// that hangs is broken only after its time is over, and one that has begun again has no event before
+    /// Lines to print after a read of the Lease. It also shows if the apiserver answers: a watch that
+    /// hangs is broken only after its timeout, and one that has begun again has no event before
     /// something changes.
     pub(super) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
         let reconciler = match seen {
@@ -77,7 +77,7 @@ impl Around {
     }
 }
 
-/// Looks at the Lease, at once and then again and again.
+/// Reads the Lease, at once and then again and again.
 pub(super) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, ApiError>> + '_ {
     unfold(Duration::ZERO, move |pause| async move {
         sleep(pause).await;

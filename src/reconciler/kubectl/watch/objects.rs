@@ -1,4 +1,4 @@
-//! The SearchCluster and its pods, as the events of two watches leave them.
+//! The SearchCluster and its pods, from the events of two watches.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -11,12 +11,13 @@ use super::error::WatchError;
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{ApiError, Operation};
 
-/// What the watches have delivered so far.
+/// Objects that the watches have delivered so far.
 pub(in crate::kubectl) struct Objects {
     cluster: Option<SearchCluster>,
-    /// The list of SearchClusters that is being read contains ours. If it ends without, ours is gone.
+    /// True if the list of SearchClusters that is being read contains ours. If the list ends without it,
+    /// ours is gone.
     cluster_in_list: bool,
-    /// By name.
+    /// Pods by name.
     pods: BTreeMap<String, Pod>,
     /// The list of pods that is being read; it replaces the pods once it is complete.
     pod_list: BTreeMap<String, Pod>,
@@ -34,7 +35,7 @@ impl Objects {
         }
     }
 
-    /// The SearchCluster, unless it was deleted, and its pods; nothing before the pods are listed.
+    /// The SearchCluster, unless it was deleted, and its pods, once the pods are listed.
     pub(in crate::kubectl) fn complete(
         &self,
     ) -> Option<(Option<&SearchCluster>, impl Iterator<Item = &Pod> + use<'_>)> {
@@ -46,7 +47,7 @@ impl Objects {
         self.cluster.as_ref()
     }
 
-    /// Takes an event; none if the watch broke and tries again by itself.
+    /// Takes an event about the SearchCluster; `None` after a watch broke, which retries by itself.
     pub(in crate::kubectl) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
         match event {
             Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
@@ -61,7 +62,7 @@ impl Objects {
         }
     }
 
-    /// The same for an event about a pod.
+    /// Takes an event about a pod; `None` after a watch broke, which retries by itself.
     pub(in crate::kubectl) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
         match event {
             Some(Event::Apply(pod)) => {
@@ -83,14 +84,14 @@ impl Objects {
     }
 }
 
-/// What a watch has said.
+/// An item from a watch.
 pub(super) enum Heard<T> {
     Event(Event<T>),
-    /// It broke and tries again by itself; the error, if it could not begin.
+    /// The watch broke and retries by itself; with the error, if it could not begin.
     Broken(Option<ApiError>),
 }
 
-/// An error if trying again cannot help.
+/// Sorts an item of a watch; an error if a retry cannot help.
 pub(super) fn heard<T>(
     operation: &Operation,
     event: Option<watcher::Result<Event<T>>>,

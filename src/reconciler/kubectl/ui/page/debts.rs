@@ -1,4 +1,4 @@
-//! What is owed.
+//! Changes that the reconciler has yet to undo.
 
 use maud::{Markup, html};
 

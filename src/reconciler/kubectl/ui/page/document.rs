@@ -1,4 +1,5 @@
-//! Whole documents. Everything in them works without scripts; the script only replaces what changes.
+//! Whole documents. Everything in them works without scripts; the script only replaces the parts
+//! that change.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -62,7 +63,7 @@ pub(in crate::kubectl::ui) fn cluster(page: &Page, name: &str, version: u64) -> 
     whole(&part("title"), true, &body)
 }
 
-/// All clusters of the namespace.
+/// The page with all clusters of the namespace.
 pub(in crate::kubectl::ui) fn list(namespace: &str, all: &[ClusterView]) -> String {
     let main = html! {
         @if all.is_empty() { p { "There is none." } }
@@ -102,7 +103,7 @@ pub(in crate::kubectl::ui) fn runbook(name: &str, text: &str) -> String {
     simple(&format!("Runbook: {name}"), &html! { pre.runbook tabindex="0" { (text) } })
 }
 
-/// What is wrong.
+/// The page about an error.
 pub(in crate::kubectl::ui) fn problem(what: &str, message: &str) -> String {
     simple(what, &html! { p.text { (message) } })
 }

@@ -1,4 +1,4 @@
-//! What was seen to change, and whether what is shown is so now.
+//! Observed changes, and the freshness of the page.
 
 use maud::{Markup, html};
 

@@ -10,7 +10,7 @@ use crate::kubectl::pod_view::PodView;
 use crate::kubectl::ui::moment::Moment;
 use crate::kubectl::ui::place::{Place, tier};
 
-/// Sets with more nodes have small tiles, with their numbers alone.
+/// Number of nodes from which a set has small tiles, with their numbers alone.
 const MANY: usize = 60;
 
 /// One node.
@@ -18,16 +18,16 @@ struct Tile {
     pod: String,
     node: String,
     state: State,
-    /// Its phase, or why it is down.
+    /// Phase of the node, or the reason why it is down.
     detail: Option<String>,
-    /// The table has a line about it.
+    /// True if the table has a line about the node.
     is_listed: bool,
 }
 
-/// By zone; none for nodes whose zone is not known.
+/// Tiles by zone; `None` for nodes whose zone is not known.
 type ByZone = BTreeMap<Option<String>, Vec<Tile>>;
 
-/// Sets, in the order of their tiers.
+/// The sets, in the order of their tiers.
 pub(super) struct Picture {
     sets: BTreeMap<(Option<u8>, String), (String, ByZone)>,
 }
@@ -63,7 +63,7 @@ impl Picture {
         self.sets.values().flat_map(|(_, zones)| zones.values()).flatten()
     }
 
-    /// How many nodes do what: the picture in words.
+    /// Number of nodes in each state: the picture in words.
     pub(super) fn legend(&self) -> Markup {
         let mut counts: BTreeMap<State, usize> = BTreeMap::new();
         for tile in self.all() {
@@ -81,7 +81,7 @@ impl Picture {
         }
     }
 
-    /// All of it, or what is left if the nodes show nothing.
+    /// The whole picture, or with `filled` false its frame without the contents of the nodes.
     pub(super) fn html(&self, filled: bool) -> Markup {
         html! {
             @if self.sets.is_empty() { p { "No pods are selected." } }
@@ -143,12 +143,12 @@ impl Tile {
     }
 }
 
-/// Its phase, if that says more than that it waits.
+/// Phase of the pod, unless it only waits for its turn.
 fn phase(pod: &PodView) -> Option<String> {
     pod.phase.clone().filter(|phase| !phase.starts_with("schedule"))
 }
 
-/// Whether the table of nodes has a line about it.
+/// True if the table of nodes has a line about the node.
 fn is_listed(view: &ClusterView, node: &str) -> bool {
     view.node_report(node).is_some()
 }
@@ -157,7 +157,7 @@ fn name_of(set: &str) -> &str {
     if set.is_empty() { "pods without an owner" } else { set }
 }
 
-/// Its tier and roles, where they are known.
+/// Tier and roles of the node, where they are known.
 fn what_for(place: &Place) -> String {
     let Some((_, tier)) = tier(&place.roles) else { return String::new() };
     let roles: Vec<&str> = place.roles.iter().map(String::as_str).collect();
@@ -172,7 +172,7 @@ fn stem(node: &str) -> &str {
     node.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
-/// `logs-10` comes after `logs-9`.
+/// Parts of a name for sorting: `logs-10` comes after `logs-9`.
 fn number(node: &str) -> (&str, Option<u64>, &str) {
     (stem(node), node[stem(node).len()..].parse().ok(), node)
 }

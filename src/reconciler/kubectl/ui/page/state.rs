@@ -1,11 +1,11 @@
-//! What one node does, in a word and a sign.
+//! State of one node, in a word and a sign.
 
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Tone;
 use crate::kubectl::pod_view::PodView;
 use stayput_restart::{MemberStep, NodeReport, Outcome, UpdateStep};
 
-/// What a node does, the most urgent first.
+/// State of a node, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Down,
@@ -110,7 +110,7 @@ impl State {
     }
 }
 
-/// Whether it needs a restart: not one whose pod only gets labels, and not one that leaves.
+/// True if the node needs a restart: not if its pod only gets labels, and not if it leaves.
 fn is_restarted(report: Option<&NodeReport>) -> bool {
     report.and_then(|report| report.step).is_some_and(UpdateStep::is_of_a_restart)
 }

@@ -9,13 +9,13 @@ use crate::kubectl::pages::{NOT_PROCESSED, request_summary};
 use crate::kubectl::ui::moment::{Moment, Source};
 use stayput_restart::{MemberStep, Report, Restart};
 
-/// What the tab of the browser says.
+/// Title of the browser's tab.
 pub(super) fn title(moment: &Moment) -> Markup {
     let view = &moment.view;
     html! { (phase(moment)) " – " (view.namespace) "/" (view.name) }
 }
 
-/// What is read aloud when it changes.
+/// Text that is read aloud when it changes.
 pub(super) fn news(moment: &Moment) -> Markup {
     let report = moment.view.status.as_ref().map(|status| &status.report);
     let progress = report.and_then(|report| report.progress.as_ref());
@@ -72,7 +72,7 @@ pub(super) fn summary(moment: &Moment) -> Markup {
     }
 }
 
-/// Why the next node waits: the rule, what it says, and where to read what to do.
+/// Why the next node waits: the rule, its message, and a link to the runbook.
 fn why(report: &Report) -> Markup {
     let message = report.message.as_deref();
     html! {
@@ -112,7 +112,7 @@ fn facts(restart: &Restart) -> Markup {
     }
 }
 
-/// When they expire, or what is wrong with them.
+/// When the certificates expire, or their problems.
 fn certificates(report: &Report) -> Markup {
     let condition = report.conditions.iter().find(|one| one.kind == "CertificatesValid");
     html! {

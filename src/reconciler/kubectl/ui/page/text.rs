@@ -1,4 +1,4 @@
-//! Texts of the cluster as HTML. Whatever they contain, they stay text: maud escapes them.
+//! Texts of the cluster as HTML. Any markup in them stays text: maud escapes it.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::kubectl::page::Tone;
 use crate::kubectl::runbook;
 use stayput_restart::Time;
 
-/// A message; what is between backquotes is a command or a name.
+/// A message; text between backquotes is a command or a name.
 pub(super) fn prose(text: &str) -> Markup {
     let is_paired = text.matches('`').count().is_multiple_of(2);
     html! {
@@ -35,7 +35,7 @@ pub(super) fn code(code: &str) -> Markup {
     }
 }
 
-/// What a value means for the reader: decides its color. The words and signs say the same.
+/// CSS class for the tone of a value, which decides its color. The words and signs say the same.
 pub(super) const fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Neutral => "neutral",
