@@ -7,12 +7,12 @@ use super::answer::Answer;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError};
 
-/// The cluster setting that limits which shards may be allocated.
+/// Cluster setting that limits which shards may be allocated.
 const ENABLE: &str = "cluster.routing.allocation.enable";
-/// A cluster setting that engines store and do not use.
+/// Cluster setting that engines store and do not use.
 const MARKER: &str = "cluster.metadata.stayput";
 
-/// The current settings. Unset is not the same as `all`: then the configuration of the nodes
+/// The current allocation settings. Unset is not the same as `all`: then the configuration of the nodes
 /// counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Allocation {
@@ -20,19 +20,19 @@ pub struct Allocation {
     pub persistent: Option<String>,
     /// The transient value, which wins over the persistent one.
     pub transient: Option<String>,
-    /// Our marker: which restart limited allocation, and what to restore.
+    /// Our marker: the restart that limited allocation, and the values to restore.
     pub marker: Option<String>,
 }
 
 impl Allocation {
-    /// The value that is in force; none if both are unset.
+    /// The value that is in force, if one is set.
     pub fn effective(&self) -> Option<&str> {
         self.transient.as_deref().or(self.persistent.as_deref())
     }
 }
 
 impl EngineClient {
-    /// Reads the current settings.
+    /// Reads the current allocation settings.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
@@ -72,7 +72,7 @@ pub(super) fn read_call() -> Call {
     Call::get(format!("/_cluster/settings?flat_settings=true&master_timeout={MASTER_TIMEOUT}"))
 }
 
-/// `timeout`: how long the nodes may take to confirm.
+/// The request that writes settings. `timeout`: time for the nodes to confirm, such as `0s`.
 pub(super) fn write_call(body: Value, timeout: &str) -> Call {
     let path = "/_cluster/settings?flat_settings=true&master_timeout=";
     Call::put(format!("{path}{MASTER_TIMEOUT}&timeout={timeout}"), body)
@@ -86,7 +86,8 @@ pub(super) fn tightened(before: &Allocation, value: &str, marker: &str) -> Value
     body
 }
 
-/// Null unsets. A transient value that we never set is left out: newer engines warn about it.
+/// Settings that restore `before`. Null unsets. A transient value that we never set is left out: newer
+/// engines warn about it.
 pub(crate) fn restored(before: &Allocation) -> Value {
     let mut body = json!({ "persistent": { ENABLE: before.persistent, MARKER: null } });
     if let Some(transient) = &before.transient {

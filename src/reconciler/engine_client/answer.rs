@@ -11,16 +11,16 @@ use stayput_restart::foreign_text;
 use super::EngineError;
 use super::error::Cause;
 
-/// Longer reasons are cut: some engines quote whole mappings.
+/// Limit of the length of a reason; longer ones are cut, since some engines quote whole mappings.
 const MAX_REASON_CHARS: usize = 400;
 
-/// All that any of our requests needs; docs/operators.md has the same.
+/// Advice: the privileges for all of our requests; docs/operators.md has the same.
 const PRIVILEGES: &str = "give that user on Elasticsearch the cluster privileges `monitor` and \
      `manage`, and on all indices `maintenance` and `view_index_metadata`; on OpenSearch the cluster \
      permissions `cluster_monitor`, `cluster:admin/settings/update` and \
      `cluster:admin/voting_config/*`, and on all indices `indices:admin/flush*` and \
      `indices:monitor/settings/get`";
-/// With `xpack.security.operator_privileges.enabled` even a superuser lacks them.
+/// Advice for `xpack.security.operator_privileges.enabled`, with which even a superuser lacks privileges.
 const OPERATORS: &str = "this cluster reserves it for operators: list this user in \
      operator_users.yml of every node";
 
@@ -28,7 +28,7 @@ const OPERATORS: &str = "this cluster reserves it for operators: list this user 
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// The header `Allow`.
+    /// Value of the header `Allow`.
     pub(super) allow: Option<String>,
     pub(super) body: Bytes,
     pub(super) asked: Asked,
@@ -37,10 +37,10 @@ pub(super) struct Answer {
 /// The request, as messages about its answer name it.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
-    /// Such as `GET /_cluster/health`.
+    /// Method and path, such as `GET /_cluster/health`.
     pub(super) what: String,
     pub(super) endpoint: String,
-    /// The credentials sent, such as `the API key`.
+    /// Name of the credentials that were sent, such as `the API key`.
     pub(super) shown: &'static str,
 }
 
@@ -72,12 +72,12 @@ impl Answer {
         self.read::<Body>().map(drop)
     }
 
-    /// Whether the engine works but has no such route.
+    /// True if the engine works but has no such route.
     pub(super) const fn is_unknown_route(&self) -> bool {
         matches!(self.status, 400 | 404 | 405)
     }
 
-    /// The error for a cluster state without an elected master; none for every other answer.
+    /// The error for a cluster state without an elected master; `None` for every other answer.
     pub(super) fn without_master(&self) -> Option<EngineError> {
         #[derive(Deserialize)]
         struct Body {
@@ -169,7 +169,7 @@ impl Answer {
         }
     }
 
-    /// The engine's name for this kind of refusal.
+    /// The engine's name for the kind of the refusal.
     fn kind(&self) -> Option<String> {
         self.error().and_then(|error| error.kind)
     }
@@ -199,10 +199,10 @@ impl Answer {
     }
 }
 
-/// What an engine says in `error`: a text, or an object with much more in it than is read here.
+/// The field `error` of an engine's answer: a text, or an object with much more in it than is read here.
 #[derive(Debug, Default)]
 struct ErrorOfEngine {
-    /// The engine's name for this kind of refusal.
+    /// The engine's name for the kind of the refusal.
     kind: Option<String>,
     reason: Option<String>,
 }

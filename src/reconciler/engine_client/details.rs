@@ -1,4 +1,4 @@
-//! What each node reports about itself: other nodes do not know it.
+//! Reads the details that each node reports about itself: other nodes do not know them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use super::limited::{self, Texts};
 use super::transport::Call;
 use super::{EngineClient, EngineError, Version};
 
-/// By the id of the node.
+/// Details of each node, by its id.
 pub(super) type Details = BTreeMap<String, Reported>;
 
-/// What one node has reported.
+/// Details that one node has reported.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reported {
     pub(super) version: Version,
@@ -37,8 +37,8 @@ struct Path {
 }
 
 impl Reported {
-    /// The directories of its data: those of `path.data`, which may be several after a comma, or `data` in the
-    /// engine's own directory. None if they are not reported.
+    /// The node's data directories: those of `path.data`, which may be several after a comma, or `data` in
+    /// the engine's own directory. Empty if they are not reported.
     pub(super) fn data_paths(&self) -> Vec<String> {
         let Path { data, home } = &self.settings.path;
         let given = data.0.iter().flat_map(|text| text.split(','));
@@ -63,7 +63,7 @@ pub(super) struct Memory {
 }
 
 impl EngineClient {
-    /// Asks every node; those that do not answer in time are left out. So are all if the one that
+    /// Asks every node for its details; leaves out those that do not answer in time. Empty if the node that
     /// asks them does not answer.
     pub(super) async fn details(&self) -> Result<Details, EngineError> {
         let answer = self.transport.send(&call()).await;
@@ -74,7 +74,7 @@ impl EngineClient {
     }
 }
 
-/// A node that does not answer within a second is asked again at the next look.
+/// The request for details. A node that does not answer within a second is asked again at the next look.
 pub(super) fn call() -> Call {
     let path = "/_nodes/_all/settings,jvm?timeout=1s&filter_path=\
                 nodes.*.version,nodes.*.roles,nodes.*.jvm.start_time_in_millis,\

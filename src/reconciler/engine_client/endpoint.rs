@@ -1,4 +1,4 @@
-//! Where a cluster is reached, and with which credentials.
+//! The access to a cluster: endpoints, TLS and credentials.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::error::Cause;
 use rustls::version::{TLS12, TLS13};
 use stayput_net::https::{Identity, Pem, Target, Tls, Versions};
 
-/// TLS 1.2 as well: an engine on a Java 8 before 8u261 has nothing newer.
+/// TLS versions for an engine; 1.2 as well: an engine on a Java 8 before 8u261 has nothing newer.
 pub const FROM_1_2: Versions = &[&TLS13, &TLS12];
 
 /// One node's REST interface: a pod's address and port, or a Service's.
@@ -19,11 +19,11 @@ pub const FROM_1_2: Versions = &[&TLS13, &TLS12];
 pub struct Endpoint {
     /// A name or an IP address, without brackets.
     pub host: String,
-    /// The port of its REST interface.
+    /// Port of the REST interface.
     pub port: u16,
 }
 
-/// How to reach every endpoint of a cluster.
+/// Access to every endpoint of a cluster.
 #[derive(Debug, Clone)]
 pub enum Access {
     /// Plain HTTP without credentials.
@@ -53,7 +53,7 @@ pub enum Credentials {
     Basic {
         /// The user's name.
         user: String,
-        /// Its password.
+        /// Password of the user.
         password: String,
     },
     /// An API key, as the engine gave it (`encoded`) or as `id:api_key`. Elasticsearch only.
@@ -95,7 +95,7 @@ impl Credentials {
         Ok(header)
     }
 
-    /// Their name in messages.
+    /// Name of the credentials in messages.
     const fn name(&self) -> &'static str {
         match self {
             Self::Basic { .. } => "the user and password",
@@ -104,7 +104,7 @@ impl Credentials {
     }
 }
 
-/// The user, never the secret.
+/// Shows the user, never the secret.
 impl fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

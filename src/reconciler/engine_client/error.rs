@@ -1,4 +1,4 @@
-//! Why a request to an engine has no usable answer.
+//! Errors of requests to an engine.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-/// Why there is no good answer. The variant shows whether the request can have had an effect; the
-/// message says what is wrong, where, and what to do.
+/// Reason why there is no usable answer. The variant tells if the request can have had an effect; the message
+/// says what is wrong, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EngineError {
     /// Our own side: an address, a name or a credential that cannot be used. Nothing was sent.
@@ -46,8 +46,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether an engine has answered that it has no elected master. With 200 only its state of the past
-    /// is refused.
+    /// True if an engine has answered that it has no elected master. With 200 only its outdated state is
+    /// refused.
     pub const fn is_without_master(&self) -> bool {
         matches!(self, Self::Refused { status: 200 | 503, .. })
     }
@@ -76,7 +76,7 @@ impl Cause {
     }
 }
 
-/// Two are equal if their messages are.
+/// Causes with the same message are equal.
 impl PartialEq for Cause {
     fn eq(&self, other: &Self) -> bool {
         self.message == other.message
@@ -103,7 +103,7 @@ impl StdError for Cause {
     }
 }
 
-/// The message.
+/// Dereferences to the message.
 impl Deref for Cause {
     type Target = str;
 

@@ -13,22 +13,23 @@ use super::{Engine, EngineClient, EngineError};
 pub enum Flush {
     /// The engine answered.
     Done {
-        /// A synced flush, after which replicas need not compare files.
+        /// True for a synced flush, after which replicas need not compare files.
         synced: bool,
-        /// Shard copies that were to be flushed.
+        /// Number of shard copies that were to be flushed.
         total: u64,
-        /// Those that were.
+        /// Number of shard copies that were flushed.
         successful: u64,
-        /// Those that could not be; with a synced flush, mostly for writes under way.
+        /// Number of shard copies that were not flushed; with a synced flush, mostly because of writes under
+        /// way.
         failed: u64,
     },
-    /// Why there is no answer, or none in time. The engine may still be flushing.
+    /// Reason for a missing or late answer. The engine may still be flushing.
     NotKnown(String),
 }
 
 impl EngineClient {
     /// Flushes every index that is not hidden, also those behind data streams, but not those of the engine
-    /// itself. A synced flush where it has one. Waits up to `timeout`.
+    /// itself. A synced flush where the engine has one. Waits up to `timeout`.
     pub async fn flush(&self, engine: &Engine, timeout: Duration) -> Flush {
         let synced = engine.has_synced_flush();
         let answer = self.transport.send(&call(synced).within(timeout)).await;
@@ -43,7 +44,7 @@ pub(super) fn call(synced: bool) -> Call {
     Call::post(if synced { "/_flush/synced" } else { "/_flush" })
 }
 
-/// 409: some copies were not flushed; the body is the same.
+/// Reads the result of a flush. With 409 some copies were not flushed; the body is the same.
 pub(super) fn parse(answer: &Answer, synced: bool) -> Result<Flush, EngineError> {
     #[derive(Deserialize)]
     struct Body {

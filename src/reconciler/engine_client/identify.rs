@@ -15,17 +15,17 @@ use super::{EngineClient, EngineError, Topology, Version, shutdown};
 pub struct Engine {
     /// The distribution of an engine.
     pub distribution: Distribution,
-    /// The version of the node that answered. While the engine is upgraded the elected master may have
-    /// another one, and it decides what the cluster can do: see [`Topology`](super::Topology). Never the compatibility version that it may report to
-    /// old clients.
+    /// Version of the node that answered. During an upgrade of the engine the elected master may have another
+    /// one, which decides what the cluster can do: see [`Topology`](super::Topology). Never the compatibility
+    /// version that the node may report to old clients.
     pub version: Version,
     /// The cluster's name.
     pub cluster_name: String,
-    /// The cluster's own id; none before it was formed for the first time.
+    /// Id of the cluster; `None` before it was formed for the first time.
     pub cluster_uuid: Option<String>,
     /// The name of the node that answered.
     pub node_name: String,
-    /// Whether the engine supports node-shutdown records: probed, not derived from the version.
+    /// True if the engine supports node-shutdown records: probed, not derived from the version.
     pub has_node_shutdown: bool,
 }
 
@@ -47,12 +47,12 @@ impl fmt::Display for Distribution {
     }
 }
 
-/// The same lower bound as in ECK: the first versions with records had bugs.
+/// First version whose records are used, as in ECK: earlier ones had bugs.
 const FIRST_WITH_RECORDS: Version = Version::new(7, 15, 2);
 
 impl Engine {
-    /// Whether this was learned from a node of the past: the elected master has another version than
-    /// `before`, or no node has this one any more.
+    /// True if an earlier node gave this answer: the elected master has another version than in `before`, or
+    /// no node has this one any more.
     pub fn is_outdated(&self, before: Option<&Topology>, now: &Topology) -> bool {
         let master = now.master_version();
         let has_changed = before.is_some_and(|before| before.master_version() != master);
@@ -60,8 +60,8 @@ impl Engine {
         has_changed || (master.is_some() && !versions.any(|version| version == self.version))
     }
 
-    /// Whether the elected master can list records. An older one than the node that answered does not
-    /// know the request that this one passes on to it.
+    /// True if the elected master can list records. One older than the node that answered does not know the
+    /// request that this node passes on to it.
     pub fn lists_records(&self, topology: &Topology) -> bool {
         self.has_node_shutdown
             && topology.master_version().is_none_or(|version| version >= FIRST_WITH_RECORDS)
@@ -71,12 +71,12 @@ impl Engine {
         self.distribution == Distribution::Elasticsearch && self.version >= FIRST_WITH_RECORDS
     }
 
-    /// From 7.6 on every flush does what a synced one did.
+    /// True if the engine has synced flushes. From 7.6 on every flush does the same.
     pub(super) fn has_synced_flush(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version < Version::new(7, 6, 0)
     }
 
-    /// Later ones have voting configurations.
+    /// True if the engine elects by `minimum_master_nodes`; later ones have voting configurations.
     pub(super) fn has_minimum_master_nodes(&self) -> bool {
         self.distribution == Distribution::Elasticsearch && self.version.major < 7
     }
@@ -97,7 +97,7 @@ impl Engine {
 }
 
 impl EngineClient {
-    /// Asks the engine what it is.
+    /// Asks the engine for distribution, version and cluster.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for Elasticsearch before 6.8; otherwise see [`EngineError`].
@@ -119,7 +119,7 @@ impl EngineClient {
     }
 }
 
-/// Engines return `_na_` until the cluster was formed for the first time.
+/// The id of a cluster, once it was formed: before that, engines return `_na_`.
 pub(super) fn known(cluster_uuid: String) -> Option<String> {
     Some(cluster_uuid).filter(|uuid| uuid != "_na_")
 }
@@ -142,7 +142,7 @@ pub(super) struct Local {
 struct LocalNode {
     name: String,
     version: Version,
-    /// Elasticsearch's alone, in every version from 6.3 on.
+    /// Field that only Elasticsearch has, in every version from 6.3 on.
     build_flavor: Option<String>,
 }
 
@@ -160,20 +160,20 @@ pub(super) fn parse_local(answer: &Answer) -> Result<Local, EngineError> {
     }
 }
 
-/// What `GET /` adds.
+/// The part of the answer to `GET /` that is used.
 #[derive(Debug, Deserialize)]
 pub(super) struct Root {
     cluster_uuid: String,
     version: RootVersion,
 }
 
-/// The version number here may be 7.10, for clients that require Elasticsearch 7.10.
+/// The `version` of `GET /`. Its number may be 7.10, for clients that require Elasticsearch 7.10.
 #[derive(Debug, Deserialize)]
 struct RootVersion {
     distribution: Option<String>,
 }
 
-/// Elasticsearch 6 without a master answers 503, with the same body.
+/// Reads the answer to `GET /`. Elasticsearch 6 without a master answers 503, with the same body.
 pub(super) fn parse_root(answer: &Answer) -> Result<Root, EngineError> {
     match answer.body() {
         Ok(root) if answer.status == 503 => Ok(root),

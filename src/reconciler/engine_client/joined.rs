@@ -5,17 +5,18 @@ use futures_util::future::select_ok;
 use super::transport::Place;
 use super::{Engine, EngineClient, EngineError, Topology, health, topology};
 
-/// So many nodes are asked: one of them is not the elected master, which applies a new list last, once
-/// all others have.
+/// Number of nodes to ask: one of them is not the elected master, which applies a new list last, once all
+/// others have.
 const ASKED: usize = 2;
 
 impl EngineClient {
-    /// Nodes and votes, as [`Self::listed`], once the first of two nodes lists so many nodes; none if neither
-    /// does within a second. It is what that node has applied, which the elected master has committed but may
-    /// not have applied itself: what is read elsewhere after it may be older. Without details of processes.
+    /// Nodes and votes, as from [`Self::listed`], once the first of two nodes lists at least this many nodes;
+    /// `None` if neither does within a second. That node has applied this state, and the elected master has
+    /// committed it but may not have applied it itself: a later read from another node may be older. Without
+    /// details of processes.
     ///
     /// # Errors
-    /// Of the last of them, if both fail; one that has lost its master does. See [`EngineError`].
+    /// The error of the last node, if both fail; a node that has lost its master does. See [`EngineError`].
     pub async fn listed_first(
         &self,
         engine: &Engine,

@@ -1,4 +1,4 @@
-//! The nodes in the cluster: a small read that is repeated while we wait for a node.
+//! Reads the nodes in the cluster: a small read that is repeated while we wait for a node.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +16,23 @@ pub struct Members {
     pub cluster_uuid: Option<String>,
     /// The id of the elected master.
     pub elected_master: Option<String>,
-    /// By id. Two nodes can have the same name.
+    /// Nodes in the order of their ids. Two nodes can have the same name.
     pub nodes: Vec<Member>,
 }
 
 /// A node in the list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {
-    /// Stored in the data path.
+    /// Id of the node, stored in its data path.
     pub id: String,
     /// The node's name.
     pub name: String,
-    /// New at every start of the process.
+    /// Id of the process: new at every start.
     pub ephemeral_id: String,
 }
 
 impl EngineClient {
-    /// Reads which nodes are in the cluster.
+    /// Reads the nodes in the cluster.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
@@ -41,9 +41,9 @@ impl EngineClient {
         parse(&answer)
     }
 
-    /// What a node answers that has just said which master it follows. Elasticsearch answers from the
-    /// state of the node that is asked, about cluster settings from 9.0 on and about those of indices
-    /// from 9.1 on. One that has not joined would answer that there are none. In OpenSearch the master answers.
+    /// The answer of a node that has just named the master that it follows. Elasticsearch answers from the
+    /// state of the node that is asked, about cluster settings from 9.0 on and about those of indices from
+    /// 9.1 on. A node that has not joined would answer that there are none. In OpenSearch the master answers.
     pub(super) async fn of_a_member(
         &self,
         engine: &Engine,
@@ -57,7 +57,7 @@ impl EngineClient {
     }
 }
 
-/// Only which node is the elected master.
+/// The request for the elected master alone.
 fn master_call() -> Call {
     Call::get(format!(
         "/_cluster/state/master_node?master_timeout={MASTER_TIMEOUT}\

@@ -8,12 +8,12 @@ use stayput_net::shorten;
 
 use super::limited;
 
-/// What is read of them: as much as names one and says what it still needs of which node.
+/// Fields of the cluster state to read: the names of running snapshots, and the shards that they still need.
 pub(super) const FIELDS: &str = "snapshots.snapshots.repository,snapshots.snapshots.snapshot,\
                                  snapshots.snapshots.start_time_millis,\
                                  snapshots.snapshots.shards.state,snapshots.snapshots.shards.node";
 
-/// Longer names are shortened: each node has one.
+/// Limit of the length of a name; longer ones are shortened, since each node has one.
 const MAX_NAME_CHARS: usize = 200;
 
 /// A snapshot that is being taken of shards on a node.
@@ -21,13 +21,13 @@ const MAX_NAME_CHARS: usize = 200;
 pub struct RunningSnapshot {
     /// `repository:snapshot`.
     pub name: String,
-    /// When it began, in milliseconds since the epoch, by the clock of the elected master.
+    /// Time of its begin, in milliseconds since the epoch, by the clock of the elected master.
     pub since_ms: u64,
-    /// How many shards on the node are not read yet.
+    /// Number of shards on the node that are not read yet.
     pub shards: u64,
 }
 
-/// `snapshots` in the cluster state; absent while none is taken.
+/// The field `snapshots` of the cluster state; absent while no snapshot is taken.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Snapshots<'a> {
     #[serde(default, borrow, deserialize_with = "limited::of_nodes")]
@@ -43,20 +43,21 @@ struct Entry<'a> {
     shards: Vec<Shard<'a>>,
 }
 
-/// A large cluster has 100,000: nothing is allocated for one.
+/// A shard of a snapshot. A large cluster has 100,000: nothing is allocated for one.
 #[derive(Debug, Deserialize)]
 struct Shard<'a> {
     state: State,
-    /// Its id, which no engine writes with escapes; none of a shard that is queued behind another snapshot.
+    /// Id of the shard's node, which no engine writes with escapes; `None` for a shard that is queued behind
+    /// another snapshot.
     node: Option<&'a str>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum State {
-    /// It is being read.
+    /// The shard is being read.
     Init,
-    /// It will be, as soon as it has started on its node.
+    /// The shard will be read as soon as it has started on its node.
     Waiting,
     /// An end (`SUCCESS`, `FAILED`, `MISSING`), an end that comes anyway (`ABORTED`), or no reading yet (`QUEUED`,
     /// `PAUSED_FOR_NODE_REMOVAL`).
@@ -64,7 +65,7 @@ enum State {
     Other,
 }
 
-/// The snapshots, each by the ids of the nodes whose shards it needs; of several the latest.
+/// The running snapshot of each node whose shards it needs, by id of the node; of several the latest.
 pub(super) fn by_node(all: Snapshots<'_>) -> BTreeMap<String, RunningSnapshot> {
     let mut entries = all.snapshots;
     entries.sort_by_key(|entry| entry.start_time_millis);

@@ -1,4 +1,4 @@
-//! Shard copies, from the routing table of the cluster state; and closed indices that have none there.
+//! Reads shard copies from the routing table of the cluster state, and closed indices that have none there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,20 +15,19 @@ use super::{EngineError, Node};
 /// One copy of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
-    /// The index; hidden and closed ones too.
+    /// Name of the index; hidden and closed ones too.
     pub index: Arc<str>,
-    /// The shard's number in it.
+    /// Number of the shard in its index.
     pub number: u32,
-    /// Whether this copy is the primary.
+    /// True if this copy is the primary.
     pub primary: bool,
-    /// Whether it is a search replica of OpenSearch 3: it answers searches, and is never made the
-    /// primary.
+    /// True for a search replica of OpenSearch 3: it answers searches, and is never made the primary.
     pub search_only: bool,
-    /// Its state.
+    /// State of the copy.
     pub state: ShardState,
-    /// The name of the node that has it; the source while it relocates.
+    /// Name of the node that has the copy; the source while it relocates.
     pub node_name: Option<Arc<str>>,
-    /// The name of the node it relocates to.
+    /// Name of the node that the copy relocates to.
     pub relocating_to: Option<Arc<str>>,
 }
 
@@ -36,28 +35,28 @@ pub struct Shard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ShardState {
-    /// No node has it.
+    /// No node has the copy.
     Unassigned,
-    /// It is being created.
+    /// The copy is being created.
     Initializing,
-    /// It serves.
+    /// The copy serves.
     Started,
-    /// It serves while it is copied to another node.
+    /// The copy serves while it is copied to another node.
     Relocating,
-    /// A value this version does not know.
+    /// A value that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl ShardState {
-    /// Whether the copy serves on its node; while it is moved, on the one that it is moved from.
+    /// True if the copy serves on its node; while it is moved, on the source.
     pub const fn serves(self) -> bool {
         matches!(self, Self::Started | Self::Relocating)
     }
 }
 
-/// The indices of which some shard has no second copy, not even an unassigned one: they are not
-/// replicated, and not available while the node restarts. A search replica is no second copy.
+/// The indices of which some shard has no second copy, not even an unassigned one: they are not replicated,
+/// and not available while the node restarts. A search replica is no second copy.
 pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
     let mut copies: BTreeMap<(&Arc<str>, u32), usize> = BTreeMap::new();
     for shard in shards {
@@ -70,16 +69,16 @@ pub fn unreplicated(shards: &[Shard]) -> BTreeSet<Arc<str>> {
         .collect()
 }
 
-/// All copies, and which closed indices have none, of one cluster state.
+/// All shard copies, and the closed indices without any, of one cluster state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Routing {
-    /// In order.
+    /// Shard copies in their order.
     pub(super) shards: Arc<[Shard]>,
-    /// See [`super::Topology::immovable`].
+    /// Closed indices without copies: see [`super::Topology::immovable`].
     pub(super) immovable: BTreeSet<String>,
 }
 
-/// Every copy, and of it only what is used here; and every closed index.
+/// The request for every shard copy, with the fields that are used here alone, and for every closed index.
 pub(super) fn routing_call() -> Call {
     Call::get(format!(
         "/_cluster/state/routing_table,blocks?master_timeout={MASTER_TIMEOUT}\
@@ -91,7 +90,7 @@ pub(super) fn routing_call() -> Call {
     .of_shards()
 }
 
-/// What the cluster refuses for each index.
+/// Operations that the cluster refuses, by index.
 #[derive(Default, Deserialize)]
 struct Blocks {
     #[serde(default, deserialize_with = "limited::by_index")]
@@ -100,7 +99,7 @@ struct Blocks {
 
 #[derive(Deserialize)]
 struct IndexBlocks {
-    /// `index closed`; the number is the same in all versions of both engines
+    /// The block `index closed`; its number is the same in all versions of both engines
     /// (`INDEX_CLOSED_BLOCK_ID` of `MetadataIndexStateService`).
     #[serde(rename = "4")]
     closed: Option<IgnoredAny>,
@@ -112,7 +111,7 @@ struct RoutingTable<'a> {
     indices: Copies<'a>,
 }
 
-/// As they come, with nothing allocated for one copy: a large cluster has 100,000.
+/// Shard copies in the order of the answer, with nothing allocated for one: a large cluster has 100,000.
 #[derive(Default)]
 struct Copies<'a>(Vec<Found<'a>>);
 
@@ -128,14 +127,14 @@ struct Index<'a> {
     shards: BTreeMap<String, Vec<Copy<'a>>>,
 }
 
-/// The ids are those of nodes, which no engine writes with escapes.
+/// A shard copy in the routing table. Its ids are those of nodes, which no engine writes with escapes.
 #[derive(Debug, Deserialize)]
 struct Copy<'a> {
     state: ShardState,
     primary: bool,
     node: Option<&'a str>,
     relocating_node: Option<&'a str>,
-    /// Only an OpenSearch that knows search replicas says it.
+    /// True for a search replica; only an OpenSearch that has them writes the field.
     #[serde(default, rename = "searchOnly")]
     search_only: bool,
 }
@@ -148,7 +147,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Copies<'a> {
 
 struct IndicesVisitor;
 
-/// Engines take 255 bytes. The name of an index stands in many messages.
+/// Limit of the length of an index's name, in bytes. Engines take 255. The name stands in many messages.
 const LONGEST_NAME: usize = 1024;
 
 impl<'de> Visitor<'de> for IndicesVisitor {
@@ -178,7 +177,7 @@ impl<'de> Visitor<'de> for IndicesVisitor {
     }
 }
 
-/// A shard whose key is not a number.
+/// Error of a shard whose key is not a number.
 #[derive(Debug, thiserror::Error)]
 #[error("shard {number:?} of index {index} is not a number")]
 pub(super) struct ShardNumberError {
@@ -188,8 +187,8 @@ pub(super) struct ShardNumberError {
     source: std::num::ParseIntError,
 }
 
-/// For the id of a node that is not in `nodes` the id itself is used as the name: a copy with a node
-/// never counts as unassigned.
+/// Reads the routing table. The id of a node that is not in `nodes` stands in for its name: a copy with a
+/// node never counts as unassigned.
 pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Routing, EngineError> {
     #[derive(Deserialize)]
     struct Body<'a> {

@@ -10,20 +10,20 @@ use super::limited;
 use super::transport::Call;
 use super::{EngineClient, EngineError};
 
-/// One node's record. The engine never removes one by itself.
+/// Shutdown record of one node. The engine never removes one by itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct Record {
-    /// The id of its node; that node need not be in the cluster.
+    /// Id of the node, which need not be in the cluster.
     pub node_id: String,
-    /// What is to happen to the node.
+    /// Announced future of the node.
     #[serde(rename = "type")]
     pub kind: RecordKind,
-    /// The reason that the client gave that made it.
+    /// Reason that the client gave which made the record.
     #[serde(default)]
     pub reason: String,
     /// Status of the engine's preparation.
     pub status: RecordStatus,
-    /// Status of the shards; none on engines that do not report it.
+    /// Status of the shards; `None` on engines that do not report it.
     #[serde(default)]
     pub shard_migration: Option<ShardMigration>,
     /// Status of the tasks that move to another node, such as those of machine learning.
@@ -34,7 +34,7 @@ pub struct Record {
     pub plugins: Option<Part>,
 }
 
-/// How far one part of the preparation is.
+/// Progress of one part of the preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct Part {
     pub status: RecordStatus,
@@ -56,7 +56,7 @@ impl Record {
     }
 }
 
-/// How far the shards are.
+/// Progress of moving the shards.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub struct ShardMigration {
     pub status: RecordStatus,
@@ -65,23 +65,23 @@ pub struct ShardMigration {
     pub explanation: Option<String>,
 }
 
-/// What is to happen to a node.
+/// Announced future of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RecordKind {
-    /// It will be back with its data.
+    /// The node will be back with its data.
     #[serde(alias = "restart")]
     Restart,
-    /// It leaves for good.
+    /// The node leaves for good.
     #[serde(alias = "remove")]
     Remove,
-    /// Another one takes its place.
+    /// Another node takes its place.
     #[serde(alias = "replace")]
     Replace,
-    /// It was sent TERM; written by Elastic's own orchestration.
+    /// The node was sent TERM; written by Elastic's own orchestration.
     #[serde(alias = "sigterm")]
     Sigterm,
-    /// A value this version does not know.
+    /// A value that this version does not know.
     #[serde(other)]
     Unknown,
 }
@@ -90,21 +90,21 @@ pub enum RecordKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RecordStatus {
-    /// It has not begun.
+    /// The preparation has not begun.
     NotStarted,
-    /// It is under way.
+    /// The preparation is under way.
     InProgress,
-    /// It cannot continue.
+    /// The preparation cannot continue.
     Stalled,
     /// The node may be stopped.
     Complete,
-    /// A value this version does not know.
+    /// A value that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl EngineClient {
-    /// All records. Only for engines that support them ([`super::Engine::has_node_shutdown`]).
+    /// Reads all records. Only for engines that support them ([`super::Engine::has_node_shutdown`]).
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -112,9 +112,9 @@ impl EngineClient {
         parse_list(&self.transport.send(&list_call()).await?)
     }
 
-    /// Records that the node will restart, for `reason`: its shards are not moved elsewhere for
-    /// `allocation_delay` after it has gone. Replaces the node's record, if there is one. The engine
-    /// does not check that there is such a node.
+    /// Writes a record that the node will restart, for `reason`: its shards are not moved elsewhere for
+    /// `allocation_delay` after it has gone. Replaces the node's record, if there is one. The engine does not
+    /// check that there is such a node.
     ///
     /// # Errors
     /// See [`EngineError`].
@@ -137,14 +137,15 @@ impl EngineClient {
     }
 }
 
-/// Asks which methods the route of a record supports. Unlike reading the records, this also works
-/// without a master.
+/// The request that asks which methods the route of a record supports. Unlike reading the records, this also
+/// works without a master.
 pub(super) fn probe() -> Call {
     Call::options("/_nodes/AAAAAAAAAAAAAAAAAAAAAA/shutdown")
 }
 
-/// An engine without records reads the path as one for metrics of the node, which allows GET only.
-/// For the same reason its `GET /_nodes/shutdown` is a 200 with no nodes.
+/// True if the answer to [`probe`] shows support for records. An engine without them reads the path as one
+/// for metrics of the node, which allows GET only. For the same reason its `GET /_nodes/shutdown` is a 200
+/// with no nodes.
 pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
     match answer.status {
         200 => Ok(answer.allow.as_deref().is_some_and(|methods| methods.contains("PUT"))),
@@ -153,7 +154,7 @@ pub(super) fn is_known(answer: &Answer) -> Result<bool, EngineError> {
     }
 }
 
-/// Most versions refuse `master_timeout` here.
+/// The request for all records. Most versions refuse `master_timeout` here.
 pub(super) fn list_call() -> Call {
     Call::get("/_nodes/shutdown").of_nodes()
 }
@@ -172,8 +173,8 @@ pub(super) fn delete_call(node_id: &str) -> Result<Call, EngineError> {
     Ok(Call::delete(record_path(node_id)?))
 }
 
-/// Engines make ids of 22 characters of URL-safe base64; anything shorter may be a name such as
-/// `_local` or a pattern, which would reach other nodes.
+/// Path of a node's record. Engines make ids of 22 characters of URL-safe base64; anything shorter may be a
+/// name such as `_local` or a pattern, which would reach other nodes.
 pub(crate) fn record_path(node_id: &str) -> Result<String, EngineError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if node_id.len() < 16 || !node_id.chars().all(fits) {
@@ -182,7 +183,7 @@ pub(crate) fn record_path(node_id: &str) -> Result<String, EngineError> {
     Ok(format!("/_nodes/{node_id}/shutdown"))
 }
 
-/// 404: there is none.
+/// Checks the answer to a deletion. 404: there was no record.
 pub(super) fn parse_deleted(answer: &Answer) -> Result<(), EngineError> {
     if answer.status == 404 { Ok(()) } else { answer.acknowledged() }
 }

@@ -1,4 +1,4 @@
-//! The cluster as a whole: nodes and votes of one cluster state, and the shard copies.
+//! Reads the cluster as a whole: nodes and votes of one cluster state, and the shard copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards}
 /// The cluster, as its elected master has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Topology {
-    /// The cluster's own id.
+    /// Id of the cluster.
     pub cluster_uuid: Option<String>,
-    /// The cluster state's version; grows with every change.
+    /// Version of the cluster state; grows with every change.
     pub version: u64,
-    /// The id of the elected master; none while there is none.
+    /// Id of the elected master, while there is one.
     pub elected_master: Option<String>,
     /// The votes that elect a master.
     pub voting: Voting,
-    /// By id. Two nodes can have the same name.
+    /// Nodes in the order of their ids. Two nodes can have the same name.
     pub nodes: Vec<Node>,
-    /// By index, number, replica before primary. See [`super::unreplicated`].
+    /// Shard copies by index, number, replica before primary. See [`super::unreplicated`].
     pub shards: Arc<[Shard]>,
     /// Closed indices that the engine neither replicates nor moves: it lists no copies of them, which are on
-    /// the disks of some nodes all the same. Those that were closed by Elasticsearch before 7.2; later
-    /// versions of both engines keep them so until they are opened.
+    /// the disks of some nodes all the same. These were closed by Elasticsearch before 7.2; later versions of
+    /// both engines keep them so until they are opened.
     pub immovable: BTreeSet<String>,
-    /// Whether the elected master has read indices, persistent settings and shutdown records from
-    /// the disks of the nodes. Until then the engine reports none of them.
+    /// True if the elected master has read indices, persistent settings and shutdown records from the disks
+    /// of the nodes. Until then the engine reports none of them.
     pub recovered: bool,
-    /// Where it was read. From Elasticsearch 9.2 on each node answers with a state of its own, so that
+    /// Endpoint that answered. From Elasticsearch 9.2 on each node answers with a state of its own, so that
     /// another one may have older copies.
     pub(super) place: Place,
 }
@@ -45,29 +45,29 @@ pub struct Topology {
 /// A node of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Stored in the data path.
+    /// Id of the node, stored in its data path.
     pub id: String,
     /// The node's name.
     pub name: String,
-    /// New at every start of the process.
+    /// Id of the process: new at every start.
     pub ephemeral_id: String,
-    /// Its address and port for other nodes.
+    /// Address and port of the node for other nodes.
     pub transport_address: String,
-    /// Such as `zone`; engines add some of their own.
+    /// Attributes such as `zone`; engines add some of their own.
     pub attributes: BTreeMap<String, String>,
-    /// As the engine writes them, old names too: `master` and `cluster_manager`. None if the node
-    /// did not answer the master in time.
+    /// Roles as the engine writes them, old names too: `master` and `cluster_manager`. `None` if the node did
+    /// not answer the master in time.
     pub roles: Option<BTreeSet<String>>,
-    /// None if the node did not answer in time.
+    /// Version of the engine; `None` if the node did not answer in time.
     pub version: Option<Version>,
-    /// When its JVM was started, in milliseconds since the epoch, by that machine's clock; for
-    /// people. None if the node did not answer in time.
+    /// Start of the node's JVM, in milliseconds since the epoch, by that machine's clock; for people. `None`
+    /// if the node did not answer in time.
     pub jvm_start_ms: Option<u64>,
-    /// The largest heap of its JVM, in bytes. None if the node did not answer in time.
+    /// Largest heap of the node's JVM, in bytes; `None` if the node did not answer in time.
     pub heap_max: Option<u64>,
-    /// The directories of its data, on its own file system. Empty if the node did not answer in time.
+    /// Data directories of the node, on its own file system. Empty if the node did not answer in time.
     pub data_paths: Vec<String>,
-    /// The snapshot that is being taken of its shards; of several the latest.
+    /// The snapshot that is being taken of the node's shards; of several the latest.
     pub snapshot: Option<RunningSnapshot>,
 }
 
@@ -78,12 +78,12 @@ pub enum Voting {
     Configurations {
         /// The last committed configuration.
         committed: BTreeSet<String>,
-        /// The last accepted one.
+        /// The last accepted configuration.
         accepted: BTreeSet<String>,
-        /// The names of the nodes that are excluded from voting; ids where a name is not known.
+        /// Names of the nodes that are excluded from voting; the id where a name is not known.
         exclusions: BTreeSet<String>,
     },
-    /// Elasticsearch 6: this many of the master-eligible nodes.
+    /// Elasticsearch 6: number of master-eligible nodes that are needed.
     MinimumMasterNodes(u32),
 }
 
@@ -101,11 +101,11 @@ impl EngineClient {
         Ok(self.completed(listed, before).await?.0)
     }
 
-    /// Reads nodes and votes: one small cluster state. Without shard copies, and without details of
-    /// processes that have not reported theirs in `before`, the last topology.
+    /// Reads nodes and votes: one small cluster state. Without shard copies, and without details of processes
+    /// that have not reported theirs in `before`, the last topology.
     ///
     /// # Errors
-    /// As of [`Self::topology`].
+    /// See [`Self::topology`].
     pub async fn listed(
         &self,
         engine: &Engine,
@@ -137,15 +137,15 @@ impl EngineClient {
         Ok(topology)
     }
 
-    /// Adds what is not known from `before`: the shard copies if the state is another one, and details of
-    /// processes that have not reported theirs yet. The copies are never older than the nodes. A node that
-    /// does not report its details in time is listed without them. Also when the copies were there: for
-    /// the details each node is asked.
+    /// Adds the parts that `before` does not have: the shard copies if the state is another one, and details
+    /// of processes that have not reported theirs yet. The copies are never older than the nodes. A node that
+    /// does not report its details in time is listed without them. Also returns the time at which the copies
+    /// had come: for the details each node is asked.
     ///
     /// The shard copies may take as much as 128 MiB, which is 1.4 million of them.
     ///
     /// # Errors
-    /// As of [`Self::topology`].
+    /// See [`Self::topology`].
     pub async fn completed(
         &self,
         mut listed: Topology,
@@ -177,20 +177,20 @@ impl EngineClient {
 }
 
 impl Topology {
-    /// The nodes alone, which are not taken for those of a whole state: the next look reads the shard
-    /// copies, whatever has changed since.
+    /// The nodes alone, which do not pass for those of a whole state: the next look reads the shard copies,
+    /// whatever has changed since.
     pub(crate) fn without_copies(self) -> Self {
         // No state has this version.
         Self { version: 0, ..self }
     }
 
-    /// The version of the elected master; none while there is none, or it has not reported it.
+    /// Version of the elected master, if there is one and it has reported its version.
     pub(super) fn master_version(&self) -> Option<Version> {
         let id = self.elected_master.as_ref()?;
         self.nodes.iter().find(|node| node.id == *id)?.version
     }
 
-    /// An elected master without voting configurations is an Elasticsearch 6, also if a later version
+    /// True for an elected master without voting configurations: an Elasticsearch 6, also if a later version
     /// has answered: that one prints them empty.
     pub(super) fn is_led_without_configurations(&self) -> bool {
         let is_empty = match &self.voting {
@@ -202,8 +202,8 @@ impl Topology {
         is_empty && self.elected_master.is_some()
     }
 
-    /// While Elasticsearch 6 is upgraded, the node that answered may not have the minimum that the
-    /// master has: its default is 1. A majority is needed at least.
+    /// Raises the minimum to a majority while Elasticsearch 6 is upgraded: the node that answered may not
+    /// have the minimum that the master has, since its default is 1.
     pub(super) fn raise_minimum(&mut self) {
         let is_later = |node: &Node| node.version.is_some_and(|version| version.major > 6);
         let may_lead = |node: &&Node| node.roles.as_ref().is_none_or(|all| all.contains("master"));
@@ -215,7 +215,7 @@ impl Topology {
         }
     }
 
-    /// Whether it was read from the same cluster state: the versions of one master never repeat.
+    /// True if both were read from the same cluster state: the versions of one master never repeat.
     pub(super) fn is_state_of(&self, other: &Self) -> bool {
         self.recovered
             && other.recovered
@@ -223,14 +223,15 @@ impl Topology {
             && self.master_process().is_some_and(|this| other.master_process() == Some(this))
     }
 
-    /// The ephemeral id of the elected master.
+    /// Ephemeral id of the elected master.
     pub(crate) fn master_process(&self) -> Option<&str> {
         let id = self.elected_master.as_ref()?;
         let node = self.nodes.iter().find(|node| node.id == *id)?;
         Some(&node.ephemeral_id)
     }
 
-    /// A process that hangs does not report its details, and they do not change while it runs.
+    /// Takes details over from `before`. A process that hangs does not report its details, and they do not
+    /// change while it runs.
     pub(crate) fn with_details_of(mut self, before: Option<&Self>) -> Self {
         let before = before.map_or(&[][..], |before| &before.nodes);
         let known: BTreeMap<&str, &Node> =
@@ -260,11 +261,12 @@ impl Topology {
     }
 }
 
-/// An index that does not exist: with no name at all the engine would copy, send and print the
+/// Name of an index that does not exist: with no name at all the engine would copy, send and print the
 /// settings and mappings of every index for each answer, before it filters them.
 const NO_INDEX: &str = "stayput-no-index";
 
-/// Without shard copies: the engine would list those of the same indices only.
+/// The request for nodes and votes. Without shard copies: the engine would list those of the same indices
+/// only.
 pub(super) fn state_call() -> Call {
     Call::get(format!(
         "/_cluster/state/version,master_node,nodes,metadata,blocks,customs/{NO_INDEX}\
@@ -284,7 +286,7 @@ pub(super) fn minimum_call() -> Call {
     ))
 }
 
-/// The effective value: a transient one wins over a persistent one, that over the node's own.
+/// The effective minimum: a transient value wins over a persistent one, that over the node's own.
 pub(super) fn parse_minimum(answer: &Answer) -> Result<u32, EngineError> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -338,7 +340,7 @@ struct State<'a> {
     snapshots: Snapshots<'a>,
 }
 
-/// What the cluster refuses at present.
+/// Operations that the cluster refuses at present.
 #[derive(Debug, Default, Deserialize)]
 struct Blocks {
     #[serde(default)]
@@ -347,7 +349,7 @@ struct Blocks {
 
 #[derive(Debug, Default, Deserialize)]
 struct GlobalBlocks {
-    /// `state not recovered / initialized`; the number is the same in all versions of both engines
+    /// The block `state not recovered / initialized`; its number is the same in all versions of both engines
     /// (`GatewayService.STATE_NOT_RECOVERED_BLOCK`).
     #[serde(rename = "1")]
     not_recovered: Option<IgnoredAny>,
@@ -398,7 +400,7 @@ impl From<Coordination> for Voting {
     }
 }
 
-/// Nodes and votes: neither shard copies nor what the nodes report of themselves.
+/// Reads nodes and votes: neither shard copies nor details that nodes report of themselves.
 pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
     let state: State<'_> = answer.read()?;
     let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } = state;

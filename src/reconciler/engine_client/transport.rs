@@ -1,4 +1,4 @@
-//! One call: its request, the endpoints it is tried at, its timeouts and limits.
+//! Sends one call: its request, the endpoints to try, its timeouts and limits.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,32 +15,32 @@ use super::error::Cause;
 use super::{Access, Endpoint, EngineError};
 use stayput_net::https::{self, Bounds, ExchangeError, Kept, Target};
 
-/// How long a connection to one endpoint may take: the address of a deleted pod often does not refuse
-/// a connection, it just never answers.
+/// Time limit of connecting to one endpoint: the address of a deleted pod often does not refuse a connection,
+/// it just never answers.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// So many bytes of an answer that is not a success are read: its reason fits into them.
+/// Limit of the body of an answer that is not a success, in bytes: its reason fits into them.
 const MAX_REFUSAL: usize = 64 << 10;
 
-/// The kinds of answers by what makes them large.
+/// Kind of an answer, by the parts that make it large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
-    /// Neither nodes nor shards.
+    /// An answer with neither nodes nor shards.
     Small,
     /// Some hundred bytes for each node, a few thousand where each node's decisions are listed.
     OfNodes,
-    /// 92 bytes for each shard copy. What an engine may say grows with the pods that its owner runs: a single
-    /// pod cannot fill our memory.
+    /// 92 bytes for each shard copy. The limit grows with the pods that the engine's owner runs: a single pod
+    /// cannot fill our memory.
     OfShards,
 }
 
 impl Size {
-    /// The largest answer of a cluster of so many pods, in bytes.
+    /// Limit of the answer of a cluster with this many pods, in bytes.
     const fn most(self, pods: usize) -> usize {
-        /// 180,000 shard copies: the nodes of a SearchCluster may be a part of a larger cluster.
+        /// 16 MiB, for 180,000 shard copies: the nodes of a SearchCluster may be a part of a larger cluster.
         const BASE: usize = 16 << 20;
-        /// 5,700 shard copies on each pod.
+        /// 512 KiB, for 5,700 shard copies on each pod.
         const OF_POD: usize = 512 << 10;
-        /// 1.4 million shard copies.
+        /// 128 MiB, for 1.4 million shard copies.
         const LARGEST: usize = 128 << 20;
         match self {
             Self::Small => 1 << 20,
@@ -53,17 +53,17 @@ impl Size {
     }
 }
 
-/// After so many answers of 401 to one call no further endpoint is asked. One may be of a node that has not
-/// joined; a wrong password is wrong everywhere, and each answer may count as a login that failed: after some
-/// of them many directories lock the user out.
+/// Number of 401 answers to one call after which no further endpoint is asked. One may be of a node that has
+/// not joined; a wrong password is wrong everywhere, and each answer may count as a login that failed: after
+/// some of them many directories lock the user out.
 const MAX_UNAUTHORIZED: usize = 2;
 
-/// So long a node waits for its master if another one has waited in vain just before. One that knows its master answers
-/// at once; a look at a cluster without any must not take that long for each node.
+/// Time that a node waits for its master if another one has waited in vain just before. A node that knows its
+/// master answers at once; a look at a cluster without any must not take that long for each node.
 const NEXT_MASTER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Stands in a path for how long the engine waits for its master: less than we wait for the answer, so that the
-/// engine can report why it gave up.
+/// Placeholder in a path for the time that the engine waits for its master: less than we wait for the answer,
+/// so that the engine can report why it gave up.
 pub(super) const MASTER_TIMEOUT: &str = "{master_timeout}";
 
 /// One request, before it has an endpoint.
@@ -105,25 +105,25 @@ impl Call {
         Self { method, path, body, size: Size::Small, timeout: None }
     }
 
-    /// The answer lists nodes.
+    /// Marks the answer as one that lists nodes.
     pub(super) const fn of_nodes(mut self) -> Self {
         self.size = Size::OfNodes;
         self
     }
 
-    /// The answer lists shard copies, or indices.
+    /// Marks the answer as one that lists shard copies, or indices.
     pub(super) const fn of_shards(mut self) -> Self {
         self.size = Size::OfShards;
         self
     }
 
-    /// The node that is asked answers from the state that it has applied itself, and asks no master.
+    /// Lets the node that is asked answer from the state that it has applied itself, without its master.
     pub(super) fn of_own_state(mut self) -> Self {
         self.path.push_str("&local=true");
         self
     }
 
-    /// With another timeout than the client's.
+    /// Sets another timeout than the client's.
     pub(super) const fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -146,37 +146,38 @@ impl Call {
         self.method.is_safe()
     }
 
-    /// Such as `GET /_cluster/health`.
+    /// Method and path, such as `GET /_cluster/health`.
     fn what(&self) -> String {
         format!("{} {}", self.method, self.path.split('?').next().unwrap_or_default())
     }
 }
 
-/// Which of the endpoints has answered.
+/// Index of the endpoint that has answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Place(usize);
 
-/// Whether another endpoint may answer a read all the same. A node of Elasticsearch that has not joined
-/// knows no user of the index `.security` (401), and one that is overloaded refuses alone (429). A node
-/// that waits for its master in vain says 500, 503, or 429.
+/// True if another endpoint may answer a read all the same. A node of Elasticsearch that has not joined knows
+/// no user of the index `.security` (401), and one that is overloaded refuses alone (429). A node that waits
+/// for its master in vain says 500, 503, or 429.
 const fn is_answered_elsewhere(status: u16) -> bool {
     matches!(status, 401 | 429 | 500 | 502..=504)
 }
 
-/// The endpoints of a cluster, and what every call to them has in common.
+/// The endpoints of a cluster, and the common parts of every call to them.
 #[derive(Debug)]
 pub(super) struct Transport {
     endpoints: Vec<Endpoint>,
-    /// Of each, with the connections that are kept for reads.
+    /// Targets of the endpoints, with the connections that are kept for reads.
     targets: Vec<Kept>,
-    /// Of each: it was sent a request and did not answer the last one.
+    /// For each endpoint: true if it did not answer the last request.
     silent: Vec<AtomicBool>,
-    /// The order in which they are asked; the one that answered last is the first.
+    /// Indices of the endpoints in the order in which they are asked; the one that answered last is the
+    /// first.
     order: Mutex<Vec<usize>>,
     authorization: Option<HeaderValue>,
     shown: &'static str,
     timeout: Duration,
-    /// How many pods the cluster has.
+    /// Number of pods of the cluster.
     pods: AtomicUsize,
 }
 
@@ -211,13 +212,14 @@ impl Transport {
         self.pods.store(pods, Ordering::Relaxed);
     }
 
-    /// The endpoints that did not answer the last request they got: a process that hangs.
+    /// The endpoints that did not answer their last request: a process that hangs.
     pub(super) fn silent(&self) -> impl Iterator<Item = &Endpoint> {
         let is_silent = |at: &usize| self.silent[*at].load(Ordering::Relaxed);
         (0..self.endpoints.len()).filter(is_silent).map(|at| &self.endpoints[at])
     }
 
-    /// Asks them in this order from now on. Connections are kept; who was silent is forgotten.
+    /// Asks the endpoints in this order from now on. Connections are kept; the record of silent endpoints is
+    /// not.
     pub(super) fn prefer(&self, best_first: &[Endpoint]) {
         let place = |at: &usize| best_first.iter().position(|one| *one == self.endpoints[*at]);
         self.order().sort_by_key(|at| place(at).unwrap_or(usize::MAX));
@@ -239,12 +241,12 @@ impl Transport {
         self.order().sort_by_key(|one| *one == at);
     }
 
-    /// Sends one call. What could not be sent goes to the next endpoint. So does a read that was not
-    /// answered, or that was answered as by a node that has not joined. All endpoints together have
-    /// twice the time of one.
+    /// Sends one call. If it could not be sent, it goes to the next endpoint. So does a read that was not
+    /// answered, or that was answered as by a node that has not joined. All endpoints together have twice the
+    /// time of one.
     ///
-    /// Reads use kept connections. A write has one of its own: on a kept one it would not be known
-    /// whether the engine got it before it closed the connection.
+    /// Reads use kept connections. A write has one of its own: on a kept one it would not be known if the
+    /// engine got it before it closed the connection.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, EngineError> {
         let order = self.order().clone();
         self.ask(call, order, |_| None).await.map(|(answer, _)| answer)
@@ -258,13 +260,12 @@ impl Transport {
         self.ask(call, order, Answer::without_master).await
     }
 
-    /// The endpoints that are asked first, at most so many of them and at least one.
+    /// The endpoints that are asked first: at most `most`, and at least one.
     pub(super) fn first(&self, most: usize) -> Vec<Place> {
         self.order().iter().take(most).map(|at| Place(*at)).collect()
     }
 
-    /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now
-    /// on.
+    /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now on.
     pub(super) async fn send_to(&self, place: Place, call: &Call) -> Result<Answer, EngineError> {
         let asked = self.ask(call, vec![place.0], |_| None).await.map(|(answer, _)| answer);
         if !asked.as_ref().is_ok_and(|answer| !is_answered_elsewhere(answer.status)) {
@@ -350,7 +351,7 @@ impl Transport {
         }
     }
 
-    /// `waited_for_master`: another endpoint has, in vain.
+    /// Builds the request. `waited_for_master`: another endpoint has waited for its master in vain.
     fn request(&self, call: &Call, waited_for_master: bool) -> Result<Request<Bytes>, EngineError> {
         let master_timeout = match waited_for_master {
             true => NEXT_MASTER_TIMEOUT,
@@ -377,19 +378,19 @@ impl Transport {
     }
 }
 
-/// Why every endpoint failed.
+/// The failures of all endpoints.
 #[derive(Debug)]
 struct Failures {
     what: String,
     messages: Vec<String>,
     worst: Kind,
-    /// The error of the last endpoint that failed.
+    /// Error of the last endpoint that failed.
     last: Option<ExchangeError>,
-    /// The first answer that was not taken, or what was wrong with it.
+    /// The first answer that was not taken, or its error.
     refused: Option<Result<(Answer, Place), EngineError>>,
 }
 
-/// What is known about the request; a later one takes precedence.
+/// Known fate of the request; of several failures the last variant wins.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     NotReachable,
@@ -397,7 +398,7 @@ enum Kind {
     Unanswered,
 }
 
-/// The message names so many endpoints one by one.
+/// Limit of the endpoints that the message names one by one.
 const MAX_NAMED: usize = 3;
 
 impl Failures {
@@ -428,7 +429,7 @@ impl Failures {
         self.worst = kind.max(std::mem::replace(&mut self.worst, Kind::NotReachable));
     }
 
-    /// An engine's own answer, if there is one; otherwise what failed at each endpoint.
+    /// An engine's own answer, if there is one; otherwise the failures of all endpoints.
     fn into_result(self) -> Result<(Answer, Place), EngineError> {
         if let Some(refused) = self.refused {
             return refused;
