@@ -1,6 +1,6 @@
-//! The Secrets with the managers' certificates, and the ConfigMap with the apiserver's keys: what
-//! they say, and how they are written. What is to be written is decided by `stayput_certificates`.
-//! Nothing in here does I/O: `kubectl stayput init` and the controller read and write.
+//! The Secrets with the managers' certificates, and the ConfigMap with the apiserver's keys: how they are
+//! read and written. `stayput_certificates` decides what to write. Nothing in here does I/O: `kubectl stayput
+//! init` and the controller read and write.
 
 mod key_set;
 mod role;
@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_certificates::names::MANAGED_BY;
 
-/// Whether we made the object, and may change it.
+/// True if stayput made the object, and so may change it.
 pub(crate) fn is_ours(metadata: &ObjectMeta) -> bool {
     let (label, value) = MANAGED_BY;
     metadata.labels.as_ref().and_then(|labels| labels.get(label)).is_some_and(|is| is == value)
@@ -26,7 +26,7 @@ fn metadata(name: &str) -> Value {
     json!({ "name": name, "labels": { label: value } })
 }
 
-/// What a patch must say, so that it changes the object as it was read and no other.
+/// The part of a merge patch that ties it to the object as it was read: uid and version.
 pub(crate) fn precondition(metadata: &ObjectMeta) -> Value {
     json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version })
 }

@@ -1,6 +1,6 @@
-//! Names of objects, where they become a part of an address of the apiserver.
+//! Names of objects that become a part of an address of the apiserver.
 
-/// Whether an object of the apiserver can have this name (a DNS subdomain). What pods and people name
+/// True if an object of the apiserver can have this name (a DNS subdomain). A name in a pod or from a person
 /// need not be one, and nothing else may get into an address.
 pub(crate) fn is_object_name(text: &str) -> bool {
     let known = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'.';

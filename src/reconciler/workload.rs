@@ -1,5 +1,4 @@
-//! What the objects of pods and StatefulSets say, as the controller and `kubectl stayput` both read
-//! them.
+//! Reads the objects of pods and StatefulSets, for the controller and `kubectl stayput`.
 
 mod comparison;
 mod config;
@@ -23,13 +22,13 @@ pub(crate) use set::Set;
 /// Label with the revision of its StatefulSet that a pod was made from.
 pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// Whether it is one of Kubernetes' own: others make pods of the same kind and name otherwise, such as
+/// True for a StatefulSet of Kubernetes' own: others make pods of the same kind and name otherwise, such as
 /// `apps.kruise.io`.
 pub(crate) fn is_stateful_set(owner: &OwnerReference) -> bool {
     owner.api_version == "apps/v1" && owner.kind == "StatefulSet"
 }
 
-/// Whether all containers of a pod have ended for good.
+/// True if all containers of a pod have ended for good.
 pub(crate) fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed"))
@@ -40,18 +39,18 @@ pub(crate) fn ordinal(pod_name: &str) -> Option<i64> {
     pod_name.rsplit_once('-')?.1.parse().ok()
 }
 
-/// What is read of a container to find the manager.
+/// Facts about a container that show if the manager runs in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ContainerFacts {
     name: String,
-    /// Those that its spec names.
+    /// Ports that the container's spec names.
     ports: Vec<i32>,
-    /// The path with which it starts the manager; none if the image does that.
+    /// Path of the program with which the container starts the manager; `None` if the image does that.
     program: Option<String>,
 }
 
 impl ContainerFacts {
-    /// Those of all containers of a pod.
+    /// The facts of all containers of a pod.
     pub(crate) fn of(pod: &Pod) -> Vec<Self> {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         containers
@@ -66,7 +65,7 @@ impl ContainerFacts {
     }
 }
 
-/// The path with which this container starts the manager; none if its image does that.
+/// Path of the program with which this container starts the manager; `None` if its image does that.
 pub(crate) fn program_of<'a>(containers: &'a [ContainerFacts], name: &str) -> Option<&'a str> {
     containers.iter().find(|container| container.name == name)?.program.as_deref()
 }

@@ -8,16 +8,16 @@ use stayput_certificates::names::KEY_SET;
 
 use super::{is_ours, metadata, precondition};
 
-/// Where the apiserver says who signs tokens.
+/// Path at which the apiserver names the issuer of its tokens.
 pub(crate) const DISCOVERY_PATH: &str = "/.well-known/openid-configuration";
-/// Where it publishes the keys.
+/// Path at which the apiserver publishes its keys.
 pub(crate) const KEY_SET_PATH: &str = "/openid/v1/jwks";
 
-/// The key, and the name of the file, of the key set.
+/// Key of the key set in the ConfigMap, and so the name of its file.
 const KEYS: &str = "jwks.json";
 const ISSUER: &str = "issuer";
 
-/// What managers have.
+/// The key set that managers have, from its ConfigMap.
 pub(crate) fn held(map: &ConfigMap) -> Found<KeySet> {
     let value = |key: &str| {
         let value = map.data.as_ref().and_then(|data| data.get(key));
@@ -30,10 +30,10 @@ pub(crate) fn held(map: &ConfigMap) -> Found<KeySet> {
     Found { is_ours: is_ours(&map.metadata), content: read() }
 }
 
-/// What the apiserver publishes, from its two answers.
+/// The key set that the apiserver publishes, from its two answers.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The answer that cannot be read, and why.
 pub(crate) fn published(discovery: &str, keys: &str) -> Result<KeySet, String> {
     let discovery: Value = serde_json::from_str(discovery).unwrap_or_default();
     let issuer = discovery["issuer"].as_str();
@@ -41,7 +41,7 @@ pub(crate) fn published(discovery: &str, keys: &str) -> Result<KeySet, String> {
     KeySet::read(issuer, keys).map_err(|error| format!("what {KEY_SET_PATH} answers: {error}"))
 }
 
-/// The ConfigMap with these keys: a new one, or a merge patch of the one that was read.
+/// Body of a new ConfigMap with these keys, or a merge patch of the one that was read.
 pub(crate) fn key_set_object(set: &KeySet, there: Option<&ConfigMap>) -> Value {
     let data = json!({ KEYS: set.text(), ISSUER: set.issuer });
     match there {

@@ -13,12 +13,13 @@ use stayput_certificates::{Facts, Found, Step};
 use super::{is_ours, metadata, precondition};
 use crate::cluster::key::{CA, TLS_CERT, TLS_KEY};
 
-/// When the trusted CAs were last changed, in seconds since the epoch.
+/// Annotation: time of the last change of the trusted CAs, in seconds since the epoch.
 const CHANGED: &str = "stayput.dev/changed";
-/// The SearchCluster that it was made for: another one may name it, too, and must not change it.
+/// Annotation: the SearchCluster that the Secret was made for. Another SearchCluster may name the Secret,
+/// too, and must not change it.
 const CLUSTER: &str = "stayput.dev/cluster";
 
-/// The Secrets as they were read; none of those that are absent.
+/// The Secrets as they were read; `None` for each that is absent.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Secrets {
     pub(crate) authority: Option<Secret>,
@@ -26,7 +27,7 @@ pub(crate) struct Secrets {
     pub(crate) serving: Option<Secret>,
 }
 
-/// What is written into one Secret.
+/// New data of one Secret.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) name: String,
@@ -36,7 +37,7 @@ pub(crate) struct Change {
 }
 
 impl Secrets {
-    /// What they say.
+    /// The facts for a decision, read from the Secrets.
     pub(crate) fn facts(&self, names: &Names, server_name: &str, now: u64) -> Facts {
         let documents = self.authorities();
         let serving = |pem: &[u8]| issue::read_serving(pem, &documents, server_name);
@@ -57,7 +58,7 @@ impl Secrets {
         }
     }
 
-    /// What a step writes.
+    /// The change of a Secret that carries a step out.
     ///
     /// # Errors
     /// If the CA cannot sign.
@@ -104,7 +105,7 @@ impl Secrets {
         }
     }
 
-    /// All documents with CAs.
+    /// The PEM documents with CAs: that of the signing CA and that of the trusted ones.
     fn authorities(&self) -> Vec<&[u8]> {
         let all = [data(self.authority.as_ref(), TLS_CERT), data(self.trusted.as_ref(), CA)];
         all.into_iter().flatten().collect()
@@ -112,7 +113,7 @@ impl Secrets {
 }
 
 impl Change {
-    /// A new Secret.
+    /// Body of a new Secret.
     pub(crate) fn object(&self) -> Value {
         let mut metadata = metadata(&self.name);
         metadata["annotations"] = json!(self.annotations);
@@ -122,7 +123,7 @@ impl Change {
         })
     }
 
-    /// A merge patch of the Secret as it was read.
+    /// Merge patch of the Secret as it was read.
     pub(crate) fn patch(&self, there: &Secret) -> Value {
         let mut metadata = precondition(&there.metadata);
         metadata["annotations"] = json!(self.annotations);
@@ -145,7 +146,8 @@ fn found<T>(
     Some(Found { is_ours, content })
 }
 
-/// Whether it was made for this cluster. Those without the annotation have the names that `init` gives.
+/// True if the Secret was made for this cluster. A Secret without the annotation is recognized by the name
+/// that `init` gives it.
 fn is_of_cluster(metadata: &ObjectMeta, names: &Names) -> bool {
     let annotations = metadata.annotations.as_ref();
     if let Some(cluster) = annotations.and_then(|all| all.get(CLUSTER)) {

@@ -1,4 +1,4 @@
-//! Checks the spec: all problems at once, each with what to write instead.
+//! Checks the spec: reports all problems at once, each with what to write instead.
 
 mod declared;
 mod restart;
@@ -17,33 +17,32 @@ use super::{
 use stayput_restart::{Policy, annotation};
 use stayput_reuse::SourceKind;
 
-/// What is wrong with one field.
+/// A problem of one field.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct Invalid {
     /// Path of the field, such as `spec.restart.drain`.
     pub field: String,
-    /// What is wrong, and what to write.
+    /// The problem, and what to write instead.
     pub problem: String,
 }
 
 /// A valid spec.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// What restarts are allowed to do.
+    /// Rules of restarts and updates.
     pub policy: Policy,
     /// Finds the pods; never empty.
     pub pods: Selector,
     /// How we authenticate to the managers.
     pub auth: Auth,
-    /// What the config is made from, if `spec.config.sources` says so.
+    /// Sources of the engine's config; empty if `spec.config.sources` is.
     pub sources: Sources,
 }
 
 impl SearchCluster {
-    /// The usable part of an invalid spec, to finish restarts under way; none if it does not define
-    /// the pods and their managers. An invalid field has its default; invalid sources count as not
-    /// known.
+    /// The usable part of an invalid spec, to finish restarts under way, if it defines the pods and their
+    /// managers. An invalid field has its default; invalid sources count as not known.
     pub fn salvage(&self) -> Option<Checked> {
         let spec = self.completed_spec();
         let mut problems = Problems::default();
@@ -58,7 +57,7 @@ impl SearchCluster {
         Some(Checked { policy, pods, auth, sources })
     }
 
-    /// Names of predicates to be disabled that are not in the spec.
+    /// Names of predicates that an annotation disables, beside those of the spec.
     pub fn disabled_by_annotation(&self) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(annotation::DISABLE).map(String::as_str)
     }
@@ -72,11 +71,10 @@ impl SearchCluster {
         policy
     }
 
-    /// Checks what the schema cannot check, and repeats what it can: an object may be older than
-    /// the schema.
+    /// Checks what the schema cannot check, and repeats what it can: an object may be older than the schema.
     ///
     /// # Errors
-    /// Everything that is wrong with the spec.
+    /// All problems of the spec.
     pub fn check(&self) -> Result<Checked, Vec<Invalid>> {
         let mut problems = Problems::default();
         problems.declared(self);

@@ -114,7 +114,8 @@ pub struct Manager {
     pub auth: ManagerAuth,
 }
 
-/// What counts where nothing is written: of no use before it is completed.
+/// Defaults; of no use before [`SearchCluster::completed_spec`](super::SearchCluster::completed_spec) has
+/// completed them.
 impl Default for Manager {
     fn default() -> Self {
         Self {
@@ -128,7 +129,7 @@ impl Default for Manager {
 }
 
 impl Manager {
-    /// Nothing is written about managers.
+    /// True if the spec leaves `manager` out.
     pub(super) fn is_unset(&self) -> bool {
         *self == Self::default()
     }
@@ -169,7 +170,7 @@ pub struct ManagerAuth {
 }
 
 impl ManagerAuth {
-    /// None of the three is written.
+    /// True if the spec names no way to authenticate.
     pub(super) fn is_unset(&self) -> bool {
         *self == Self::default()
     }

@@ -13,10 +13,10 @@ use stayput_declare::MAX_STATEFUL_SET;
 /// The definition cannot be written as YAML.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
-    /// It is not JSON.
+    /// Cannot encode the definition as JSON.
     #[error("cannot encode the definition: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is not YAML.
+    /// Cannot encode the definition as YAML.
     #[error("cannot encode the definition: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
 }
@@ -35,8 +35,8 @@ pub fn crd() -> CustomResourceDefinition {
     crd
 }
 
-/// Of the names of the objects of a declared cluster. Only a rule of the whole object can read its
-/// own name.
+/// Rules for the names of a declared cluster's objects. Only a rule of the whole object can read its own
+/// name.
 fn name_rules() -> Vec<ValidationRule> {
     let rule = |rule: String, message: String| ValidationRule {
         rule: format!("!has(self.spec.nodeSets) || {rule}"),
@@ -89,8 +89,9 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Kubernetes warns about unsigned formats: they become signed ones. And null is not a value of ours:
-/// where a field is not nullable, the apiserver removes a null.
+/// Adapts a schema to the apiserver: unsigned formats become signed, since Kubernetes warns about them.
+/// Nullable fields become plain ones: no value of ours is null, and the apiserver removes a null from a field
+/// that is not nullable.
 fn adapt(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.format = match schema.format.take().as_deref() {

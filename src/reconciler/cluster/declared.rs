@@ -13,24 +13,24 @@ use super::{
     Source, UpdateMode,
 };
 
-/// Stands in a source for the name of the pod's StatefulSet.
+/// Placeholder in the name of a source for the name of the pod's StatefulSet.
 pub(super) const SET: &str = "{set}";
 
 impl SearchCluster {
-    /// Whether the reconciler makes its nodes.
+    /// True if the reconciler makes the cluster's nodes.
     pub fn is_declared(&self) -> bool {
         !self.spec.node_sets.is_empty()
     }
 
-    /// With the [`Self::completed_spec`].
+    /// The SearchCluster with its [`Self::completed_spec`].
     #[must_use]
     pub fn completed(self) -> Self {
         let spec = self.completed_spec().into_owned();
         Self { spec, ..self }
     }
 
-    /// The spec with everything that a declared cluster may leave out: its pods are those with our
-    /// label, its config is that of their sets, and a changed declaration is carried out.
+    /// The spec with the defaults of a declared cluster: its pods are those with our label, its config is
+    /// that of their sets, and a changed declaration is carried out.
     pub fn completed_spec(&self) -> Cow<'_, SearchClusterSpec> {
         if !self.is_declared() {
             return Cow::Borrowed(&self.spec);
@@ -60,8 +60,8 @@ impl SearchCluster {
         Cow::Owned(spec)
     }
 
-    /// The declaration. `account` is the reconciler's service account, `namespace:name`. None if it
-    /// does not say what to run.
+    /// The declaration, if the spec names a distribution and a version. `account` is the reconciler's service
+    /// account, `namespace:name`.
     pub fn declaration(&self, account: &str) -> Option<declare::Cluster> {
         let spec = &self.spec;
         let metadata = &self.metadata;

@@ -76,7 +76,7 @@ impl Default for RestartSpec {
     }
 }
 
-/// A rule instead of a pattern: its message says what to write.
+/// Schema of a duration. A rule instead of a pattern: its message says what to write.
 fn duration(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -88,7 +88,7 @@ fn duration(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A duration, or `auto`.
+/// Schema of a duration, or `auto`.
 fn drain(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "string",
@@ -100,7 +100,7 @@ fn drain(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A number of nodes, or a percentage. The message of the rule says what to write.
+/// Schema of a number of nodes, or a percentage. The message of the rule says what to write.
 fn share(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-int-or-string": true,
@@ -114,7 +114,8 @@ fn share(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The same of each role. A rule for each value would cost more than Kubernetes allows.
+/// Schema of the number of nodes, or percentage, of each role. A rule for each value would cost more than
+/// Kubernetes allows.
 fn shares(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

@@ -16,23 +16,23 @@ pub const ALLOW: &str = "stayput.dev/allow";
 pub mod key {
     /// CA certificates, PEM.
     pub const CA: &str = "ca.crt";
-    /// User of the engine.
+    /// User name at the engine.
     pub const USERNAME: &str = "username";
-    /// Its password.
+    /// Password of the user.
     pub const PASSWORD: &str = "password";
-    /// Instead of the two: an API key of the engine, encoded as the engine gave it out.
+    /// API key of the engine, encoded as the engine gave it out: instead of user and password.
     pub const API_KEY: &str = "apiKey";
-    /// Instead of all these: the password of the user `elastic`, as ECK keeps it.
+    /// Password of the user `elastic`, as ECK keeps it: instead of the keys above.
     pub const ELASTIC: &str = "elastic";
     /// Client certificate, PEM.
     pub const TLS_CERT: &str = "tls.crt";
-    /// Its key, PEM.
+    /// Private key of the client certificate, PEM.
     pub const TLS_KEY: &str = "tls.key";
-    /// What signs tokens for managers, in the form `stayput token --key` takes.
+    /// Key that signs tokens for managers, in the form that `stayput token --key` takes.
     pub const JWT: &str = "key";
 }
 
-/// Which credentials of the engine a Secret holds.
+/// Kind of the engine's credentials that a Secret holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKeys {
     /// An API key.
@@ -45,7 +45,7 @@ pub enum EngineKeys {
     Certificate,
 }
 
-/// Which credentials of the engine a Secret holds, by the keys that it has.
+/// The kind of the engine's credentials, by the keys that the Secret has.
 pub fn engine_keys(has: impl Fn(&str) -> bool) -> EngineKeys {
     if has(key::API_KEY) {
         EngineKeys::ApiKey
@@ -84,10 +84,10 @@ pub struct NotAllowed {
     pub command: String,
 }
 
-/// Whether the Secret may be used by the SearchCluster.
+/// Checks that the SearchCluster may use the Secret.
 ///
 /// # Errors
-/// If its annotation [`ALLOW`] does not name the SearchCluster.
+/// If the annotation [`ALLOW`] of the Secret does not name the SearchCluster.
 pub fn allows(
     namespace: &str,
     secret: &str,
@@ -107,7 +107,7 @@ pub fn allows(
     })
 }
 
-/// Whom the annotation [`ALLOW`] names beside the SearchCluster; none if this one is not named.
+/// The other SearchClusters that the annotation [`ALLOW`] names, if it names this one.
 pub fn others<'a>(
     annotations: &'a BTreeMap<String, String>,
     cluster: &str,
@@ -117,7 +117,7 @@ pub fn others<'a>(
     (others.len() < named.len()).then_some(others)
 }
 
-/// The command that lets these SearchClusters use a Secret, and no other.
+/// The command that lets exactly these SearchClusters use a Secret.
 pub fn allow_command(namespace: &str, secret: &str, clusters: &[&str]) -> String {
     let (overwrite, value) = match clusters {
         [] => ("", "-".to_owned()),

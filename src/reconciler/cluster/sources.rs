@@ -30,7 +30,7 @@ pub enum Auth {
 pub struct Live(pub(super) Vec<Pattern>);
 
 impl Live {
-    /// Whether the file at this path is one of them; the path as managers list it.
+    /// True if the engine reloads the file at this path by itself. `path`: as managers list it.
     pub fn covers(&self, path: &str) -> bool {
         // As in a shell, and as in the manager: `*` does not match a slash.
         let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
@@ -44,10 +44,10 @@ pub(super) struct Part {
     pub(super) kind: SourceKind,
     /// Name of the object, with `{pod}` for the pod's name.
     pub(super) template: String,
-    /// Key and path; empty: every key under its own name.
+    /// Key and path of each mounted file; empty: every key under its own name.
     pub(super) items: Vec<(String, String)>,
     pub(super) directory: String,
-    /// If the object or a key of it is absent, its files are left out.
+    /// An absent object, or an absent key of it, is no error: its files are left out.
     pub(super) optional: bool,
 }
 
@@ -72,7 +72,7 @@ pub enum MissingSource {
     },
 }
 
-/// What the engine's config is made from.
+/// The sources of the engine's config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sources {
     pub(super) parts: Vec<Part>,
@@ -80,7 +80,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Those that a pod mounts. The globs are those of its manager and those of `spec.config.live`.
+    /// The sources that a pod mounts. The globs are those of the pod's manager and those of
+    /// `spec.config.live`.
     pub fn found(config: MountedConfig, live: &[String]) -> Self {
         let part = |part: stayput_reuse::MountedPart| Part {
             kind: part.source.kind,
@@ -95,12 +96,12 @@ impl Sources {
         Self { parts: config.parts.into_iter().map(part).collect(), live }
     }
 
-    /// What the engine reloads by itself.
+    /// The files that the engine reloads by itself.
     pub const fn live(&self) -> &Live {
         &self.live
     }
 
-    /// None are named: they are to be found.
+    /// True if the spec names no sources: those that the pods mount count.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
@@ -113,7 +114,7 @@ impl Sources {
         objects
     }
 
-    /// The objects and keys that the engine's settings of this pod are made from, if they are there.
+    /// The objects and keys that may hold this pod's engine settings.
     pub fn settings(&self, pod: &str) -> Vec<(Source, String)> {
         let of_part = |part: &Part| {
             let keys: Vec<String> = match part.items.is_empty() {
@@ -129,7 +130,7 @@ impl Sources {
         self.parts.iter().flat_map(of_part).collect()
     }
 
-    /// The objects and keys that may be mounted at this path of a pod; the path as managers list it.
+    /// The objects and keys that may be mounted at this path of a pod. `path`: as managers list it.
     pub fn keys_at(&self, pod: &str, path: &str) -> Vec<(Source, String)> {
         let of_part = |part: &Part| {
             let object = part.object(pod);
@@ -143,8 +144,8 @@ impl Sources {
         self.parts.iter().flat_map(of_part).collect()
     }
 
-    /// The checksum that this pod's manager will have of its config once the kubelet has brought it
-    /// there. `read` looks up an object's content; none if the object is absent.
+    /// The checksum that this pod's manager will have of its config once the kubelet has brought it there.
+    /// `read` looks up an object's content, if the object exists.
     ///
     /// # Errors
     /// The object that is absent or lacks a key.
@@ -156,8 +157,8 @@ impl Sources {
         self.files(pod, read).map(Checksum::of_contents)
     }
 
-    /// The files that checksum is made from, by path: whatever `read` has for each key of an object,
-    /// its content or a digest of it; none if the object is absent.
+    /// The files that [`Self::checksum`] covers, by path: whatever `read` has for each key of an object, its
+    /// content or a digest of it. `read` looks up an object, if it exists.
     ///
     /// # Errors
     /// The object that is absent or lacks a key.
@@ -230,7 +231,7 @@ impl Part {
         below.filter(|key| !key.contains('/'))
     }
 
-    /// The path as managers list it.
+    /// The path of a file as managers list it: with the name of its config directory.
     fn listed(&self, path: &str) -> String {
         if self.directory.is_empty() {
             path.to_owned()

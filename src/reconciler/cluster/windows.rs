@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use stayput_api::Span;
 use stayput_restart::Time;
 
-/// A window that is open may have begun on the day before; the next one begins within a week.
+/// Days to look at, relative to today: a window that is open may have begun on the day before; the next one
+/// begins within a week.
 const DAYS: std::ops::RangeInclusive<i64> = -1..=8;
 
 /// A time of the week in which nodes may be stopped.
@@ -77,8 +78,8 @@ struct Window {
 pub(super) struct Windows(Vec<Window>);
 
 impl SearchCluster {
-    /// When the next maintenance window opens; none if one is open, or if there are none. An invalid
-    /// window counts as none: the check of the spec says so.
+    /// Time at which the next maintenance window opens, if there are windows and none is open. Ignores
+    /// invalid windows: the check of the spec reports them.
     pub fn closed_until(&self, now: Time) -> Option<Time> {
         let mut windows = Windows::default();
         for written in &self.spec.restart.windows {
@@ -125,7 +126,7 @@ impl Windows {
         Ok(())
     }
 
-    /// When the next window opens; none if one is open, or if there are none.
+    /// Time at which the next window opens, if there are windows and none is open.
     pub(super) fn closed_until(&self, now: Time) -> Option<Time> {
         let now = Timestamp::from_millisecond(now.0.cast_signed()).ok()?;
         let all: Vec<(Timestamp, Timestamp)> =
@@ -139,14 +140,14 @@ impl Windows {
 }
 
 impl Window {
-    /// When it opens and closes, from yesterday to this day of the next week.
+    /// Times at which the window opens and closes, from yesterday to this day of the next week.
     fn around(&self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
         let today = now.to_zoned(self.zone.clone()).date();
         DAYS.filter_map(|days| self.on(today.checked_add(days.days()).ok()?)).collect()
     }
 
-    /// When it opens and closes, if it opens on this day. A time that the clocks skip or repeat is
-    /// taken as usual: the later of the skipped, the first of the repeated.
+    /// Times at which the window opens and closes, if it opens on this day. A time that the clocks skip or
+    /// repeat is taken as usual: the later of the skipped, the first of the repeated.
     fn on(&self, day: Date) -> Option<(Timestamp, Timestamp)> {
         if !self.days.is_empty() && !self.days.contains(&day.weekday()) {
             return None;

@@ -1,4 +1,4 @@
-//! What a pod was made from against what its StatefulSet wants.
+//! Compares the revision that a pod was made from with that of its StatefulSet.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use stayput_reuse::{Abilities, Content, Declaration, Update, UpdateStep, compare
 
 use super::{ContainerFacts, container_with};
 
-/// The annotation with the container that `kubectl exec` takes.
+/// Annotation with the container that `kubectl exec` uses.
 pub(crate) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 
-/// Why a pod cannot be compared.
+/// Reason why a pod cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotComparable {
     #[error("no StatefulSet owns it")]
@@ -41,9 +41,9 @@ impl Revision {
     }
 }
 
-/// How a pod gets from the revision that it was made from to the one that is wanted. Two templates
-/// that mean the same need the label of the revision all the same, and tolerations that are added
-/// need another pod: nothing adds them to this one.
+/// The update of a pod from its actual revision to the wanted one. Two templates that mean the same need the
+/// label of the revision all the same, and tolerations that are added need another pod: nothing adds them to
+/// this one.
 pub(crate) fn update(
     [actual, wanted]: [&Revision; 2],
     engine_container: &str,
@@ -65,8 +65,8 @@ pub(crate) fn update(
     Update { step, because }
 }
 
-/// The container in which the manager runs: the one that names its port, or else the one that
-/// `kubectl exec` takes, or the first.
+/// The container in which the manager runs: the one that names its port, or else the one that `kubectl exec`
+/// uses, or the first.
 pub(crate) fn engine_container<'a>(
     containers: &'a [ContainerFacts],
     manager_port: u16,

@@ -1,4 +1,4 @@
-//! What the engine's config in a pod is made from, found in the pod.
+//! Finds the sources of the engine's config in a pod.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -7,7 +7,7 @@ use stayput_reuse::{ConfigNotFound, Unwatched, mounted_config};
 use super::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 use crate::cluster::{SearchClusterSpec, Sources};
 
-/// How the sources of the config are found in a pod.
+/// Input for finding the sources of the config in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FindConfig {
     manager_port: u16,
@@ -16,15 +16,15 @@ pub(crate) struct FindConfig {
 }
 
 impl FindConfig {
-    /// None if the spec names the sources.
+    /// The input, if the spec does not name the sources.
     pub(crate) fn of(spec: &SearchClusterSpec) -> Option<Self> {
         let live = spec.config.live.clone();
         let find = Self { manager_port: spec.manager.port, live };
         spec.config.sources.is_empty().then_some(find)
     }
 
-    /// What this pod mounts where its manager looks for the config. It is read from the pod itself,
-    /// as admission has left it, and not from the template of its owner: that may be newer.
+    /// The sources that this pod mounts where its manager looks for the config. They are read from the pod
+    /// itself, as admission has left it, and not from the template of its owner: that may be newer.
     pub(crate) fn find(&self, pod: &Pod) -> Result<Sources, ConfigNotFound> {
         let container = engine_container_of(pod, self.manager_port);
         let config = mounted_config(&json!({"spec": pod.spec}), &container)?;
@@ -32,7 +32,7 @@ impl FindConfig {
     }
 }
 
-/// What the engine's container of this pod mounts and its manager does not watch.
+/// The mounts of this pod's engine container that its manager does not watch.
 pub(crate) fn unwatched(pod: &Pod, manager_port: u16) -> Vec<Unwatched> {
     let container = engine_container_of(pod, manager_port);
     stayput_reuse::unwatched(&json!({"spec": pod.spec}), &container)

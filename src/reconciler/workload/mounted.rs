@@ -1,12 +1,12 @@
-//! What a pod mounts, and whether a manager runs in it.
+//! Reads the Secrets that a pod mounts, and finds out if a manager runs in it.
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// The variable by which a manager knows its pod. Nobody can add it to a living pod.
+/// Variable by which a manager knows its pod. Nobody can add it to a living pod.
 const POD_UID: &str = "STAYPUT_POD_UID";
 
-/// Whether a manager runs in a pod: who made the pod wants it to be restarted from here. The policies of `deploy/`
-/// ask the same.
+/// True if a manager runs in a pod: its author wants it to be restarted from here. The policies of `deploy/`
+/// check the same.
 pub(crate) fn runs_manager(pod: &Pod) -> bool {
     let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
     let mut variables = containers.flat_map(|container| container.env.iter().flatten());

@@ -1,12 +1,12 @@
-//! The targets of a pod's liveness and startup probes: one that asks the engine has the container
-//! killed while the engine is stopped, unless it has to fail for a day. A readiness probe kills no
-//! container.
+//! The targets of a pod's liveness and startup probes: a probe that asks the engine has the container killed
+//! while the engine is stopped, unless it has to fail for a day. A readiness probe kills no container.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, Probe};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// Seconds for which a probe has to fail so that it is harmless: no restart keeps an engine stopped for as long. What
-/// `inject` writes where an operator lets only the times of a probe be chosen fails for months.
+/// Time that a probe has to fail so that it is harmless, in seconds: no restart keeps an engine stopped for
+/// as long. Where an operator lets only the times of a probe be chosen, `inject` writes one that has to fail
+/// for months.
 const PATIENT: i64 = 24 * 60 * 60;
 
 /// The target of one probe.
@@ -26,7 +26,7 @@ enum At {
 }
 
 impl ProbeTarget {
-    /// Whether it may send a request to `port`.
+    /// True if the probe may send a request to `port`.
     fn hits(&self, port: u16) -> bool {
         match &self.at {
             At::Port(at) => *at == port,
@@ -80,8 +80,7 @@ fn at(container: &Container, probe: &Probe) -> Option<At> {
     }
 }
 
-/// Which of a pod's probes would have a container killed while the engine at `port` is stopped; none if
-/// none would.
+/// Message about a probe of the pod that would have a container killed while the engine at `port` is stopped.
 pub(crate) fn deadly_probe(targets: &[ProbeTarget], pod: &str, port: u16) -> Option<String> {
     let probe = targets.iter().find(|probe| probe.hits(port))?;
     Some(format!(

@@ -1,12 +1,12 @@
-//! Whether a StatefulSet replaces a pod by itself.
+//! Finds out if a StatefulSet replaces a pod by itself.
 
 #[cfg(test)]
 mod tests;
 
 use super::{Set, ordinal};
 
-/// Why the set is going to replace the pod, which was made from `revision`, or may be, and what to do;
-/// none if it is not.
+/// Reason to expect that the set replaces the pod, which was made from `revision`, or may do so, and what to
+/// do.
 pub(crate) fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Option<String> {
     // A name without a number is not one of its pods' names: then nothing exempts it.
     let ordinal = ordinal(name);

@@ -7,7 +7,7 @@ use stayput_reuse::manager_option;
 
 use super::{ContainerFacts, DEFAULT_CONTAINER, engine_container};
 
-/// Its name, found from `--tls-cert` and the volumes of the pod; none if it is not written there.
+/// Name of the Secret, found from `--tls-cert` and the volumes of the pod, if it is written there.
 pub(crate) fn serving_secret(pod: &Pod, manager_port: u16) -> Option<String> {
     let containers = ContainerFacts::of(pod);
     let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);

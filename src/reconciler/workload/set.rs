@@ -1,4 +1,4 @@
-//! A StatefulSet: which pods it wants, of which revision, and how it replaces them.
+//! Reads a StatefulSet: the pods that it wants, their revision, and how it replaces them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,29 +8,30 @@ use stayput_declare::NODE_SET;
 
 use super::NotComparable;
 
-/// What of a StatefulSet decides about its pods.
+/// Facts about a StatefulSet that decide about its pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) version: String,
-    /// The revision that it wants; none before its controller has first seen it.
+    /// The revision that the set wants, once its controller has seen it.
     pub(crate) revision: Option<String>,
-    /// The least ordinal whose pod it replaces by itself; none if it replaces none (`OnDelete`).
+    /// The least ordinal whose pod the set replaces by itself; `None` if it replaces none (`OnDelete`).
     pub(crate) replaced_from: Option<i64>,
-    /// The generation of its spec, if its controller has not seen that yet.
+    /// Generation of the spec, if the set's controller has not seen it yet.
     pub(crate) unseen: Option<i64>,
-    /// What it belongs to, if that is not a SearchCluster: an operator decides about its pods.
+    /// Kind and name of the set's controller, if that is not a SearchCluster: an operator decides about the
+    /// pods.
     pub(crate) operator: Option<String>,
-    /// The node set of a declared cluster that it was made for.
+    /// The node set of a declared cluster that the set was made for.
     pub(crate) node_set: Option<String>,
-    /// It makes a pod only when all of lower ordinals are ready (`OrderedReady`).
+    /// True if the set makes a pod only when all of lower ordinals are ready (`OrderedReady`).
     pub(crate) is_ordered: bool,
-    /// How long a pod has to be ready for that, in milliseconds.
+    /// Time that a pod has to be ready to count for that, in milliseconds (`minReadySeconds`).
     pub(crate) min_ready: u64,
-    /// It is being deleted.
+    /// True if the set is being deleted.
     pub(crate) is_deleted: bool,
-    /// Of its pods.
+    /// Labels of the pods, from the template.
     labels: BTreeMap<String, String>,
     first: i64,
     count: i64,
@@ -81,18 +82,18 @@ impl Set {
         }
     }
 
-    /// Whether it is to have a pod of this number; one without a number is not told apart.
+    /// True if the set is to have a pod of this ordinal; true for a pod without one, which is not told apart.
     pub(crate) fn wants(&self, ordinal: Option<i64>) -> bool {
         ordinal.is_none_or(|ordinal| self.ordinals().contains(&ordinal))
     }
 
-    /// The numbers that its pods are to have.
+    /// The ordinals that the pods are to have.
     pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first..self.first + self.count
     }
 
-    /// The name of its pod of this number, and the labels that this is to have: those of the template,
-    /// and those that its controller adds.
+    /// Name of the pod of this ordinal, and the labels that it is to have: those of the template, and those
+    /// that its controller adds.
     pub(crate) fn pod(&self, ordinal: i64) -> (String, BTreeMap<String, String>) {
         let name = format!("{}-{ordinal}", self.name);
         let mut labels = self.labels.clone();
@@ -101,13 +102,13 @@ impl Set {
         (name, labels)
     }
 
-    /// The revision that its pods are to have.
+    /// The revision that the pods are to have.
     pub(crate) fn wanted(&self) -> Result<&str, NotComparable> {
         let wanted = self.revision.as_deref().filter(|_| self.unseen.is_none());
         wanted.ok_or_else(|| NotComparable::NotObserved(self.name.clone()))
     }
 
-    /// Why edits of its template are not ours to carry out, and what to do; none if they are.
+    /// Reason why edits of the set's template are not ours to carry out, and what to do; `None` if they are.
     pub(crate) fn is_not_ours(&self, namespace: &str) -> Option<String> {
         if let Some(operator) = &self.operator {
             return Some(format!(
@@ -126,7 +127,7 @@ impl Set {
         })
     }
 
-    /// The command after which it replaces no pod by itself.
+    /// The command after which the set replaces no pod by itself.
     pub(crate) fn on_delete_command(&self, namespace: &str) -> String {
         format!(
             "kubectl patch statefulset {} --namespace {namespace} --patch \
