@@ -1,4 +1,4 @@
-//! Observing: everything one decision is made from, read together. What cannot be read is unknown,
+//! Observes everything that one decision is made from, read together. A fact that cannot be read is unknown,
 //! with the reason; nothing is guessed.
 
 mod ages;
@@ -61,24 +61,24 @@ use ordered::Ordered;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 
-/// How long pods that are not under way are asked about in one observation, if the apiserver is slow.
+/// Time in one observation for dry runs of pods that are not under way, if the apiserver is slow.
 const OTHERS_WINDOW: Duration = Duration::from_secs(10);
 
-/// What one observation is about.
+/// Input of one observation.
 pub(super) struct Scope<'a> {
-    /// The SearchCluster, as it is known.
+    /// The SearchCluster, in its newest known state.
     pub(super) cluster: &'a SearchCluster,
-    /// Its spec.
+    /// The checked spec.
     pub(super) checked: &'a Checked,
     /// The other SearchClusters of its namespace: name and selector.
     pub(super) others: &'a [(String, Selector)],
-    /// Uids of pods of which everything has to be read now, however new what is known is.
+    /// Uids of pods whose facts must be read now, however fresh the cache is.
     pub(super) must_read: &'a BTreeSet<String>,
-    /// Ask the engine even if no decision depends on it.
+    /// True to ask the engine even if no decision depends on it.
     pub(super) with_engine: bool,
 }
 
-/// Reads what concerns one SearchCluster, and keeps what was read.
+/// Reads the facts about one SearchCluster, and caches the answers.
 #[derive(Debug)]
 pub(super) struct Observer {
     pub(super) api: Apiserver,
@@ -99,7 +99,7 @@ pub(super) struct Observer {
     claims: claims::Claims,
     trials: trials::Trials,
     returns: returns::Returns,
-    /// The nodes that have begun to leave, and how far each is.
+    /// Progress of each node that has begun to leave, by its name.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
 }
@@ -136,7 +136,7 @@ impl Observer {
         }
     }
 
-    /// One that reaches no apiserver and no engine.
+    /// An observer that reaches no apiserver and no engine.
     #[cfg(test)]
     pub(super) fn of_nothing_for_test() -> Self {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
@@ -146,13 +146,13 @@ impl Observer {
         Self::new(api, metrics, None, "search", "logs")
     }
 
-    /// Whether anything is under way or asked for, by what the watches have shown.
+    /// True if anything is under way or asked for, by the objects that the watches have shown.
     pub(super) fn is_active(&self, cluster: &SearchCluster) -> bool {
         needs_engine(&snapshot::bare(cluster, &self.pods, String::new()))
     }
 
-    /// Reads everything that a decision may depend on: apiserver (Secrets, sources, owners),
-    /// managers and engine, at the same time. `fresh_id` is the id of a request made from it.
+    /// Reads everything that a decision may depend on: apiserver (Secrets, sources, owners), managers and
+    /// engine, at the same time. `fresh_id` is the id for a request made from the snapshot.
     pub(super) async fn observe(&mut self, scope: &Scope<'_>, fresh_id: String) -> Snapshot {
         let Scope { cluster, checked, .. } = scope;
         let mut snapshot = snapshot::bare(cluster, &self.pods, fresh_id);
@@ -309,8 +309,8 @@ impl Observer {
         snapshot
     }
 
-    /// How long pods that are not under way may be asked about: not at all while a start comes next, which
-    /// must not wait for a slow webhook.
+    /// Time for dry runs of pods that are not under way: zero while a start comes next, which must not wait
+    /// for a slow webhook.
     fn window_for_others(&self, ledger: &Ledger) -> Duration {
         let manager = |uid: &str| self.managers.of(uid).ok();
         match awaited_starts(ledger, manager).next() {
@@ -319,7 +319,7 @@ impl Observer {
         }
     }
 
-    /// Reads the engine once more if what is known of it is too old for a stop.
+    /// Reads the engine once more if the last answer is too old for a stop.
     pub(super) async fn read_engine_again(
         &mut self,
         cluster: &SearchCluster,
@@ -334,7 +334,7 @@ impl Observer {
         Some(self.known_engine(cluster, engine))
     }
 
-    /// If it is unknown because of our credentials, these are read again.
+    /// The observed engine, or the reason why it is unknown. Rereads our credentials if they are the reason.
     fn known_engine(
         &mut self,
         cluster: &SearchCluster,
@@ -351,7 +351,8 @@ impl Observer {
         })
     }
 
-    /// Where the engine of a declared cluster is asked about its nodes, by what the watches have shown.
+    /// Addresses for questions about the nodes of a declared cluster's engine, by the objects that the
+    /// watches have shown.
     fn endpoints_of(&self, cluster: &SearchCluster, known: &Snapshot) -> Vec<Endpoint> {
         let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
         let must_read = BTreeSet::new();
@@ -359,20 +360,20 @@ impl Observer {
         engine::endpoints(&pods, &ages, cluster.spec.engine.port)
     }
 
-    /// How far a node is that has begun to leave.
+    /// Progress of a node that has begun to leave.
     fn how_far(&self, node: &str, ledger: &Ledger) -> Option<String> {
         let unknown = || "how far it is is not known yet".to_owned();
         let has_begun = ledger.debts.leaving.nodes.contains(node);
         has_begun.then(|| self.leaving.get(node).cloned().unwrap_or_else(unknown))
     }
 
-    /// Config or templates were changed just now: the next observation reads them.
+    /// Discards config and templates: they were changed just now, and the next observation reads them.
     pub(super) fn reread_what_is_made(&mut self) {
         self.sources.forget();
         self.owners.forget_all();
     }
 
-    /// Forgets what was read for another spec.
+    /// Discards the state that belongs to another spec.
     pub(super) fn reset(&mut self) {
         self.pods = Pods::default();
         self.managers = Managers::default();

@@ -1,4 +1,4 @@
-//! How old what was read of a pod may be before it is read again.
+//! Age at which cached facts about a pod are read again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tokio::time::Instant;
 
 use stayput_restart::Snapshot;
 
-/// With at most so many pods, everything is read at every observation while anything is under way.
+/// Number of pods up to which everything is read at every observation while anything is under way.
 const SMALL_CLUSTER: usize = 16;
-/// With more pods, what is read of those that are not under way may be this old.
+/// Maximum age in a larger cluster, of facts about pods that are not under way.
 const MAX_AGE_ACTIVE: Duration = Duration::from_secs(10);
-/// While nothing is under way.
+/// Maximum age while nothing is under way.
 const MAX_AGE_AT_REST: Duration = Duration::from_secs(60);
 
-/// How old what was read of each pod may be.
+/// Maximum age of the facts about each pod.
 pub(super) struct Ages<'a> {
-    /// Uids of pods of which everything is read at every observation.
+    /// Uids of pods whose facts are read at every observation.
     always_read: BTreeSet<&'a str>,
     max_age: Duration,
 }
@@ -39,7 +39,7 @@ impl<'a> Ages<'a> {
         Self { always_read, max_age }
     }
 
-    /// Whether what was read of this pod at `read` has to be read again.
+    /// True if the facts about this pod, read at `read`, must be read again.
     pub(super) fn is_over(&self, uid: &str, read: Option<Instant>) -> bool {
         match read {
             None => true,
@@ -48,7 +48,7 @@ impl<'a> Ages<'a> {
         }
     }
 
-    /// Whether this pod is under way, or about to be.
+    /// True if this pod is under way, or about to be.
     pub(super) fn is_under_way(&self, uid: &str) -> bool {
         self.always_read.contains(uid)
     }

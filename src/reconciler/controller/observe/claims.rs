@@ -1,5 +1,5 @@
-//! The uids of the volume claims of pods that are made anew: the pod that comes must be on the same
-//! disks, and a claim that was deleted and made again has the same name.
+//! The uids of the volume claims of replaced pods: the replacement must be on the same disks, and a claim
+//! that was deleted and made again has the same name.
 
 #[cfg(test)]
 mod tests;
@@ -15,11 +15,11 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::pods::Facts;
 
-/// Uids of volume claims by name; those that may not be read are not there.
+/// Uids of volume claims by name; leaves out those that we may not read.
 pub(super) type Uids = BTreeMap<String, String>;
 
-/// The claims of the pods that have come in the place of others, by uid of the pod. They are read once
-/// the pod is on a Kubernetes node: from then on the claims stay as long as the pod.
+/// The claims of replacements, by uid of the pod. They are read once the pod is on a Kubernetes node: from
+/// then on the claims stay as long as the pod.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     known: BTreeMap<String, Seen>,
@@ -28,12 +28,12 @@ pub(super) struct Claims {
 #[derive(Debug)]
 struct Seen {
     uids: Known<Uids>,
-    /// The pod was on a Kubernetes node before they were read.
+    /// True if the pod was on a Kubernetes node before the uids were read.
     will_stay: bool,
 }
 
 impl Claims {
-    /// Reads those of the pods in the place of members that are being replaced, and forgets all others.
+    /// Reads the claims of the replacements of members under way, and forgets all others.
     pub(super) async fn read(&mut self, api: &Apiserver, ledger: &Ledger, pods: &[Arc<Facts>]) {
         let replaced: Vec<&Member> = ledger.under_way().filter(is_replaced).collect();
         let has_come = |pod: &&Arc<Facts>| {
@@ -53,7 +53,7 @@ impl Claims {
         self.known.extend(found);
     }
 
-    /// Those of this pod; nothing of any other pod than those that have come.
+    /// The claims of this pod; empty for a pod that is no replacement.
     pub(super) fn of(&self, uid: &str) -> Known<Uids> {
         self.known.get(uid).map_or_else(|| Ok(Uids::new()), |seen| seen.uids.clone())
     }

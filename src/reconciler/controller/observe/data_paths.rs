@@ -1,4 +1,4 @@
-//! Where the engine of each pod has said that its data is.
+//! The data directories that the engine of each pod reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::controller::pods::Facts;
 use crate::engine_client::Node;
 
-/// The directories that the engine of each pod has named last, by uid. One that ended has its data there still.
+/// Last reported data directories of each pod's engine, by uid. An engine that ended has its data there
+/// still.
 #[derive(Debug, Default)]
 pub(super) struct DataPaths(BTreeMap<String, Vec<String>>);
 
 impl DataPaths {
-    /// Takes what the nodes that the engine lists say, and forgets pods that are gone. Two nodes may have one name:
-    /// then the directories of both count.
+    /// Records the directories of the nodes that the engine lists, and forgets pods that are gone. Two nodes
+    /// may have one name: then the directories of both count.
     pub(super) fn remember(&mut self, pods: &[Arc<Facts>], nodes: &[Node]) {
         let there: BTreeSet<&str> = pods.iter().map(|facts| facts.uid.as_str()).collect();
         self.0.retain(|uid, _| there.contains(uid.as_str()));
@@ -27,7 +28,7 @@ impl DataPaths {
         }
     }
 
-    /// The directories of this pod's engine; none if it has not named them.
+    /// The data directories of this pod's engine; empty until it reports them.
     pub(super) fn of(&self, uid: &str) -> &[String] {
         self.0.get(uid).map(Vec::as_slice).unwrap_or_default()
     }

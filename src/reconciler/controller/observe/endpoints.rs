@@ -1,5 +1,5 @@
-//! Whether Services send requests to a pod: the EndpointSlices of its namespace. They are listed only
-//! while a manager drains. Without the right to do so, the manager ends the drain by itself.
+//! Finds out if Services send requests to a pod: from the EndpointSlices of its namespace. They are listed
+//! only while a manager drains. Without the right to do so, the manager ends the drain by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use super::snapshot::now;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
 
-/// All EndpointSlices are listed at most this often.
+/// Minimum time between two lists of all EndpointSlices.
 const LEAST_BETWEEN: Duration = Duration::from_millis(200);
 
-/// What was listed last, for the pods that drained then.
+/// State of the last list, for the pods that drained then.
 #[derive(Debug, Default)]
 pub(in super::super) struct Endpoints {
     version: Option<String>,
@@ -27,12 +27,12 @@ pub(in super::super) struct Endpoints {
     following: JoinSet<()>,
 }
 
-/// Since when it is known that pods are sent no requests, by uid.
+/// Time since which pods get no requests, by uid.
 #[derive(Debug, Clone, Default)]
 struct Unserved(Arc<Mutex<BTreeMap<String, Time>>>);
 
 impl Unserved {
-    /// Takes what is known of a pod now; since when it is sent no requests.
+    /// Records the endpoint of a pod; returns the time since which the pod gets no requests.
     fn note(&self, uid: &str, endpoint: &Known<Endpoint>, now: Time) -> Option<Time> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *endpoint != Ok(Endpoint::NotReady) {
@@ -48,13 +48,13 @@ impl Unserved {
 }
 
 impl Endpoints {
-    /// Since which version a change of the EndpointSlices may end a drain; none if none is awaited.
+    /// Version of the EndpointSlices after which a change may end a drain, if a drain waits for one.
     pub(in super::super) fn awaited_since(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
-    /// Follows these pods, which begin to drain, until the next observation: while actions are carried
-    /// out nothing is observed.
+    /// Watches these pods, which begin to drain, until the next observation: while actions are carried out
+    /// nothing is observed.
     pub(in super::super) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
         let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
         self.following.spawn(async move {
@@ -75,7 +75,7 @@ impl Endpoints {
         });
     }
 
-    /// Completes these pods.
+    /// Adds endpoint and unserved time to the pods that drain.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -120,8 +120,8 @@ fn endpoint(listed: Result<&ObjectList<EndpointSlice>, &ApiError>, uid: &str) ->
     })
 }
 
-/// `serving` is the readiness of the pod. A Service with `publishNotReadyAddresses` calls all its
-/// pods ready: no wait would take this one out of it.
+/// True if Services send requests to the entry. `serving` is the readiness of the pod. A Service with
+/// `publishNotReadyAddresses` calls all its pods ready: no wait would take this one out of it.
 fn is_sent_to(entry: &Entry) -> bool {
     let conditions = entry.conditions.as_ref();
     let is = |condition: fn(&_) -> Option<bool>| conditions.and_then(condition).unwrap_or(true);

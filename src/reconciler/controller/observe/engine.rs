@@ -1,4 +1,4 @@
-//! Observes the engine: what it reports about its cluster.
+//! Observes the engine: its report about its cluster.
 
 mod changes;
 mod convert;
@@ -31,36 +31,36 @@ use stayput_restart::{Engine, Known, Ledger, ShardCopies};
 use told::LastTold;
 pub(in crate::controller) use told::Told;
 
-/// How long one endpoint may take for one answer.
+/// Time limit of one answer of one endpoint.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// What was read longer ago than this is read again before a stop.
+/// Age at which the last answer is too old for a stop, and the engine is read again.
 const MAX_AGE_BEFORE_STOP: Duration = Duration::from_secs(2);
-/// So many nodes are tried before the engine counts as unreachable.
+/// Number of nodes to try before the engine counts as unreachable.
 const MAX_ENDPOINTS: usize = 8;
 
-/// One engine, and what of it stays the same from one observation to the next.
+/// One engine, and its state that is kept from one observation to the next.
 #[derive(Debug, Default)]
 pub(in super::super) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
-    /// How many pods the cluster has.
+    /// Number of pods of the cluster.
     pods: usize,
     identity: Option<engine_client::Engine>,
-    /// Where another cluster answered at the last look at rest: asked last.
+    /// Endpoints at which another cluster answered at the last look at rest: asked last.
     elsewhere: Vec<Endpoint>,
-    /// When it was read last: the beginning of that.
+    /// Begin of the last read.
     read_at: Option<Instant>,
-    /// How long reading nodes, votes and shard copies took then.
+    /// Time that the last read of nodes, votes and shard copies took.
     reading: Duration,
     told: Option<LastTold>,
-    /// What was read last: what has not changed since is not read again.
+    /// The last topology: unchanged parts are not read again.
     topology: Option<Topology>,
-    /// Its shard copies, as decisions need them.
+    /// Shard copies of the last topology, as decisions need them.
     copies: ShardCopies,
-    /// Found with these shard copies; none while it is not known.
+    /// Searchable snapshots among the indices of these shard copies, once known.
     searchable_snapshots: Option<BTreeSet<String>>,
 }
 
-/// Why the engine's view is not known.
+/// Reason why the engine's view is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ViewError {
     /// There are no credentials: nothing was sent.
@@ -84,7 +84,7 @@ pub(super) enum ViewError {
 }
 
 impl ViewError {
-    /// Whether nobody may have answered because one side speaks TLS and the other does not.
+    /// True if the cause may be that one side speaks TLS and the other does not.
     pub(super) fn may_be_of_scheme(&self) -> bool {
         matches!(
             self,
@@ -99,13 +99,13 @@ impl ViewError {
         )
     }
 
-    /// Whether engines answer, and have no elected master.
+    /// True if engines answer, and have no elected master.
     pub(super) fn is_without_master(&self) -> bool {
         matches!(self, Self::NoCluster)
             || matches!(self, Self::Engine(error) if error.is_without_master())
     }
 
-    /// Whether the engine did not accept our credentials, or its certificate is not trusted.
+    /// True if the engine did not accept our credentials, or its certificate is not trusted.
     pub(super) fn is_about_credentials(&self) -> bool {
         matches!(
             self,
@@ -116,8 +116,8 @@ impl ViewError {
     }
 }
 
-/// The nodes to ask, best first: ready ones before others, those under way last, and of these one of each
-/// StatefulSet in turn. All nodes of one may be cut off from the others.
+/// The endpoints to ask, best first: ready nodes before others, those under way last, and of these one of
+/// each StatefulSet in turn. All nodes of one may be cut off from the others.
 pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<Endpoint> {
     let mut of_each = BTreeMap::<_, usize>::new();
     let place = |pod: &Arc<Facts>| {
@@ -159,7 +159,7 @@ impl EngineView {
         self.read(zone, ledger, metrics).await
     }
 
-    /// The cluster has so many pods.
+    /// Sets the number of pods that the cluster has.
     pub(super) fn expect_pods(&mut self, pods: usize) {
         self.pods = pods;
     }
@@ -169,23 +169,23 @@ impl EngineView {
         self.topology.as_ref().map(|topology| topology.nodes.as_slice()).unwrap_or_default()
     }
 
-    /// How long the last reading of nodes, votes and shard copies took.
+    /// Time that the last read of nodes, votes and shard copies took.
     pub(in super::super) fn reading(&self) -> Duration {
         self.reading
     }
 
-    /// The engine has told this just now, if anything.
+    /// Stores the engine's answer to the wait that has just ended, for the next read.
     pub(in super::super) fn tell(&mut self, told: Option<Told>) {
         self.told = told.map(LastTold::now);
     }
 
-    /// Whether what is known of the engine is too old for a stop.
+    /// True if the last answer of the engine is too old for a stop.
     pub(super) fn is_old(&self) -> bool {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
     }
 
-    /// Reads everything at the same time, with the client of the last observation. With a ledger, neither
-    /// shard copies nor health are waited for where allocation is restored next.
+    /// Reads everything at the same time, with the client of the last observation. With a ledger, does not
+    /// wait for shard copies and health where allocation is restored next.
     pub(super) async fn read(
         &mut self,
         zone: &str,
@@ -342,7 +342,7 @@ impl EngineView {
         (copies, searchable_snapshots)
     }
 
-    /// Whether the node that answers is in a cluster that has formed.
+    /// True if the node that answers is in a cluster that has formed.
     pub(super) async fn has_formed(
         &mut self,
         reach: Result<Reach, CredentialsError>,
@@ -368,7 +368,7 @@ impl EngineView {
         Ok((client, identity))
     }
 
-    /// The engine that is known to be there, or else the one that answers.
+    /// Identity of the engine: the cached one, or else that of the node that answers.
     async fn identified(
         &mut self,
         client: &EngineClient,
@@ -431,7 +431,7 @@ impl EngineView {
     }
 }
 
-/// In whichever order.
+/// True if both have the same endpoints, in any order.
 fn have_the_same(one: &[Endpoint], other: &[Endpoint]) -> bool {
     one.len() == other.len() && one.iter().all(|endpoint| other.contains(endpoint))
 }

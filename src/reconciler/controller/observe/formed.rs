@@ -1,4 +1,4 @@
-//! Whether the engine of a declared cluster has formed a cluster.
+//! Finds out if the engine of a declared cluster has formed a cluster.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 use super::{Observer, snapshot};
 use crate::cluster::SearchCluster;
 
-/// How long all answers together may take: what people ask for waits meanwhile.
+/// Time limit of all answers together: requests of people wait meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Observer {
-    /// Asks the engine. False if it does not answer.
+    /// True if the engine has formed a cluster; false if it does not answer.
     pub(in crate::controller) async fn has_formed(&mut self, cluster: &SearchCluster) -> bool {
         let known = snapshot::bare(cluster, &self.pods, String::new());
         let endpoints = self.endpoints_of(cluster, &known);

@@ -1,4 +1,4 @@
-//! Which files the configs of a pod have, as its manager lists them.
+//! The files of a pod's configs, as its manager lists them.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use stayput_api::{ConfigFile, Status};
 /// One config of a pod.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Generation {
-    /// None if the manager could not read it.
+    /// Checksum of the config, if the manager could read it.
     pub(super) checksum: Option<String>,
     /// Digest of each file that is part of the checksum, by path.
     pub(super) files: BTreeMap<String, String>,
-    /// Digests without `cluster.initial_master_nodes`, of files that have it.
+    /// Digest without `cluster.initial_master_nodes` of each file that has it, by path.
     pub(super) formed: BTreeMap<String, String>,
 }
 
@@ -19,12 +19,12 @@ pub(super) struct Generation {
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     pub(super) mounted: Option<Generation>,
-    /// The one that the engine runs on, while that is not known to be the mounted one.
+    /// The config that the engine runs on, while it is not known to be the mounted one.
     run: Option<Generation>,
 }
 
 impl Generations {
-    /// Those of which a status lists the files.
+    /// The configs whose files a status lists.
     pub(super) fn of(status: &Status) -> Self {
         let Some(config) = &status.config else { return Self::default() };
         let run = status.run.as_ref().zip(config.run_files.as_ref());
@@ -34,7 +34,7 @@ impl Generations {
         }
     }
 
-    /// Each of them.
+    /// Both configs, as far as they are known.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Generation> {
         self.mounted.iter().chain(&self.run)
     }

@@ -4,19 +4,19 @@
 use stayput_restart::Time;
 use tokio::time::Instant;
 
-/// A jump is at least so long, in milliseconds: between two looks clocks are not slewed by as much.
+/// Minimum length of a jump, in milliseconds: between two looks clocks are slewed by less.
 const LEAST: u64 = 10_000;
 
-/// What both clocks showed at the last look.
+/// State of both clocks at the last look.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Jumps {
     last: Option<(Time, Instant)>,
-    /// By how much the wall clock has jumped, as long as the ledger does not have that, in milliseconds.
+    /// Jumps of the wall clock that the ledger does not have yet, in milliseconds.
     pending: u64,
 }
 
 impl Jumps {
-    /// By how much the wall clock has jumped that the ledger does not know of.
+    /// Compares both clocks. Returns the jumps that the ledger does not have yet, in milliseconds.
     pub(super) fn look(&mut self, now: Time, steady: Instant) -> u64 {
         if let Some((before, then)) = self.last {
             let passed = u64::try_from((steady - then).as_millis()).unwrap_or(u64::MAX);
@@ -30,7 +30,7 @@ impl Jumps {
         self.pending
     }
 
-    /// The ledger has it, or has no times.
+    /// Forgets the pending jumps: the ledger has them, or has no times.
     pub(in crate::controller) fn settle(&mut self) {
         self.pending = 0;
     }

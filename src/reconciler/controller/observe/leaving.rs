@@ -1,4 +1,4 @@
-//! What the engine shows about nodes that leave.
+//! Reads the engine's view of nodes that leave.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use super::{Observer, snapshot};
 use crate::cluster::SearchCluster;
 use stayput_declare::Seen;
 
-/// How long all answers together may take.
+/// Time limit of all answers together.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Observer {
-    /// Asks the engine. The exclusion is read before the shards: a node that has none then gets none.
+    /// Asks the engine about the leaving nodes. Reads the exclusion before the shards: an excluded node
+    /// without shards then gets none.
     pub(in crate::controller) async fn see_leaving(
         &mut self,
         cluster: &SearchCluster,

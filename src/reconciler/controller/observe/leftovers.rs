@@ -1,6 +1,6 @@
-//! At rest the engine is asked for little and seldom: whether a late request of ours has left
-//! something there, and which nodes it lists. A reconciler that has just begun asks as well, because
-//! it knows of no requests of the one before it.
+//! The look at rest: asks the engine little and seldom, for settings that a late request of ours has left,
+//! and for the nodes that it lists. A reconciler that has just begun asks as well, because it knows of no
+//! requests of the one before it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::controller::pods::Facts;
 use stayput_api::State;
 use stayput_restart::{Pod, Time, has_leftovers};
 
-/// How often the engine is asked.
+/// Interval between two looks.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// How long all answers together may take: what people ask for waits meanwhile.
+/// Time limit of all answers together: requests of people wait meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A node whose pod is ready may need so long to join the cluster, in milliseconds.
+/// Time for a node whose pod is ready to join the cluster, in milliseconds.
 const TIME_TO_JOIN: u64 = 60_000;
 
-/// What the last look at rest has shown.
+/// Results of the last look at rest.
 #[derive(Debug, Default)]
 pub(super) struct LookAtRest {
-    /// When it was, if nothing of ours was found then.
+    /// Time of the look, if it found nothing of ours.
     at: Option<Instant>,
-    /// Nodes of pods that the cluster did not list, by the last answer of its own.
+    /// Nodes of pods that the cluster did not list in its last answer.
     unlisted: BTreeSet<String>,
 }
 
@@ -37,8 +37,8 @@ impl LookAtRest {
         self.at.is_none_or(|at| at.elapsed() >= INTERVAL)
     }
 
-    /// Whether the node of this pod serves, as far as pod and manager show, outside of the cluster.
-    /// Then the engine is read as long as the looks show it, so that it stays in the report.
+    /// True if the node of this pod serves, as far as pod and manager show, outside of the cluster. Then the
+    /// engine is read as long as the looks show it, so that it stays in the report.
     pub(super) fn shows_outside(&self, facts: &Facts, pod: &Pod, now: Time) -> bool {
         let has_time_to_join =
             facts.ready_since.is_some_and(|since| now.since(since) < TIME_TO_JOIN);
@@ -50,8 +50,8 @@ impl LookAtRest {
 }
 
 impl Observer {
-    /// Looks, if that is due. Whether the engine shows changes of ours that the ledger does not
-    /// explain; what cannot be read is looked for the next time.
+    /// Looks, if that is due. True if the engine has changes of ours that the ledger does not explain; a part
+    /// that cannot be read is checked the next time.
     pub(in crate::controller) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
         if !self.look_at_rest.is_due() {
             return false;

@@ -27,7 +27,7 @@ pub(in crate::controller) use poll::STATUS_TIMEOUT;
 pub(super) use poll::{Answer, ask};
 use poll::{NoAnswer, Told};
 
-/// A status that could not be read again for so long counts as unknown.
+/// Age at which a status that could not be read again counts as unknown.
 const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
 
 /// The last status of each manager, by the uid of its pod.
@@ -35,27 +35,27 @@ const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
 pub(in super::super) struct Managers {
     known: BTreeMap<String, LastStatus>,
     pub(super) background: Background,
-    /// Some have not answered yet, or there was no time to ask them.
+    /// True if some managers have not answered yet, or there was no time to ask them.
     has_unasked: bool,
 }
 
 /// The last status of one manager.
 #[derive(Debug)]
 struct LastStatus {
-    /// When it was asked for.
+    /// Time of the request.
     at: Instant,
-    /// The pod as it was then.
+    /// The pod at the time of the request.
     facts: Arc<Facts>,
     manager: Known<Manager>,
-    /// What its configs have.
+    /// Files of the pod's configs.
     configs: Generations,
-    /// To send it requests.
+    /// Client for requests to the manager.
     client: Option<ManagerClient>,
-    /// To wait for its next change.
+    /// Cursor to wait for the manager's next change.
     cursor: Option<Cursor>,
 }
 
-/// Credentials that a manager's answer shows to be wrong, perhaps.
+/// Credentials that may be wrong, by a manager's answer.
 pub(super) enum Doubt {
     /// The token for the manager of the pod with this uid.
     Token(String),
@@ -81,14 +81,14 @@ impl Managers {
         due
     }
 
-    /// Asks managers of nodes that are not under way. One that did not answer the last time is not
-    /// waited for.
+    /// Asks managers of nodes that are not under way. Does not wait for one that did not answer the last
+    /// time.
     pub(super) fn ask_in_background(&mut self, clients: Vec<ClientOfPod>, metrics: &Arc<Metrics>) {
         let is_silent = |uid: &str| self.known.get(uid).is_some_and(|last| last.manager.is_err());
         self.background.begin(clients, metrics, is_silent);
     }
 
-    /// Remembers their answers. Returns the credentials that may be wrong.
+    /// Stores the answers. Returns the credentials that may be wrong.
     pub(super) fn remember(
         &mut self,
         answers: Vec<Answer>,
@@ -159,7 +159,7 @@ impl Managers {
         self.known.get(uid).into_iter().flat_map(|last| last.configs.iter())
     }
 
-    /// When the manager of this pod was asked last.
+    /// Time of the last request to the manager of this pod.
     pub(in super::super) fn asked(&self, uid: &str) -> Option<Instant> {
         self.known.get(uid).map(|last| last.at)
     }
@@ -169,7 +169,7 @@ impl Managers {
         self.known.get(uid)?.client.as_ref()
     }
 
-    /// The manager of this pod has told this status.
+    /// Sets the status of this pod's manager.
     #[cfg(test)]
     pub(in super::super) fn told_for_test(
         &mut self,
@@ -193,13 +193,13 @@ impl Managers {
         self.known.insert(uid.to_owned(), last);
     }
 
-    /// What to wait for the next change of this pod's manager with.
+    /// Client and cursor to wait for the next change of this pod's manager.
     pub(in super::super) fn cursor(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
         let last = self.known.get(uid)?;
         last.client.as_ref().zip(last.cursor.as_ref())
     }
 
-    /// Whether some have not answered yet, or there was no time to ask them.
+    /// True if some managers have not answered yet, or there was no time to ask them.
     pub(in super::super) fn has_unasked(&self) -> bool {
         self.has_unasked
     }
@@ -219,7 +219,7 @@ fn doubt(error: &ClientError, uid: &str) -> Option<Doubt> {
     }
 }
 
-/// What a manager has told, compared with the sources and the spec.
+/// The manager's status, compared with the sources and the spec.
 fn compare(
     told: &Told,
     configs: &Generations,

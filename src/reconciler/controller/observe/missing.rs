@@ -1,5 +1,5 @@
-//! Pods that StatefulSets want and that are not there, although there was time to make them: what refuses
-//! them (a quota, a webhook) is not seen in any pod.
+//! Pods that StatefulSets want and that are absent, although there was time to make them: no pod shows who
+//! refuses them (a quota, a webhook).
 
 #[cfg(test)]
 mod tests;
@@ -18,24 +18,24 @@ use crate::controller::apiserver::ApiError;
 use crate::controller::pods::Facts;
 use crate::workload::Set;
 
-/// So long a pod may be absent: its set makes it anew at once, unless that is refused.
+/// Time that a pod may be absent: its set makes it again at once, unless that is refused.
 const TIME_TO_MAKE: Duration = Duration::from_secs(10);
 
-/// The pods that are absent.
+/// The absent pods.
 #[derive(Debug, Default)]
 pub(in super::super) struct Missing {
-    /// By set and ordinal: since when it is known that it is to be made now, and is not there.
+    /// Time since which each pod, by set and ordinal, should be made now and is absent.
     since: BTreeMap<(String, i64), Instant>,
 }
 
 impl Missing {
-    /// The sets of pods that are absent. They have to be read each time: a set that wants the pod no longer
-    /// has removed it.
+    /// The sets of absent pods. They have to be read each time: a set that does not want the pod any more has
+    /// removed it.
     pub(super) fn sets(&self) -> BTreeSet<String> {
         self.since.keys().map(|(set, _)| set.clone()).collect()
     }
 
-    /// The pods that are absent for too long, of those that this selector means.
+    /// The pods that this selector selects and that are absent for longer than [`TIME_TO_MAKE`].
     pub(super) fn look(
         &mut self,
         owners: &Owners,
@@ -93,7 +93,7 @@ impl Missing {
         }
     }
 
-    /// When the next of them is absent for too long; none if none is on the way there.
+    /// Time until the next pod is absent for too long, if one is absent and has time left.
     pub(in super::super) fn due_in(&self, now: Instant) -> Option<Duration> {
         let ends = self.since.values().map(|since| *since + TIME_TO_MAKE);
         ends.filter(|end| *end > now).map(|end| end - now).min()

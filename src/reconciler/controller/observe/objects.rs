@@ -1,4 +1,4 @@
-//! What Secrets and ConfigMaps contain.
+//! Reads the contents of Secrets and ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use stayput_reuse::{IGNORE, Ignore, Source, SourceKind};
 
 use crate::controller::apiserver::{ApiError, Apiserver};
 
-/// An object, as it is now.
+/// A Secret or ConfigMap, as it is now.
 pub(super) struct Object {
     pub(super) metadata: ObjectMeta,
     /// The bytes of each key.
     pub(super) data: BTreeMap<String, Vec<u8>>,
-    /// What of it does not count.
+    /// The keys that do not count, by its annotation.
     pub(super) ignore: Ignore,
 }
 
 impl Object {
-    /// None if it is absent.
+    /// Reads the object, if it exists.
     pub(super) async fn read(
         api: &Apiserver,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! Whether a StatefulSet would make a pod again that is deleted. By default (`podManagementPolicy:
+//! Finds out if a StatefulSet would make a deleted pod again. By default (`podManagementPolicy:
 //! OrderedReady`) it makes none while one of a lower ordinal is missing, is being deleted, or is not ready.
 
 #[cfg(test)]
@@ -13,14 +13,14 @@ use super::owners::Owners;
 use crate::controller::pods::Facts;
 use crate::workload::{Set, ordinal};
 
-/// For each set by uid, the first ordinal that pods of higher ones would wait for, and why.
+/// For each set, by uid: the lowest ordinal that makes pods of higher ones wait, and the reason.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     first: BTreeMap<String, (i64, String)>,
 }
 
 impl Ordered {
-    /// Looks at the sets of pods, if any of these is to be replaced.
+    /// Checks the sets of these pods, if any pod is to be replaced.
     pub(super) fn of(
         owners: &Owners,
         pods: &[Arc<Facts>],
@@ -47,8 +47,8 @@ impl Ordered {
         Self { first: first.collect() }
     }
 
-    /// Why no pod would be made in the place of this one; none if one would, or if it is not to be
-    /// replaced.
+    /// Reason why the set would make no pod in the place of this one, if the pod is to be replaced and has to
+    /// wait.
     pub(super) fn why_not(&self, facts: &Facts, pod: &restart::Pod) -> Option<String> {
         let owner = facts.owner.as_ref().filter(|_| is_replaced(pod))?;
         let (awaited, why) = self.first.get(&owner.uid)?;
@@ -67,7 +67,7 @@ fn is_replaced(pod: &restart::Pod) -> bool {
     matches!(&pod.update, Ok(Some(update)) if update.step == UpdateStep::Replace)
 }
 
-/// The first of its ordinals that a set in order waits for, and why.
+/// The lowest ordinal that a set in order waits for, and the reason.
 fn first_awaited(
     set: &Set,
     pods: &[&Facts],

@@ -1,5 +1,5 @@
-//! The owners of pods: whether one is about to replace a pod, so that a restart in place would be
-//! for nothing, and what a pod lacks of the template that its owner wants.
+//! The owners of pods: finds out if one is about to replace a pod, so that a restart in place would be for
+//! nothing, and how the pod differs from its owner's template.
 
 mod patch;
 mod templates;
@@ -21,18 +21,19 @@ use crate::controller::pods::{Facts, Owner};
 use crate::workload::{NotComparable, Set, ordinal, replaces};
 use templates::{Key, Templates, UpdateError};
 
-/// The StatefulSets that own pods, as they were read.
+/// The StatefulSets that own pods, as they were read last.
 #[derive(Debug, Default)]
 pub(in super::super) struct Owners {
-    /// By name: when it was read; none if it is gone.
+    /// Time and result of the last read of each set, by name; `None` for a set that is gone.
     known: BTreeMap<String, (Instant, Result<Option<Set>, ApiError>)>,
     templates: Templates,
-    /// Whether edited templates are carried out.
+    /// True if edited templates are carried out.
     updates: bool,
 }
 
 impl Owners {
-    /// Reads those that are due, these in any case, and the revisions of pods that are to be updated.
+    /// Reads the sets that are due and those of `must_read`, and the revisions of pods that are to be
+    /// updated.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -62,7 +63,7 @@ impl Owners {
         self.templates.read(api, namespace, &needed).await;
     }
 
-    /// Both revisions of a pod that was made from another one than its set wants.
+    /// The actual and the wanted revision of a pod, if they differ.
     fn pair(&self, pod: &Facts) -> Option<[Key; 2]> {
         let owner = pod.owner.as_ref()?;
         let set = self.set(owner).ok()?;
@@ -72,7 +73,7 @@ impl Owners {
         has_both.then(|| [key(&owner.revision), key(wanted)])
     }
 
-    /// Why the owner is going to replace the pod, or may be; none if it is not.
+    /// Reason to expect that the owner replaces the pod, or may do so.
     pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
@@ -94,8 +95,8 @@ impl Owners {
         pods.iter().filter(is_replaced).filter_map(owner).collect()
     }
 
-    /// How the pod gets to the template that its owner wants; none if it is made from that, or if
-    /// no StatefulSet owns it. `data_paths`: where its engine has its data.
+    /// The update that brings the pod to its owner's template; `None` if it is made from that, or if no
+    /// StatefulSet owns it. `data_paths`: data directories of its engine.
     pub(super) fn update(
         &mut self,
         pod: &Facts,
@@ -128,7 +129,7 @@ impl Owners {
         update.map_err(|error| unknown(format!("{}: {error}", pod.name)))
     }
 
-    /// The template that the pod's owner wants, if that is another one than it was made from.
+    /// The template that the pod's owner wants, if it differs from the pod's own.
     pub(in super::super) fn wanted_template(&self, pod: &Facts) -> Option<&Value> {
         let [_, wanted] = self.pair(pod)?;
         self.templates.template(&wanted)
@@ -145,13 +146,13 @@ impl Owners {
         self.set(pod.owner.as_ref()?).ok()
     }
 
-    /// Each set that pods belong to, or belonged to, by name; none if it is gone.
+    /// Each set that pods belong to, or belonged to, by name; `None` for a set that is gone.
     pub(super) fn sets(&self) -> impl Iterator<Item = (&str, Result<Option<&Set>, &ApiError>)> {
         let known = self.known.iter();
         known.map(|(name, (_, set))| (name.as_str(), set.as_ref().map(Option::as_ref)))
     }
 
-    /// A set as it was read.
+    /// Sets a StatefulSet as if it was read.
     #[cfg(test)]
     pub(super) fn put(&mut self, name: &str, set: Result<Option<Set>, ApiError>) {
         self.known.insert(name.to_owned(), (Instant::now(), set));
@@ -166,8 +167,8 @@ impl Owners {
         }
     }
 
-    /// The versions of the sets as they were read last, by name; none if no pods are updated, so that
-    /// an edit needs no answer before the sets are due.
+    /// Versions of the sets as they were read last, by name; `None` if pods are not updated, so that an edit
+    /// needs no answer before the sets are due.
     pub(in super::super) fn versions(&self) -> Option<BTreeMap<String, String>> {
         let sets = self.known.values().filter_map(|(_, set)| set.as_ref().ok()?.as_ref());
         let versions = sets.map(|set| (set.name.clone(), set.version.clone())).collect();
@@ -179,7 +180,7 @@ impl Owners {
         self.known.clear();
     }
 
-    /// Whether sizes of pods can be changed is asked again.
+    /// Asks again if the apiserver can change sizes of pods.
     pub(super) fn forget_abilities(&mut self) {
         self.templates.forget_abilities();
     }

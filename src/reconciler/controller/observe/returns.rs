@@ -1,5 +1,5 @@
-//! Whether the apiserver would give pods the images and sizes again that they had before an update that is undone. If it
-//! refuses, to repeat it would keep their engines stopped.
+//! Dry runs of undoing a pod patch: would the apiserver give a pod the images and sizes again that it had
+//! before an update? If it refuses, repeating the rollback would keep the engine stopped.
 
 #[cfg(test)]
 mod tests;
@@ -15,12 +15,12 @@ use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
 
-/// What of pods would not be set back, by uid.
+/// Refused rollbacks, by uid of the pod.
 #[derive(Debug, Default)]
 pub(super) struct Returns(BTreeMap<String, Unreturnable>);
 
 impl Returns {
-    /// Asks for each pod that is to be set back, by a dry run.
+    /// Makes a dry run for each pod that is to be rolled back.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -41,14 +41,14 @@ impl Returns {
         self.0 = answers.into_iter().flatten().collect();
     }
 
-    /// What of this pod would not be set back.
+    /// The refused rollback of this pod.
     pub(super) fn of(&self, uid: &str) -> Option<Box<Unreturnable>> {
         self.0.get(uid).cloned().map(Box::new)
     }
 }
 
-/// Whether it would be refused the next time, too. What passes by itself is waited for, such as a token that one
-/// apiserver of several does not take yet.
+/// True if the apiserver would refuse the next time, too. A passing error, such as a token that one apiserver
+/// of several does not take yet, is worth a retry.
 fn is_definite(error: &ApiError) -> bool {
     let may_pass = error.is_no_answer()
         || error.is_conflict()

@@ -1,6 +1,6 @@
-//! Whether pods that are to be replaced may be deleted, and fit again where their volumes are; and whether
-//! there is room for another size: otherwise their nodes would be stopped for nothing, or stay pending while
-//! their data waits.
+//! Checks that pods to be replaced may be deleted, and that their replacements fit where their volumes are;
+//! and that there is room for a new size: otherwise their nodes would be stopped for nothing, or stay pending
+//! while their data waits.
 
 mod successor;
 #[cfg(test)]
@@ -32,13 +32,13 @@ use crate::controller::pods::Facts;
 
 use successor::Successors;
 
-/// What was read of a pod that is not under way may be this old.
+/// Maximum age of the answers about a pod that is not under way.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
-/// Names and labels of Kubernetes nodes may be this old.
+/// Maximum age of the names and labels of Kubernetes nodes.
 const NODES_MAX_AGE: Duration = Duration::from_secs(60);
 
-/// What was found out of each pod, by uid.
+/// Results of the checks, by uid of the pod.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     known: BTreeMap<String, Found>,
@@ -47,24 +47,24 @@ pub(super) struct Rooms {
 
 #[derive(Debug)]
 struct Found {
-    /// None: there was no time to find it out.
+    /// Time of the check; `None` if there was no time for it.
     at: Option<Instant>,
-    /// The revision of the pod that would come, and how it would get there.
+    /// Revision of the replacement, and step of its update.
     revision: String,
     step: UpdateStep,
-    /// Why it cannot be deleted.
+    /// Reason why the apiserver would not delete the pod, or not take its replacement.
     undeletable: Option<String>,
     why_not: Known<Option<String>>,
-    /// Of its volume claims; none if it is not to be replaced.
+    /// Uids of the pod's volume claims, if it is to be replaced.
     uids: Option<Uids>,
 }
 
-/// A Kubernetes node and what is on it; no node if it is gone.
+/// A Kubernetes node and the pods on it; no node if it is gone.
 type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
 
 impl Rooms {
-    /// Finds out what is due of pods that the policy allows to be replaced or resized, and forgets all others.
-    /// Of pods that are not under way only until `end`; the next observation goes on with the others.
+    /// Checks the due pods that the policy allows to be replaced or resized, and forgets all others. Checks
+    /// pods that are not under way only until `end`; the next observation goes on with the rest.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -134,19 +134,19 @@ impl Rooms {
         }
     }
 
-    /// Why the apiserver would not delete this pod, or not take another one in its place; none if it would, or if
-    /// it is not to be replaced.
+    /// Reason why the apiserver would not delete this pod, or not take its replacement; `None` also for a pod
+    /// that is not to be replaced.
     pub(super) fn undeletable(&self, uid: &str) -> Option<String> {
         self.known.get(uid)?.undeletable.clone()
     }
 
-    /// The uids of this pod's volume claims; nothing if it is not to be replaced.
+    /// Uids of this pod's volume claims, if it is to be replaced.
     pub(super) fn claim_uids(&self, uid: &str) -> Option<Uids> {
         self.known.get(uid)?.uids.clone()
     }
 
-    /// Why another pod in the place of this one would fit nowhere, or why there is no room for its new size; none
-    /// if there is, or if neither is to come.
+    /// Reason why the replacement of this pod would fit nowhere, or why there is no room for its new size;
+    /// `None` also for a pod that gets neither.
     pub(super) fn why_not(&self, pod: &restart::Pod) -> Known<Option<String>> {
         if let Err(unknown) = &pod.update {
             return Err(unknown.clone());
@@ -156,7 +156,7 @@ impl Rooms {
 }
 
 impl Found {
-    /// None if there was no time to read the Kubernetes node.
+    /// The result of a check, if the Kubernetes node that it needs was read.
     fn of(
         pod: &Facts,
         update: &PodUpdate,
@@ -208,17 +208,17 @@ impl Found {
     }
 }
 
-/// What the apiserver says of a pod.
+/// The apiserver's answers about a pod.
 enum Answers {
-    /// It is not asked: the pod stays, with another size.
+    /// No question: the pod stays, with another size.
     Resized,
-    /// It would not delete it, or not take another pod in its place, and why.
+    /// Reason why the apiserver would not delete the pod, or not take its replacement.
     Undeletable(String),
     Bound(Result<Bound, ApiError>),
 }
 
 impl Answers {
-    /// Whether the Kubernetes node decides.
+    /// True if the Kubernetes node decides.
     fn depends_on_node(&self) -> bool {
         match self {
             Self::Resized => true,
@@ -235,8 +235,8 @@ async fn answers(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Answers {
     }
 }
 
-/// Why the apiserver would not delete a pod. What it does not answer counts, too: after a stop the
-/// answer would come too late.
+/// Reason why the apiserver would not delete a pod. A missing answer counts, too: after a stop it would come
+/// too late.
 async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
     match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
         Ok(()) => None,
@@ -250,16 +250,17 @@ fn node_of(pod: &Facts) -> Option<&str> {
     pod.live.as_ref()?.kubernetes_node.as_deref()
 }
 
-/// What the volume claims of a pod say.
+/// State of a pod's volume claims.
 struct Bound {
-    /// One of its volumes is on one node.
+    /// True if one of the volumes is on one node.
     is_on_one_node: bool,
     uids: Uids,
-    /// One that is being deleted, which ends with the pod.
+    /// A claim that is being deleted, and ends with the pod.
     leaving: Option<String>,
 }
 
-/// The Kubernetes nodes, listed once a volume asks for some of them: there may be thousands. None if they cannot be.
+/// The Kubernetes nodes, listed once a volume asks for some of them: there may be thousands. The list is
+/// `None` if they cannot be listed.
 #[derive(Debug, Default)]
 struct Nodes(OnceCell<(Instant, Option<Listed>)>);
 
@@ -272,7 +273,7 @@ impl Nodes {
         }
     }
 
-    /// Whether this volume is on one of them.
+    /// True if this volume is on one node.
     async fn is_on_one(&self, api: &Apiserver, volume: PersistentVolume) -> bool {
         let Some(affinity) = nodes_of(volume) else { return false };
         // Without them the names of labels say it.
@@ -349,7 +350,7 @@ fn judge(
     }))
 }
 
-/// The pod that would come in the place of this one; none if its template was not read.
+/// The replacement of this pod, if its template was read.
 fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
     let itself = there.iter().find(|one| is_it(one, &pod.uid));
     let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
@@ -364,8 +365,8 @@ fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option
     Some(Coming { uid: pod.uid.clone(), namespace: pod.namespace.clone(), ..coming })
 }
 
-/// Why the Kubernetes node of a pod has no room for its new size. Without the right to read that it is tried, and
-/// the kubelet says it.
+/// Reason why the Kubernetes node of a pod has no room for its new size. Without the right to read nodes the
+/// resize is tried, and the kubelet refuses it.
 fn why_not_larger(pod: &Facts, update: &PodUpdate, name: &str, place: &Place) -> Option<String> {
     let Ok((Some(node), there)) = place else { return None };
     let itself = there.iter().find(|one| is_it(one, &pod.uid))?;

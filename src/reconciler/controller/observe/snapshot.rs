@@ -13,7 +13,7 @@ use stayput_restart::{
     Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
 };
 
-/// A snapshot without what managers, engine and apiserver have to be asked for.
+/// A snapshot of the watched objects alone: the answers of managers, engine and apiserver are unknown.
 pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
     let metadata = &cluster.metadata;
     let name = format!(
@@ -52,7 +52,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
     }
 }
 
-/// The snapshot `seen`, with SearchCluster and pods as they are known now; the rest stays.
+/// The snapshot `seen` with the newest SearchCluster and pods; the rest stays.
 pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
     let bare = bare(cluster, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
@@ -155,7 +155,8 @@ pub(super) fn pod(facts: &Facts) -> Pod {
     }
 }
 
-/// What an update needs of the pod, if its cluster updates pods. Its engine has its data in these directories.
+/// The parts of the pod that an update needs, if its cluster updates pods. `data_paths`: data directories of
+/// its engine.
 pub(super) fn live(
     facts: &Facts,
     manager_port: u16,
@@ -177,13 +178,13 @@ pub(super) fn overlaps(pods: &[Arc<Facts>], others: &[(String, Selector)]) -> Ve
         .collect()
 }
 
-/// The wall clock enters decisions here. Before 1970 it counts as 1970: then no deadline passes.
+/// Time of the wall clock, for decisions. Before 1970 it counts as 1970: then no deadline passes.
 pub(in super::super) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// A value that is not known, and why.
+/// An unknown value, with the reason.
 pub(super) fn unknown(message: impl Into<String>) -> Unknown {
     Unknown { message: message.into() }
 }

@@ -1,5 +1,5 @@
-//! The config in its Secrets and ConfigMaps. Only digests of their contents are kept, and of the
-//! engine's settings those that may need all nodes at once.
+//! The config in its Secrets and ConfigMaps. Keeps only digests of their contents, and of the engine's
+//! settings those that may need all nodes at once.
 
 mod settings;
 #[cfg(test)]
@@ -23,41 +23,45 @@ use stayput_api::without_initial_masters;
 use stayput_restart::{self as restart, Settings};
 use stayput_reuse::{Ignore, Source, SourceKind};
 
-/// What is kept of an object.
+/// Cached state of an object.
 #[derive(Debug)]
 struct Content {
     /// Digest of each key's content.
     digests: BTreeMap<String, ContentDigest>,
-    /// The same digests, but without `cluster.initial_master_nodes` where the engine's settings have it.
+    /// Digest of each key's content, without `cluster.initial_master_nodes` where the engine's settings have
+    /// it.
     formed: BTreeMap<String, ContentDigest>,
-    /// The decisive settings in the keys that have the engine's; none if they cannot be read.
+    /// Decisive settings of each key that has the engine's; `None` for one that cannot be read.
     settings: BTreeMap<String, Option<Settings>>,
-    /// What of it does not count.
+    /// The keys that do not count.
     ignore: Ignore,
 }
 
-/// The content; none if the object is absent.
+/// Cached state of an object; `None` for an absent one.
 type ReadContent = Result<Option<Content>, Arc<Unread>>;
 
-/// Why an object is not read.
+/// Reason why an object is not read.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// Its checksum would be in the status, where it can be guessed.
+    /// The Secret does not allow its use: its checksum would be in the status, where the content can be
+    /// guessed.
     #[error("{0}; or mount it in the pods")]
     NotAllowed(#[from] NotAllowed),
 }
 
-/// Reads the objects, and keeps what was read.
+/// Reads the objects, and caches their state.
 #[derive(Debug, Default)]
 pub(super) struct SourceReader {
-    /// When each was read, and what.
+    /// Time and result of the last read of each object.
     known: BTreeMap<Source, (Instant, ReadContent)>,
 }
 
-/// The sources of a pod's config: those that the spec names, or those that are found in the pod. The
-/// message says why there are none, and what to do.
+/// The sources of a pod's config: those that the spec names, or those that are found in the pod.
+///
+/// # Errors
+/// Message that says why there are none, and what to do.
 pub(super) fn sources_of<'a>(checked: &'a Checked, pod: &'a Facts) -> Result<&'a Sources, String> {
     match &pod.sources {
         _ if !checked.sources.is_empty() => Ok(&checked.sources),
@@ -73,7 +77,7 @@ pub(super) fn objects_of(checked: &Checked, pod: &Facts) -> Vec<String> {
     objects.iter().flatten().map(ToString::to_string).collect()
 }
 
-/// Why the config of a pod is not known.
+/// Reason why the config of a pod is not known.
 #[derive(Debug, thiserror::Error)]
 enum SourceError {
     #[error("cannot read {object}: {source}")]
@@ -87,8 +91,8 @@ enum SourceError {
 }
 
 impl SourceReader {
-    /// Reads those that are due, and forgets those that no pod's config is made from any more. `cluster`
-    /// is the SearchCluster.
+    /// Reads the objects that are due, and forgets those that are no pod's source any more. `cluster` is the
+    /// metadata of the SearchCluster.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -130,7 +134,7 @@ impl SourceReader {
         self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
     }
 
-    /// All are read at the next observation.
+    /// Reads all objects at the next observation.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }
@@ -147,7 +151,7 @@ impl SourceReader {
         }
     }
 
-    /// The first file of which `mounted` differs from the sources.
+    /// The first file in which `mounted` differs from the sources.
     pub(super) fn lagging(
         &self,
         sources: &Sources,
@@ -157,8 +161,7 @@ impl SourceReader {
         self.differing(sources, pod, mounted)?.into_iter().next()
     }
 
-    /// The checksums of those of these configs that are not what the sources have, and differ from
-    /// it in nothing that counts.
+    /// Checksums of those of these configs that differ from the sources, but only in parts that do not count.
     pub(super) fn alike<'a>(
         &self,
         checked: &Checked,
@@ -180,7 +183,7 @@ impl SourceReader {
         configs.filter(is_alike).filter_map(|config| config.checksum.clone()).collect()
     }
 
-    /// The files of which a config differs from the sources; none if these are not known.
+    /// The files in which a config differs from the sources, if these are known.
     fn differing(
         &self,
         sources: &Sources,
@@ -195,8 +198,8 @@ impl SourceReader {
         Some(all.filter(|path| wanted.get(*path) != config.files.get(*path)).cloned().collect())
     }
 
-    /// Whether the file at this path does not count. If no object has it any more, it must not have
-    /// counted in any that may have had it.
+    /// True if the file at this path does not count. If no object has it any more, it must not have counted
+    /// in any that may have had it.
     fn ignores(&self, sources: &Sources, pod: &str, path: &str) -> bool {
         let known = |object: &Source| match self.known.get(object) {
             Some((_, Ok(Some(content)))) => Some(content),
@@ -214,7 +217,7 @@ impl SourceReader {
         !asked.is_empty() && asked.iter().all(does_not_count)
     }
 
-    /// What is known of the configs that the sources of pods have.
+    /// The decisive settings of the configs that the sources of pods have, by checksum.
     pub(super) fn configs<'a>(
         &self,
         checked: &Checked,
@@ -234,7 +237,7 @@ impl SourceReader {
         known
     }
 
-    /// The decisive settings of a pod; none if it has no file of them, or one that cannot be read.
+    /// The decisive settings of a pod; `None` if it has no file with settings, or one that cannot be read.
     fn settings(&self, sources: &Sources, pod: &str) -> Option<Settings> {
         let mut all: Option<Settings> = None;
         for (object, key) in sources.settings(pod) {
@@ -246,7 +249,7 @@ impl SourceReader {
         all
     }
 
-    /// Digests of the files of a pod without `cluster.initial_master_nodes`, by path; empty if they are not known.
+    /// Digests of a pod's files without `cluster.initial_master_nodes`, by path; empty if they are not known.
     fn formed(&self, sources: &Sources, pod: &str) -> BTreeMap<String, String> {
         let read = |object: &Source| match self.known.get(object) {
             Some((_, Ok(Some(content)))) => Some(&content.formed),
@@ -274,8 +277,8 @@ impl SourceReader {
     }
 }
 
-/// A Secret that the spec names is one that a pod of the cluster mounts, or that allows its use: who may
-/// write a SearchCluster may not always read Secrets.
+/// Checks that the Secret may be read for the spec: a pod of the cluster mounts it, or it allows its use. A
+/// user who may write a SearchCluster may not always read Secrets.
 fn may_read(
     source: &Source,
     object: &Object,
@@ -292,7 +295,7 @@ fn may_read(
 }
 
 impl Content {
-    /// `settings` are the keys that have the engine's settings.
+    /// The state to cache. `settings`: the keys that have the engine's settings.
     fn of(object: &Object, settings: &BTreeSet<String>) -> Self {
         let Object { data, ignore, .. } = object;
         let values = data.iter();

@@ -16,31 +16,31 @@ use crate::controller::concurrency::MAX_POLLS;
 use stayput_api::State;
 use stayput_restart::{Ledger, Manager, awaited_starts, start_is_due};
 
-/// How long the engine's answers are waited for when a start comes next.
+/// Time to wait for the engine's answers when a start comes next.
 const ENGINE_ANSWER_WAIT: Duration = Duration::from_secs(1);
 
-/// The nodes under way whose engine was stopped already when their manager was asked the last time. A
-/// start that could not be sent then does not hide the engine for ever.
+/// Uids of the nodes under way whose engine was stopped in the manager's last answer. A start that could not
+/// be sent then does not hide the engine for ever.
 pub(super) fn stopped_before(ledger: &Ledger, managers: &Managers) -> BTreeSet<String> {
     let uids = ledger.under_way().map(|member| member.pod_uid.clone());
     uids.filter(|uid| managers.of(uid).is_ok_and(|is| is.state == State::Stopped)).collect()
 }
 
-/// Says when the engine's answers are not waited for any more.
+/// Signals when to wait for the engine's answers no longer.
 pub(super) struct StartSignals<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) stopped_before: BTreeSet<String>,
-    /// Whether a start comes next, by the managers' first answers.
+    /// Sends true if a start comes next, by the managers' first answers.
     pub(super) comes_next: oneshot::Sender<bool>,
-    /// A start can be sent.
+    /// Sends when a start can be sent.
     pub(super) is_due: oneshot::Sender<()>,
     /// Ends when the engine has answered.
     pub(super) engine: oneshot::Receiver<()>,
 }
 
 impl StartSignals<'_> {
-    /// Follows the managers whose stop is awaited until the engine has answered or a start can be sent;
-    /// their answers are the newest then.
+    /// Follows the managers whose stop is awaited until the engine has answered or a start can be sent; then
+    /// `answers` are the newest.
     pub(super) async fn follow(self, answers: &mut [Answer]) {
         let comes_next = awaited_starts(self.ledger, manager_in(answers)).next().is_some();
         // Nobody listens any more if the engine was quicker.
@@ -75,7 +75,7 @@ fn is_due(ledger: &Ledger, before: &BTreeSet<String>, answers: &[Answer]) -> boo
     start_is_due(ledger, |uid| manager(uid).filter(|_| !before.contains(uid)))
 }
 
-/// The next answer of one of the managers whose stop is awaited, and its place. With more than so many,
+/// The next answer of one of the managers whose stop is awaited, and its index. Of more than [`MAX_POLLS`],
 /// those that come first in the ledger.
 async fn change(ledger: &Ledger, answers: &[Answer]) -> (usize, Answer) {
     let places = answers.iter().enumerate().map(|(place, answer)| (answer.uid(), place));
@@ -96,8 +96,8 @@ fn manager_in(answers: &[Answer]) -> impl Fn(&str) -> Option<Manager> {
     move |uid| answers.get(uid)?.manager()
 }
 
-/// Reads the engine; for a short time only once the managers have shown that a start comes next, and
-/// no longer once it can be sent.
+/// Reads the engine; for a short time only once the managers have shown that a start comes next, and no
+/// longer once it can be sent.
 pub(super) async fn read<T>(
     engine: impl Future<Output = Result<T, ViewError>>,
     comes_next: oneshot::Receiver<bool>,

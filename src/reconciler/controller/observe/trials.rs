@@ -1,5 +1,5 @@
-//! Whether the apiserver would change pods as their templates ask. Admission may refuse an image or a
-//! size, and after the stop that would be told too late.
+//! Dry runs of pod patches: would the apiserver change pods as their templates ask? Admission may refuse an
+//! image or a size, and after the stop that would be known too late.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
 use crate::controller::pods::Facts;
 
-/// An answer about a pod that is not under way may be this old.
+/// Maximum age of an answer about a pod that is not under way.
 const MAX_AGE: Duration = Duration::from_secs(10);
 
 const NO_RESIZE: &str = "this apiserver has no pods/resize, though one said so: are there apiservers of \
@@ -33,12 +33,12 @@ const NOT_REPLACED: &str = "; another pod can have this size: add replace to spe
 
 const NOT_ASKED: &str = "the apiserver was not asked yet: it is slow to answer";
 
-/// What is asked once.
+/// Scope of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Question {
-    /// Whether pods of an owner can be changed so. One pod answers for all that are not under way.
+    /// Pods of one owner with the same patch. One pod answers for all that are not under way.
     Of { owner: Option<String>, patch: PodPatch },
-    /// Whether this pod can be: its turn has begun.
+    /// The pod with this uid: its turn has begun.
     OfPod(String),
 }
 
@@ -53,36 +53,37 @@ impl Question {
     }
 }
 
-/// What was answered.
+/// Result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
-    /// It would. With the images, by container, that admission makes of those asked for.
+    /// The patch would be taken. Images, by container, that admission makes of the wanted ones.
     Yes(BTreeMap<String, String>),
-    /// It would not: why.
+    /// The patch would be refused: the reason.
     No(String),
-    /// Its own rules let nobody give this size to a pod that is there: why. Another pod gets it.
+    /// The apiserver's own rules let nobody give this size to an existing pod: the reason. A replacement can
+    /// have it.
     NotResized(String),
-    /// It cannot change the size of any pod.
+    /// The apiserver cannot change the size of any pod.
     NoResize,
-    /// There is none, and the pod's turn has begun.
+    /// No answer yet, with the reason, and the pod's turn has begun.
     Missing(String),
 }
 
-/// The answers.
+/// Results of the dry runs.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// When, and what. No time: there was none to ask.
+    /// Time and result of the last dry run; no time if there was none left to run it.
     known: BTreeMap<Question, (Option<Instant>, Answer)>,
     asked: BTreeMap<String, Question>,
-    /// By uid, the updates of pods that are to be replaced since they cannot be resized. They are still asked for.
+    /// Updates of pods that are to be replaced since they cannot be resized, by uid. Their dry runs go on.
     replaced: BTreeMap<String, PodUpdate>,
-    /// Whether pods may be replaced.
+    /// True if pods may be replaced.
     may_replace: bool,
 }
 
 impl Trials {
-    /// Makes it the step `replace`, if that is allowed, where the answer was that a pod which is there cannot have its
-    /// new size. Whether it can be deleted and fits again is found out after that.
+    /// Changes the step of an update to `replace`, if that is allowed, where an existing pod cannot have its
+    /// new size. The checks for a deletion and for room follow after that.
     pub(super) fn replace_refused(
         &mut self,
         policy: &Policy,
@@ -105,8 +106,8 @@ impl Trials {
         update.patch.annotations.remove(annotation::CONTENT);
     }
 
-    /// Asks what is due of pods whose images or sizes are to be changed, and forgets all others. About
-    /// pods that are not under way only until `end`; the next observation goes on with the others.
+    /// Makes the due dry runs of pods whose images or sizes are to be changed, and forgets all others. Starts
+    /// those of pods that are not under way only until `end`; the next observation goes on with the rest.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -162,13 +163,13 @@ impl Trials {
         }
     }
 
-    /// Whether the apiserver cannot change the size of any pod.
+    /// True if the apiserver cannot change the size of any pod.
     pub(super) fn shows_no_resize(&self) -> bool {
         self.known.values().any(|(_, answer)| *answer == Answer::NoResize)
     }
 
-    /// Writes into a pod why the apiserver would not change it, and the images that it would have then: what
-    /// is wanted is what admission makes of it.
+    /// Writes into a pod the reason why the apiserver would not change it, or the images that admission makes
+    /// of the wanted ones: those become the wanted images.
     pub(super) fn write_into(&self, pod: &mut restart::Pod) {
         let answer = self.asked.get(&pod.uid).and_then(|question| self.known.get(question));
         match answer.map(|(_, answer)| answer) {
@@ -192,7 +193,7 @@ impl Trials {
     }
 }
 
-/// Whether images or sizes of the pod are changed between stop and start.
+/// True if images or sizes of the pod are changed between stop and start.
 fn is_patched(update: &PodUpdate) -> bool {
     let PodPatch { images, resources, .. } = &update.patch;
     let changes_images = images.values().any(|image| image.seen != image.wanted);
@@ -203,8 +204,8 @@ fn is_patched(update: &PodUpdate) -> bool {
     }
 }
 
-/// No answer counts as a refusal before a turn: the next one may come after the stop. In a turn it is waited
-/// for.
+/// Makes a dry run. Before a turn a missing answer counts as a refusal: the next one may come after the stop.
+/// In a turn the node waits for it.
 async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: bool) -> Answer {
     match ask(api, pod, update).await {
         Ok(Ok(answer)) => answer,
@@ -264,7 +265,7 @@ async fn ask(
     }))
 }
 
-/// By container, the images that admission makes of those that are wanted, if they are others.
+/// Images, by container, that admission makes of the wanted ones, where it changes them.
 async fn try_images(
     api: &Apiserver,
     pod: &Facts,

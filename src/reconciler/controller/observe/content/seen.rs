@@ -1,4 +1,4 @@
-//! What is kept of a Secret or ConfigMap: digests of its content.
+//! Cached state of a Secret or ConfigMap: digests of its content.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use stayput_reuse::{Age, EarlierDigests, Ignore};
 
 use super::super::objects::Object;
 
-/// How much of a digest is noted, in characters.
+/// Length of a digest that is noted on pods, in characters.
 pub(super) const NOTED: usize = 8;
 
-/// What is kept of an object, also when it is gone.
+/// Cached state of an object, also after it is gone.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) is_there: bool,
-    /// By key, what is noted on pods.
+    /// Digest of each key's content, as it is noted on pods.
     pub(super) digests: BTreeMap<String, String>,
-    /// Digests of the same content in objects of this name that were deleted.
+    /// Digests of the same content in deleted objects of this name.
     pub(super) earlier: EarlierDigests,
     pub(super) ignore: Ignore,
     pub(super) age: Age,
-    /// By key, whole and without the uid: they leave this process nowhere.
+    /// Whole digest of each key's content, without the uid: never leaves this process.
     contents: BTreeMap<String, ContentDigest>,
 }
 
@@ -54,7 +54,7 @@ impl Seen {
         }
     }
 
-    /// Keeps what the same content was noted as `before`: the object may have been made again.
+    /// Takes over the digests of `before` for unchanged content: the object may have been made again.
     pub(super) fn after(mut self, before: Option<Self>) -> Self {
         let Some(mut before) = before else { return self };
         for (key, digest) in &self.digests {
@@ -70,7 +70,7 @@ impl Seen {
         self
     }
 
-    /// What is kept of an object that is gone: another one may be made with the same content.
+    /// The state of an object that is gone: another one may be made with the same content.
     pub(super) fn gone(self) -> Self {
         Self { is_there: false, ..self }
     }

@@ -1,4 +1,4 @@
-//! What we may have changed on an engine, without anything else of it.
+//! Reads only those parts of an engine that we may have changed.
 
 use super::{EngineView, ViewError, convert};
 use crate::controller::credentials::{CredentialsError, Reach};

@@ -1,12 +1,12 @@
-//! Whether the nodes under way are in the cluster again.
+//! Finds out if the nodes under way are in the cluster again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine_client::Node;
 use stayput_restart::{Ledger, Member};
 
-/// How many of these members have no new process among these nodes, by name and ephemeral id. Two nodes
-/// may have one name.
+/// Number of members without a new process among these nodes, by name and ephemeral id. Two nodes may have
+/// one name.
 pub(in crate::controller) fn not_back<'a>(
     members: impl Iterator<Item = &'a Member>,
     nodes: impl Iterator<Item = (&'a str, &'a str)>,
@@ -20,17 +20,18 @@ pub(in crate::controller) fn not_back<'a>(
     by_name.len() - back.len()
 }
 
-/// Whether this is the first look that shows all nodes under way as joined, so that allocation, which
-/// we have limited, is restored next. That needs nothing but the list of nodes. Not the very first look:
-/// of the other nodes, too, it would not know what they are.
+/// True in the first look that shows all nodes under way as joined, so that allocation, which we have
+/// limited, is restored next. That needs nothing but the list of nodes. Not in the very first look: it has no
+/// details of the other nodes.
 pub(super) fn have_just_joined(ledger: &Ledger, before: Option<&[Node]>, now: &[Node]) -> bool {
     let joined = |nodes: &[Node]| are_back(ledger, nodes);
     let restores = ledger.debts.allocation.is_some() && ledger.under_way().next().is_some();
     restores && joined(now) && before.is_some_and(|before| !joined(before))
 }
 
-/// Whether all nodes under way were back among these, and nothing waits for what the cluster does after that. So its
-/// health is wanted for the report alone, and not when its master has no tasks: it has many while shards come back.
+/// True if all nodes under way were back among these, and nothing waits for the cluster to come to rest after
+/// that. Then only the report needs the health, and not at a time when the master has no tasks: it has many
+/// while shards come back.
 pub(super) fn nothing_waits_for_rest(ledger: &Ledger, nodes: &[Node]) -> bool {
     let restart = ledger.restart.as_ref().filter(|restart| !restart.has_scheduled());
     let is_last = restart.is_some() && ledger.queued.is_none();

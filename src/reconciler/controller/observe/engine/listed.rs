@@ -1,4 +1,4 @@
-//! Which nodes the cluster lists, without anything else of it.
+//! Reads only the list of nodes of a cluster.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -10,9 +10,9 @@ use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::engine_client::{Endpoint, EngineClient, EngineError, Members};
 
-/// By what the cluster of these pods is known.
+/// Features by which the cluster of these pods is recognized.
 pub(in super::super) struct Ours<'a> {
-    /// Its own id; none before the first restart.
+    /// Id of the cluster; not known before the first restart.
     pub(in super::super) cluster_uuid: Option<&'a str>,
     /// Names of the pods' nodes.
     pub(in super::super) nodes: BTreeSet<&'a str>,
@@ -70,8 +70,7 @@ async fn members(client: &EngineClient, metrics: &Metrics) -> Result<Members, En
 }
 
 impl Ours<'_> {
-    /// Whether this is the cluster of these pods: the one of before, or else the one that lists most
-    /// of their nodes.
+    /// True if this is the cluster of these pods: by its id, or else because it lists most of their nodes.
     fn is_of(&self, members: &Members) -> bool {
         let listed = self.nodes.len() - self.not_in(members).len();
         match self.cluster_uuid {

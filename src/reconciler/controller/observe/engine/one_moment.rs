@@ -1,4 +1,4 @@
-//! Shard copies and health that belong together.
+//! Reads shard copies and health so that they agree.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -11,30 +11,30 @@ use tokio::time::Instant;
 
 use crate::engine_client::{Color, Engine, EngineClient, EngineError, Health, Topology};
 
-/// What was read of the engine at the same time.
+/// Topology and health, read at the same time.
 pub(super) struct Moment {
     pub(super) topology: Result<Topology, EngineError>,
-    /// None if it was not waited for: then the topology has nodes and votes alone.
+    /// Health, if it was waited for; without it the topology has nodes and votes alone.
     pub(super) health: Option<Result<Health, EngineError>>,
-    /// How long nodes, votes and shard copies took. What each node says of itself is not counted: one that
-    /// boots or hangs takes long for that, and the others are not busy.
+    /// Time that nodes, votes and shard copies took. Does not count the details of each node: one that boots
+    /// or hangs takes long for them, and the others are not busy.
     pub(super) reading: Duration,
 }
 
-/// What is known of the nodes before they are read.
+/// Cached state of the nodes.
 pub(super) struct Nodes<'a, F> {
     /// The last topology.
     pub(super) before: Option<&'a Topology>,
-    /// Nodes and votes that were told while a node was to join. Nothing is read together with them.
+    /// Nodes and votes from the answer to the wait for a joining node. Nothing is read together with them.
     pub(super) joined: Option<Topology>,
-    /// Whether these are the nodes that were to join, in the first look that shows them.
+    /// True for a topology that is the first to show the nodes under way as joined.
     pub(super) have_joined: F,
 }
 
-/// Reads topology and health at the same time. The engine answers for the health once its tasks are
-/// done, so that the health may be newer. If it is green and a copy has not started, the topology is
-/// read once more. Otherwise a node would wait for a copy that has started, and nodes whose turn is
-/// later would go before it; and as the health is green already, it would not tell when to look again.
+/// Reads topology and health at the same time. The engine answers for the health once its tasks are done, so
+/// that the health may be newer. If it is green and a copy has not started, the topology is read once more.
+/// Otherwise a node would wait for a copy that has started, and nodes whose turn is later would go before it;
+/// and as the health is green already, it would not tell when to look again.
 ///
 /// `health` reads the health, or has it already. Once the list of nodes shows that nodes have joined, and
 /// while allocation `is_limited`, nothing else is waited for: a process that has joined just now is slow to
@@ -88,7 +88,7 @@ pub(super) async fn read(
     Moment { topology, health, reading }
 }
 
-/// Whether the copies must be older than the health.
+/// True if the copies must be older than the health.
 fn is_older(topology: &Topology, health: Option<&Result<Health, EngineError>>) -> bool {
     let health = health.and_then(|health| health.as_ref().ok());
     let is_green = health.is_some_and(|health| health.status == Color::Green);

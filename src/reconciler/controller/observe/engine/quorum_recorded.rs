@@ -9,7 +9,7 @@ use stayput_restart::{
     Allocation, Code, Color, Engine, Health, QuorumAfterStop, Unknown, Voting, quorum_after_stop,
 };
 
-/// The cluster in a recorded answer, as an observation has it.
+/// The cluster of a recorded answer, as an observation has it.
 fn recorded_cluster(recorded: &str) -> Engine {
     let topology = topology_of(recorded, "state");
     let nodes = topology.nodes.iter().map(|node| convert::node(node, "zone")).collect();
@@ -45,7 +45,7 @@ fn without(engine: &Engine, candidate: &str, down: &str) -> QuorumAfterStop {
     quorum_after_stop("search/logs", engine, candidate, &names(down))
 }
 
-/// Three masters on each but the one that was recorded alone.
+/// Each recording has three masters but the one that was recorded alone.
 #[test]
 fn one_of_three_may_go_a_second_may_not_and_one_alone_may_not() {
     for recorded in ALL {
@@ -68,7 +68,7 @@ fn one_of_three_may_go_a_second_may_not_and_one_alone_may_not() {
     }
 }
 
-/// The same recordings with the configurations two masters have, and one of them excluded.
+/// The recordings with the voting configurations of two masters, one of them excluded.
 #[test]
 fn of_two_masters_the_one_with_the_vote_hands_it_over() {
     let mut asked = 0;

@@ -1,4 +1,4 @@
-//! What the engine has told while it was waited for, so that the next look need not ask for it.
+//! The engine's answer to the wait that has ended, so that the next look need not ask for it.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tokio::time::Instant;
 
 use crate::engine_client::{Health, Topology};
 
-/// For so long it is as good as what is read now.
+/// Maximum age at which the answer still counts as current.
 pub(super) const MAX_AGE: Duration = Duration::from_millis(100);
 
-/// What the engine has told.
+/// The engine's answer to a wait.
 #[derive(Debug)]
 pub(in crate::controller) enum Told {
     /// The cluster is green, and its master has no tasks.
     Green(Health),
-    /// A node has joined: nodes and votes, as a node has them that knows it before the elected master.
+    /// A node has joined: nodes and votes, from a node that knows it before the elected master.
     Joined(Topology),
 }
 
-/// What was told last, for the next look.
+/// The last answer, for the next look.
 #[derive(Debug)]
 pub(super) struct LastTold {
     pub(super) at: Instant,
@@ -30,7 +30,7 @@ impl LastTold {
         Self { at: Instant::now(), told }
     }
 
-    /// Health and list of nodes, unless they are too old.
+    /// Health and list of nodes, unless they are older than [`MAX_AGE`].
     pub(super) fn in_time(self) -> (Option<Health>, Option<Topology>) {
         match self.told {
             _ if self.at.elapsed() >= MAX_AGE => (None, None),

@@ -1,5 +1,5 @@
-//! Managers that no decision waits for: those of nodes that are not under way. One that hangs delays
-//! no look; its answer, or that there is none, counts at the next one.
+//! Managers that no decision waits for: those of nodes that are not under way. One that hangs delays no look;
+//! its answer, or its silence, counts at the next one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::credentials::ClientOfPod;
 use crate::controller::metrics::Metrics;
 
-/// A look goes on without the others once no further manager has answered for this long.
+/// Time without a further answer after which a look goes on without the missing ones.
 const NEXT_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The managers that are being asked.
+/// The managers with an open request.
 #[derive(Debug)]
 pub(in crate::controller::observe) struct Background {
-    /// Uids of their pods.
+    /// Uids of the pods whose managers have an open request.
     asked: BTreeSet<String>,
-    /// Those among them that are expected to answer: they did the last time.
+    /// Uids of those that are expected to answer, because they did the last time.
     expected: BTreeSet<String>,
     tasks: JoinSet<()>,
     answers: UnboundedReceiver<Answer>,
@@ -38,17 +38,17 @@ impl Default for Background {
 }
 
 impl Background {
-    /// Whether the manager of this pod is being asked.
+    /// True if the manager of this pod has an open request.
     pub(super) fn is_asking(&self, uid: &str) -> bool {
         self.asked.contains(uid)
     }
 
-    /// Whether any is.
+    /// True if any manager has an open request.
     pub(super) fn is_busy(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// Begins to ask these; `is_silent` says of which no answer is expected.
+    /// Sends requests to these managers; `is_silent` is true for those that are not expected to answer.
     pub(in crate::controller::observe) fn begin(
         &mut self,
         clients: Vec<ClientOfPod>,
@@ -74,8 +74,7 @@ impl Background {
         });
     }
 
-    /// The answers that are there: waits until all that are expected have come, or no further one
-    /// comes.
+    /// The answers that have come: waits until all expected ones have, or no further one comes.
     pub(in crate::controller::observe) async fn answers(&mut self) -> Vec<Answer> {
         let mut all = Vec::new();
         while !self.expected.is_empty() {

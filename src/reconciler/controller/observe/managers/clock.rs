@@ -1,10 +1,10 @@
-//! A manager's clock against ours.
+//! Difference between a manager's clock and ours.
 
 use stayput_net::jwt::LEEWAY;
 use stayput_restart::Time;
 
-/// By how many seconds the manager's clock is ahead of ours, at least; negative if it is behind, zero if
-/// it may be the same. `date` is what it said between `asked` and `answered`.
+/// Minimum lead of the manager's clock over ours, in seconds; negative if it is behind, zero if the two may
+/// be the same. `date` is its time, in seconds, from an answer between `asked` and `answered`.
 pub(super) fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
     let Some(date) = date else { return 0 };
     // It has no fractions of a second.
@@ -14,13 +14,13 @@ pub(super) fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
     seconds(least.since(answered)) - seconds(asked.since(most))
 }
 
-/// A time of a status by the manager's time of day. The status is by a clock that began with that and
-/// never jumps: once the time of day was set, it is ahead of it by so many milliseconds.
+/// A time of a status by the manager's time of day. The status is by a clock that began with that and never
+/// jumps; `ahead` is its lead over the time of day, in milliseconds, once that was set.
 pub(super) fn by_time_of_day(told: Time, ahead: i64) -> Time {
     Time(told.0.saturating_add_signed(ahead.saturating_neg()))
 }
 
-/// What to add to the reason of a refusal; nothing if tokens are not refused for the difference.
+/// Text to add to the reason of a refusal; empty if the difference is too small for tokens to be refused.
 pub(super) fn cause(ahead: i64) -> String {
     if ahead.unsigned_abs() < LEEWAY {
         return String::new();

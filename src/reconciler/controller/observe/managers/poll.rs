@@ -1,4 +1,4 @@
-//! Asking many managers for their status at the same time.
+//! Asks many managers for their status at the same time.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use stayput_net::https::NoAnswer as NoReply;
 use stayput_net::manager_client::{ClientError, ManagerClient, Unanswered};
 use stayput_restart::Manager;
 
-/// How long one manager may take to answer.
+/// Time limit of one manager's answer.
 pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a manager may delay its answer until it has changed.
+/// Time that a manager may delay its answer to a long poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long after the first one another manager is still asked in the same observation: where
-/// hundreds do not answer, the others are asked in the next one.
+/// Time in one observation, from the first request, in which further managers are asked: where hundreds do
+/// not answer, the others are asked in the next one.
 const ASKING_WINDOW: Duration = Duration::from_secs(10);
 
-/// An answer, or why there is none.
+/// A manager's answer, or the reason why there is none.
 #[derive(Debug)]
 pub(in crate::controller::observe) struct Answer {
     pub(super) facts: Arc<Facts>,
     pub(super) client: Option<ManagerClient>,
-    /// When the request was sent, at the earliest.
+    /// Time of the request, at the earliest.
     pub(super) asked_at: Instant,
     pub(super) result: Result<Told, NoAnswer>,
 }
@@ -41,8 +41,7 @@ impl Answer {
         &self.facts.uid
     }
 
-    /// The next answer of its manager; waits for it until it has changed. One that cannot be asked does
-    /// not change.
+    /// The next answer of the manager, by a long poll. Never completes for a manager that cannot be asked.
     pub(in crate::controller::observe) async fn next(&self) -> Self {
         let (Ok(told), Some(client)) = (&self.result, &self.client) else {
             return pending().await;
@@ -64,23 +63,23 @@ impl Answer {
         }
     }
 
-    /// Its manager; none if that has not answered.
+    /// The manager's status, if it has answered.
     pub(in crate::controller::observe) fn manager(&self) -> Option<Manager> {
         self.result.as_ref().ok().map(|told| Manager::from(&told.status))
     }
 }
 
-/// What a manager has told.
+/// A manager's status, and the state of its clocks.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) status: Status,
-    /// By how many seconds its clock is ahead of ours.
+    /// Lead of the manager's clock over ours, in seconds.
     pub(super) clock_ahead: i64,
-    /// By how many milliseconds the times of the status are ahead of that clock.
+    /// Lead of the times in the status over the manager's clock, in milliseconds.
     pub(super) times_ahead: i64,
 }
 
-/// Why a manager gave no answer.
+/// Reason why a manager gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoAnswer {
     /// Nothing was sent.
@@ -89,15 +88,15 @@ pub(super) enum NoAnswer {
     #[error("{error}{}", clock::cause(*clock_ahead))]
     Failed {
         error: ClientError,
-        /// By how many seconds its clock is ahead of ours, as far as it has answered.
+        /// Lead of the manager's clock over ours, in seconds, as far as it has answered.
         clock_ahead: i64,
     },
-    /// There was no time left in this observation.
+    /// The time of this observation was over before the manager's turn.
     #[error("not asked yet: other managers are slow to answer")]
     NotAsked,
 }
 
-/// Asks all of them, 16 at the same time, started in their order.
+/// Asks these managers, 16 at the same time, started in their order.
 pub(in crate::controller::observe) async fn ask(
     clients: Vec<ClientOfPod>,
     metrics: &Metrics,
@@ -113,7 +112,7 @@ pub(in crate::controller::observe) async fn ask(
     join_limited(clients.into_iter().map(ask).collect()).await
 }
 
-/// Asks one.
+/// Asks one manager.
 pub(super) async fn ask_one(
     (facts, client): ClientOfPod,
     deadline: Duration,

@@ -1,4 +1,4 @@
-//! What of the difference between two templates a living pod takes. Pure.
+//! The changes between two templates that a living pod takes. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use stayput_reuse::{resized, runs_once};
 
 use crate::controller::pods::{Facts, LiveFacts};
 
-/// The changes that bring a pod from one template to another. What the pod has already is left out, but not an image:
-/// an update that ended in the middle may have left it, and its container need not run.
+/// The changes that bring a pod from one template to another. Leaves out values that the pod has already, but
+/// not an image: an update that ended in the middle may have left it, and its container need not run.
 pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> PodPatch {
     let mut patch = PodPatch {
         labels: changes(&from["metadata"]["labels"], &to["metadata"]["labels"], &pod.labels),
@@ -50,7 +50,7 @@ fn change(seen: &str, wanted: &str) -> Change {
     Change { seen: Some(seen.to_owned()), wanted: Some(wanted.to_owned()) }
 }
 
-/// The keys that the templates have differently, where the pod is not yet as it is wanted.
+/// The keys that differ between the templates, where the pod does not have the wanted value yet.
 fn changes(from: &Value, to: &Value, live: &BTreeMap<String, String>) -> BTreeMap<String, Change> {
     let keys = |map: &Value| -> BTreeSet<String> {
         map.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect()

@@ -1,4 +1,4 @@
-//! The revisions of StatefulSets, and how pods get from one to another.
+//! The revisions of StatefulSets, and the updates of pods from one to another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::pods::{Facts, LiveFacts, is_data_elsewhere};
 use crate::workload::{NotComparable, Revision, Set, update};
 
-/// How long what the apiserver cannot do is believed: it may be upgraded.
+/// Age at which a missing ability of the apiserver is checked again: it may be upgraded.
 const INABILITY_MAX_AGE: Duration = Duration::from_secs(300);
-/// So many fields are named.
+/// Limit of the fields that a message names.
 const MAX_FIELDS: usize = 4;
 
-/// Uid of a StatefulSet, and name of a revision of it: its content never changes.
+/// Uid of a StatefulSet, and name of one of its revisions: the content of a revision never changes.
 pub(super) type Key = (String, String);
 
-/// Why it is not known what a pod lacks.
+/// Reason why the update of a pod is not known.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpdateError {
     #[error("{0}")]
@@ -33,21 +33,22 @@ pub(super) enum UpdateError {
     Api(String),
 }
 
-/// Uid of a StatefulSet, two revisions of it, the name of the engine's container, and where its data is in it.
+/// Input of a comparison: uid of a StatefulSet, two of its revisions, name of the engine's container, and the
+/// engine's data directories.
 type Compared = (String, [String; 2], String, Vec<String>);
 
-/// What was read to compare templates, and the results.
+/// The revisions that were read to compare templates, and the results.
 #[derive(Debug, Default)]
 pub(super) struct Templates {
-    /// None if it is not there.
+    /// Revisions as they were read; `None` for one that is absent.
     revisions: BTreeMap<Key, Result<Option<Revision>, ApiError>>,
-    /// What the apiserver can do, and when it said so.
+    /// Abilities of the apiserver, and the time of its answer.
     abilities: Option<(Instant, Result<Abilities, ApiError>)>,
     compared: BTreeMap<Compared, Fields>,
 }
 
 impl Templates {
-    /// Reads those of these revisions that are not known, and forgets all others.
+    /// Reads those of these revisions that are not cached, and forgets all others.
     pub(super) async fn read(&mut self, api: &Apiserver, namespace: &str, needed: &BTreeSet<Key>) {
         self.revisions
             .retain(|key, revision| needed.contains(key) && matches!(revision, Ok(Some(_))));
@@ -83,12 +84,12 @@ impl Templates {
         }
     }
 
-    /// What the apiserver can do is read again.
+    /// Reads the abilities of the apiserver again.
     pub(super) fn forget_abilities(&mut self) {
         self.abilities = None;
     }
 
-    /// How the pod gets from the revision `from` to `to`.
+    /// The update that brings the pod from the revision `from` to `to`.
     pub(super) fn update(
         &mut self,
         set: &Set,
@@ -122,7 +123,7 @@ impl Templates {
         Some(&self.revisions.get(key)?.as_ref().ok()?.as_ref()?.template)
     }
 
-    /// A revision as it was read, where everything can be resized.
+    /// Sets a revision as if it was read, on an apiserver that can resize pods.
     #[cfg(test)]
     pub(super) fn put(&mut self, key: Key, revision: Result<Option<Revision>, ApiError>) {
         self.revisions.insert(key, revision);
@@ -139,21 +140,21 @@ impl Templates {
     }
 }
 
-/// What two templates differ in.
+/// Result of comparing two templates.
 #[derive(Debug, Clone)]
 struct Fields {
     step: UpdateStep,
     /// The fields that need this step, for people.
     because: Vec<String>,
-    /// A field needs another container of the manager.
+    /// True if a field needs another container of the manager.
     new_container: bool,
-    /// The engine would have its data at another place.
+    /// True if the engine would look for its data at another place.
     data_elsewhere: bool,
-    /// Settings that may need all nodes at once, if they differ.
+    /// Settings of both templates, if they differ: some need all nodes at once.
     settings: Option<Box<GivenSettings>>,
 }
 
-/// The step, and the fields that need it, for people.
+/// Compares two revisions.
 fn fields(
     pair: [&Revision; 2],
     engine_container: &str,

@@ -1,4 +1,4 @@
-//! What pods lack of their owners' templates, by objects as the apiserver returns them.
+//! Updates of pods by their owners' templates, with objects as the apiserver returns them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn pod(name: &str, revision: &str) -> Facts {
     Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
 }
 
-/// What `logs-1`, of revision logs-old, lacks.
+/// The update of `logs-1`, of revision logs-old.
 fn update(set: Set, old: Option<Value>, new: Value) -> Known<Option<PodUpdate>> {
     let revision = |name: &str, template: Value| {
         let revision: ControllerRevision = serde_json::from_value(json!({

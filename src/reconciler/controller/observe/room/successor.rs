@@ -1,5 +1,5 @@
-//! Whether the apiserver would take the pod that comes in the place of one that is replaced: a quota, Pod Security or a
-//! policy may refuse it, and after the deletion that would be told too late.
+//! Dry runs of creating replacement pods: a quota, Pod Security or a policy may refuse one, and after the
+//! deletion that would be known too late.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +20,11 @@ use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::pods::Facts;
 use crate::workload::REVISION_LABEL;
 
-/// Whose successor is asked for.
+/// Scope of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    /// The first pod of this owner that gets this revision, for all that are not under way.
+    /// All pods of this owner that get this revision and are not under way; the first of them stands for
+    /// them.
     Of { owner: Option<String>, revision: String },
     /// The pod with this uid: its turn has begun.
     Pod(String),
@@ -39,13 +40,13 @@ impl Key {
     }
 }
 
-/// Why successors would be refused; none if one would be taken.
+/// Reason why each replacement would be refused; `None` for one that would be taken.
 #[derive(Debug, Default)]
 pub(super) struct Successors(BTreeMap<Key, Option<String>>);
 
 impl Successors {
-    /// Asks for one successor of each owner and revision, and for those of pods under way. For the former only
-    /// until `end`.
+    /// Makes a dry run for one replacement of each owner and revision, and for those of pods under way.
+    /// Starts the former only until `end`.
     pub(super) async fn ask(
         api: &Apiserver,
         owners: &Owners,
@@ -65,7 +66,7 @@ impl Successors {
         Self(answers.into_iter().flatten().collect())
     }
 
-    /// Why the successor of this pod would be refused, if it was asked for.
+    /// Reason why the replacement of this pod would be refused, if there was a dry run for it.
     pub(super) fn refused(
         &self,
         ages: &Ages<'_>,
@@ -76,8 +77,8 @@ impl Successors {
     }
 }
 
-/// Why the apiserver would not take the successor of a pod. What it does not answer counts, too: after the deletion
-/// the answer would come too late.
+/// Reason why the apiserver would not take the replacement of a pod. A missing answer counts, too: after the
+/// deletion it would come too late.
 async fn why_refused(
     api: &Apiserver,
     owners: &Owners,
@@ -118,15 +119,15 @@ fn read(template: &Value) -> Option<PodTemplateSpec> {
     serde_json::from_value(template.clone()).ok()
 }
 
-/// A quota counts the pod that goes beside the one that comes: if this one requests no more, there is room for it
-/// once the other has gone.
+/// True if a quota refused the pod. It counts the pod that goes beside the one that comes: if the new one
+/// requests no more, there is room for it once the other has gone.
 fn is_of_quota(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { source: kube::Error::Api(status), .. }
         if status.code == 403 && status.message.contains("exceeded quota"))
 }
 
-/// The pod that a StatefulSet makes of its template in the place of this one; without a template of the one that
-/// this pod was made from.
+/// The pod that a StatefulSet makes from the template in the place of this one; without a template, from the
+/// one that this pod was made from.
 fn successor(there: Pod, template: Option<PodTemplateSpec>, revision: &str) -> Pod {
     let ObjectMeta { name, namespace, labels, annotations, owner_references, .. } = there.metadata;
     let live = there.spec.unwrap_or_default();
@@ -173,11 +174,11 @@ fn successor(there: Pod, template: Option<PodTemplateSpec>, revision: &str) -> P
     }
 }
 
-/// The labels that the controller of StatefulSets gives a pod beside that of its revision.
+/// Labels that the controller of StatefulSets gives a pod, beside that of its revision.
 const OF_STATEFUL_SETS: [&str; 2] =
     ["statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"];
 
-/// Whether some container of the new template requests more than in the old one, or is limited to more.
+/// True if a container of the new template requests more than in the old one, or has a higher limit.
 fn requests_more(old: &PodSpec, new: &PodSpec) -> bool {
     let all = |spec: &PodSpec| -> Vec<Container> {
         let init = spec.init_containers.iter().flatten();

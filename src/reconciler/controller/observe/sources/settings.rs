@@ -1,12 +1,12 @@
-//! The engine's settings in a file.
+//! Reads the engine's settings in a file.
 
 use stayput_restart::Settings;
 use stayput_reuse::{decisive, settings};
 
-/// A longer value is not kept: nobody writes such a name or port.
+/// Limit of the length of a value, in bytes: nobody writes such a long name or port.
 const LONGEST: usize = 256;
 
-/// The decisive settings of a file; none if it is not YAML, or has a value that is too long to keep.
+/// The decisive settings of a file; `None` if it is not YAML, or has a value that is too long to keep.
 pub(super) fn of(file: &[u8]) -> Option<Settings> {
     let text = std::str::from_utf8(file).ok()?;
     let kept = match text.trim().is_empty() {
