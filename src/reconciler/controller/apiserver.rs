@@ -36,20 +36,20 @@ pub(super) use connection::bounded;
 pub(super) use error::{ApiError, watch_error};
 pub(super) use objects::Version;
 
-/// How long one call may take.
+/// Time limit of one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Our name in managed fields, events and tokens.
 pub(super) const FIELD_MANAGER: &str = "stayput-reconciler";
 
-/// How long requested tokens are to live, in seconds. Each is for one manager only. Managers refuse
-/// tokens that are valid for more than an hour; their clocks may differ from the apiserver's.
+/// Requested lifetime of tokens, in seconds. Each is for one manager only. Managers refuse tokens that are
+/// valid for more than an hour; their clocks may differ from the apiserver's.
 pub(super) const TOKEN_SECONDS: u32 = 50 * 60;
 
-/// What is read one at a time, by its name in a namespace.
+/// A type of object that is read one at a time, by its name in a namespace.
 pub(super) trait ByName:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
 {
-    /// The name of the call in the metrics.
+    /// Name of the call in the metrics.
     const CALL: &'static str;
 }
 
@@ -93,7 +93,7 @@ impl Apiserver {
         Self { client, metrics }
     }
 
-    /// For watches and events, which are not single calls.
+    /// The client for watches and events, which are not single calls.
     pub(super) fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -120,7 +120,7 @@ impl Apiserver {
         result
     }
 
-    /// The live state of a SearchCluster that is known.
+    /// The live state of a known SearchCluster.
     pub(super) async fn cluster_of(
         &self,
         cluster: &SearchCluster,
@@ -160,7 +160,7 @@ impl Apiserver {
         self.call("write_status", &what, api.patch_status(name, &params(), &patch)).await
     }
 
-    /// Patches metadata, by a JSON patch.
+    /// Changes a SearchCluster's metadata by a JSON patch.
     pub(super) async fn patch_cluster(
         &self,
         namespace: &str,
@@ -180,7 +180,7 @@ impl Apiserver {
         self.call(K::CALL, &what, api.get(name)).await
     }
 
-    /// The same; none if it is absent, or if no object can have that name.
+    /// One object of a namespace, if it exists. A name that no object can have is absent.
     pub(super) async fn find<K: ByName>(
         &self,
         namespace: &str,
@@ -206,7 +206,7 @@ impl Apiserver {
         self.send_pod_patch("patch_pod", namespace, name, patch, &params()).await
     }
 
-    /// Whether [`Self::patch_pod`] would be allowed, and what would come of it; nothing is changed.
+    /// Dry run of [`Self::patch_pod`]: the pod as it would be, or the refusal.
     pub(super) async fn try_to_patch_pod(
         &self,
         namespace: &str,
@@ -230,7 +230,7 @@ impl Apiserver {
         self.call(call, &what, api.patch(name, params, &patch)).await
     }
 
-    /// Changes the size of a living pod, by a JSON patch.
+    /// Changes CPU and memory of a living pod by a JSON patch.
     pub(super) async fn resize_pod(
         &self,
         namespace: &str,
@@ -240,7 +240,7 @@ impl Apiserver {
         self.send_pod_resize("patch_pod_resize", namespace, name, patch, &params()).await
     }
 
-    /// Whether [`Self::resize_pod`] would be allowed; nothing is changed.
+    /// Dry run of [`Self::resize_pod`].
     pub(super) async fn try_to_resize_pod(
         &self,
         namespace: &str,
@@ -279,7 +279,7 @@ impl Apiserver {
         self.call("delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
 
-    /// Whether [`Self::delete_pod`] would be allowed; nothing is deleted.
+    /// Dry run of [`Self::delete_pod`].
     pub(super) async fn try_to_delete_pod(
         &self,
         namespace: &str,
@@ -292,8 +292,8 @@ impl Apiserver {
         self.call("try_to_delete_pod", &what, api.delete(name, &options)).await.map(drop)
     }
 
-    /// Whether the apiserver would take this pod; nothing is created. That there is one of its name is found only
-    /// after all that could refuse it.
+    /// Dry run of creating this pod. The apiserver reports that the name is taken only after everything else
+    /// that could refuse the pod: that answer counts as success.
     pub(super) async fn try_to_create_pod(
         &self,
         namespace: &str,
@@ -335,7 +335,7 @@ impl Apiserver {
         self.call("list_pods_on_node", &format!("the pods on {node}"), api.list(&params)).await
     }
 
-    /// Whether CPU and memory of a living pod can be changed.
+    /// True if the apiserver can change CPU and memory of a living pod.
     pub(super) async fn serves_resize(&self) -> Result<bool, ApiError> {
         let client = self.client();
         let call = client.list_core_api_resources("v1");
@@ -353,7 +353,7 @@ impl Apiserver {
         self.call("list_endpoint_slices", &what, api.list(&ListParams::default())).await
     }
 
-    /// A token of `account` that is for `audience` alone, and how long it lives.
+    /// A token of `account` for `audience` alone, and its lifetime.
     pub(super) async fn token(
         &self,
         account: &Account,
@@ -405,7 +405,7 @@ fn dry_run() -> PatchParams {
     PatchParams { dry_run: true, ..params() }
 }
 
-/// Deletes only the object with this uid, at this version.
+/// Preconditions of a deletion: only the object with this uid, at this version.
 fn only(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
     let preconditions = Some(Preconditions { uid, resource_version });
     DeleteParams { preconditions, ..DeleteParams::default() }

@@ -1,15 +1,15 @@
-//! Whether the phase on an object is part of a configuration that a tool applies.
+//! Finds out if the phase on an object is part of a configuration that a tool applies.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
 use stayput_restart::annotation;
 
-/// What client-side apply writes: the configuration as it was applied.
+/// Annotation of client-side apply: the configuration as it was applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Who applies the phase as part of a configuration; none if there is no phase, or if a client only
-/// wrote it.
+/// Name of the tool that applies the phase as part of a configuration. `None` without a phase, or if a client
+/// only wrote it.
 pub(super) fn phase_applied_by(metadata: &ObjectMeta) -> Option<String> {
     let annotations = metadata.annotations.as_ref()?;
     let phase = annotations.get(annotation::PHASE)?;
@@ -28,7 +28,7 @@ pub(super) fn phase_applied_by(metadata: &ObjectMeta) -> Option<String> {
     (applied.as_str() == Some(phase)).then_some(by)
 }
 
-/// Whether the phase is a field of this manager.
+/// True if this manager owns the field with the phase.
 pub(super) fn owns_phase(entry: &ManagedFieldsEntry) -> bool {
     let Some(fields) = &entry.fields_v1 else { return false };
     let annotations = fields.0.get("f:metadata").and_then(|metadata| metadata.get("f:annotations"));

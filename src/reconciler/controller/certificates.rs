@@ -1,8 +1,8 @@
-//! Keeps the managers' certificates and the copy of the apiserver's keys valid. What is to be written
-//! is decided by `stayput_certificates`; here are the calls.
+//! Keeps the managers' certificates and the copy of the apiserver's keys valid. `stayput_certificates`
+//! decides what to write; this module makes the calls.
 //!
-//! Only what `kubectl stayput init` made is changed, each write on the version that was read. The
-//! reconciler has no right to create: what is absent is reported.
+//! Changes only objects that `kubectl stayput init` made, each write on the version that was read. The
+//! reconciler has no right to create: it reports absent objects.
 
 mod report;
 
@@ -23,14 +23,14 @@ use stayput_certificates::names::{KEY_SET, Names};
 use stayput_certificates::{Problem, Step, decide};
 use stayput_restart::{Event, Reason};
 
-/// How often everything is read.
+/// Interval between two reads of everything.
 const INTERVAL: Duration = Duration::from_secs(300);
-/// The same after a failure.
+/// Interval after a failure.
 const FAILED_INTERVAL: Duration = Duration::from_secs(30);
-/// More steps than there are.
+/// Limit of the steps of one run; more than there are.
 const MAX_STEPS: usize = 8;
 
-/// What is known of the certificates and keys of one cluster.
+/// Certificates and keys of one cluster, as last read, and the time of the next read.
 #[derive(Debug, Default)]
 pub(super) struct Certificates {
     unpublished: Unpublished,
@@ -39,13 +39,13 @@ pub(super) struct Certificates {
 }
 
 impl Certificates {
-    /// When to look again.
+    /// Time until the next read.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.next.map(|at| at.saturating_duration_since(Instant::now()))
     }
 }
 
-/// Renews what is due, if it is time to look.
+/// Renews certificates and keys that are due, if it is time to read them.
 pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &Auth) {
     let is_early = cx.certificates.next.is_some_and(|at| at > Instant::now());
     if is_early || cluster.metadata.deletion_timestamp.is_some() {
@@ -186,7 +186,7 @@ fn send(cx: &mut Context, cluster: &SearchCluster, reason: Reason, message: Stri
     cx.events.send(&event, cluster, &cx.observer.pods);
 }
 
-/// The worst first, as one text.
+/// All problems as one text, the worst first.
 fn text(problems: &[Problem]) -> String {
     let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
     all.join("; ")

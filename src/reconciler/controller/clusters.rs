@@ -18,7 +18,7 @@ pub(super) type Key = (String, String);
 /// Every SearchCluster, as the watch shows it.
 pub(super) type Clusters = BTreeMap<Key, Arc<SearchCluster>>;
 
-/// One SearchCluster: what the watch shows, or the answer to one of our own calls if that is newer.
+/// One SearchCluster: the object of the watch, or the answer to one of our own calls if that is newer.
 pub(super) struct NewestCluster {
     key: Key,
     watched: watch::Receiver<Arc<Clusters>>,
@@ -40,7 +40,7 @@ impl NewestCluster {
         &self.key.1
     }
 
-    /// The newest known state; none if the SearchCluster is gone.
+    /// The newest known state, if the SearchCluster still exists.
     pub(super) fn newest(&mut self) -> Option<Arc<SearchCluster>> {
         let watched = self.watched.borrow_and_update().get(&self.key).cloned()?;
         let is_newer = match &self.newest {
@@ -55,7 +55,7 @@ impl NewestCluster {
         self.newest.clone()
     }
 
-    /// The state that was looked at last. What the watch has brought since is still a change.
+    /// The state that [`Self::newest`] returned last. A newer one of the watch still counts as a change.
     pub(super) fn looked_at(&self) -> Option<&SearchCluster> {
         self.newest.as_deref()
     }
@@ -80,7 +80,7 @@ impl NewestCluster {
         others.filter_map(|(key, other)| Some((key.1.clone(), selector(other)?))).collect()
     }
 
-    /// Completes when the watch shows a state that a decision may depend on, or that it is gone.
+    /// Completes when the watch shows a state that a decision may depend on, or shows no object any more.
     pub(super) async fn changed(&mut self) {
         loop {
             // The sender lives as long as the controller.
@@ -106,8 +106,8 @@ fn version(cluster: &SearchCluster) -> String {
     cluster.resource_version().unwrap_or_default()
 }
 
-/// Whether no decision depends on the difference between two states of one SearchCluster: our own
-/// writes come back through the watch, and other clients write fields that we do not use.
+/// True if no decision depends on the difference between two states of one SearchCluster: our own writes come
+/// back through the watch, and other clients write fields that we do not use.
 pub(super) fn asks_for_the_same(one: &SearchCluster, other: &SearchCluster) -> bool {
     let (a, b) = (&one.metadata, &other.metadata);
     let ledger =

@@ -1,4 +1,4 @@
-//! The clients and the memory of the task of one SearchCluster.
+//! The clients and the state of the task of one SearchCluster.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::status::StatusWriter;
 use super::transitions::StartTimes;
 use super::wait::Processes;
 
-/// What the tasks of all SearchClusters share.
+/// Clients and settings that the tasks of all SearchClusters share.
 pub(super) struct Shared {
     pub(super) api: Apiserver,
     pub(super) lease: Lease,
@@ -33,9 +33,8 @@ pub(super) struct Shared {
     pub(super) definition: Definition,
 }
 
-/// The outside systems as one SearchCluster's task uses them, and what it remembers from one
-/// reconcile to the next. Nothing that a decision needs is remembered here only: a new process
-/// reads it again.
+/// The outside systems as one SearchCluster's task uses them, and its state from one reconcile to the next.
+/// Nothing that a decision needs is kept here only: a new process reads it again.
 pub(super) struct Context {
     /// `namespace/name`.
     pub(super) name: String,
@@ -44,24 +43,24 @@ pub(super) struct Context {
     /// The SearchCluster itself.
     pub(super) cluster: NewestCluster,
     pub(super) pod_watch: PodWatch,
-    /// Reads pods, managers, engine, sources and owners, and keeps what was read.
+    /// Reads pods, managers, engine, sources and owners, and caches the answers.
     pub(super) observer: Observer,
     pub(super) status: StatusWriter,
     pub(super) events: EventRecorder,
     pub(super) metrics: Arc<Metrics>,
     pub(super) progress: Progress,
     pub(super) requeue: Requeue,
-    /// The list of nodes that a node has joined, as the engine has told last.
+    /// The list of nodes that a node has joined, from the engine's last answer.
     pub(super) joined: Option<Processes>,
     pub(super) new_phases: NewPhases,
     pub(super) start_times: StartTimes,
     pub(super) decision_log: DecisionLog,
     pub(super) last_valid: Option<ValidSpec>,
-    /// Whether the apiserver keeps what is written.
+    /// Health of the installed CRD: the apiserver drops fields that an old one lacks.
     pub(super) definition: Definition,
-    /// What was done about the objects of a declared cluster.
+    /// Progress of making the objects of a declared cluster.
     pub(super) declared: Declared,
-    /// What is known of the managers' certificates and keys.
+    /// The managers' certificates and keys, as last read.
     pub(super) certificates: Certificates,
 }
 
@@ -93,8 +92,7 @@ impl Context {
         }
     }
 
-    /// Reads the SearchCluster, because what is known of it is old. If that fails, the watch brings
-    /// it later.
+    /// Reads the SearchCluster, because the cached state is old. If that fails, the watch brings it later.
     pub(super) async fn refresh_cluster(&mut self) {
         if let Ok(live) = self.api.get(self.cluster.namespace(), self.cluster.name()).await {
             self.cluster.remember(live);

@@ -1,6 +1,5 @@
-//! Our credentials for managers and engine, and the CAs of theirs: from the Secrets that a
-//! SearchCluster names. They are read when needed, kept for a short time, and read again as soon as
-//! they are not accepted.
+//! Our credentials for managers and engine, and their CAs: from the Secrets that a SearchCluster names. They
+//! are read when needed, cached for a short time, and read again as soon as they are not accepted.
 
 mod engine;
 mod error;
@@ -25,7 +24,7 @@ use tokens::Tokens;
 /// A client of the manager of a pod, or why there is none.
 pub(super) type ClientOfPod = (Arc<Facts>, Result<ManagerClient, Arc<CredentialsError>>);
 
-/// Of one SearchCluster.
+/// Credentials of one SearchCluster.
 #[derive(Debug)]
 pub(super) struct Credentials {
     secrets: Secrets,
@@ -49,10 +48,10 @@ impl Credentials {
         }
     }
 
-    /// How to reach the engine.
+    /// The access to the engine.
     ///
     /// # Errors
-    /// Which Secret or field is wrong, and how.
+    /// The Secret or field that is wrong, and how to correct it.
     pub(super) async fn engine(&mut self, engine: &Engine) -> Result<Reach, CredentialsError> {
         self.engine.get(&mut self.secrets, engine).await
     }
@@ -76,7 +75,7 @@ impl Credentials {
         pods.iter().map(|pod| (Arc::clone(pod), client(pod))).collect()
     }
 
-    /// The manager of this pod did not accept our token or certificate: read it again.
+    /// Reads token or certificate again: the manager of this pod did not accept ours.
     pub(super) fn reread_token(&mut self, uid: &str, auth: &Auth) {
         self.tokens.forget(uid);
         match auth {
@@ -87,7 +86,7 @@ impl Credentials {
         }
     }
 
-    /// The certificate of a manager is not trusted, or ours cannot be used: read both again.
+    /// Reads CA and certificate again: a manager's certificate is not trusted, or ours cannot be used.
     pub(super) fn reread_trust(&mut self, manager: &Manager, auth: &Auth) {
         self.secrets.reread(&manager.ca_secret, UNTRUSTED_INTERVAL);
         if let Auth::ClientCertificate { secret } = auth {
@@ -95,8 +94,8 @@ impl Credentials {
         }
     }
 
-    /// The engine did not accept our credentials, or its certificate is not trusted: read both
-    /// again.
+    /// Reads credentials and CA again: the engine did not accept our credentials, or its certificate is not
+    /// trusted.
     pub(super) fn reread_engine(&mut self, engine: &Engine) {
         if let Some(secret) = &engine.credentials_secret {
             self.secrets.reread(secret, REFUSED_INTERVAL);
@@ -106,12 +105,12 @@ impl Credentials {
         }
     }
 
-    /// The engine did not answer in the way in which it was asked.
+    /// Switches between https and http: the engine did not answer in the scheme of the last request.
     pub(super) fn try_other_scheme(&mut self, engine: &Engine) {
         self.engine.try_other_scheme(engine);
     }
 
-    /// Another spec may name other Secrets.
+    /// Empties the cache: another spec may name other Secrets.
     pub(super) fn forget_secrets(&mut self) {
         self.secrets.clear();
     }

@@ -1,17 +1,17 @@
-//! The decisions that people ask about after an incident, in the log: which node is next, in which state of the
+//! Logs the decisions that people ask about after an incident: which node is next, in which state of the
 //! cluster, and what the others wait for. Each is logged when it changes, and not at each look.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stayput_restart::{Code, Engine, Node, Plan, Snapshot, Waiting, are_master_eligible};
 
-/// So many nodes are named in one line.
+/// Limit of the nodes that one line names.
 const MAX_NAMED: usize = 5;
 
-/// What was logged last.
+/// The decisions that were logged last.
 #[derive(Debug, Default)]
 pub(super) struct DecisionLog {
-    /// What each node waits for; the cluster as a whole has no name.
+    /// Reason why each node waits; the key `None` is the cluster as a whole.
     waits: BTreeMap<Option<String>, Code>,
     /// Uids of the pods whose turn it is.
     turns: BTreeSet<String>,
@@ -20,22 +20,23 @@ pub(super) struct DecisionLog {
 /// A line of the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// It is the turn of a node.
+    /// A node's turn begins.
     Turn {
         /// Id of the restart.
         restart: String,
         node: String,
-        /// By its roles: `dataOnly`, `dataAndMaster`, `masterOnly` or `other`; `unknown` without an engine.
+        /// Group of the node by its roles: `dataOnly`, `dataAndMaster`, `masterOnly` or `other`; `unknown`
+        /// without an engine.
         group: &'static str,
-        /// The cluster as it was then.
+        /// State of the cluster at that time.
         state: String,
     },
-    /// These nodes wait for the same from now on.
+    /// Nodes that begin to wait for the same reason.
     Wait {
         code: Code,
-        /// The first few by name, and how many more; empty for the cluster as a whole.
+        /// Names of the first few, and the number of the others; empty for the cluster as a whole.
         nodes: String,
-        /// That of the first of them.
+        /// Message of the first node.
         message: String,
     },
 }

@@ -1,5 +1,5 @@
-//! Makes the objects of a declared cluster. What is to be made is decided by `stayput_declare`; here
-//! are the calls.
+//! Makes the objects of a declared cluster. `stayput_declare` decides what to make; this module makes the
+//! calls.
 
 mod apply;
 mod collect;
@@ -27,31 +27,31 @@ use stayput_declare::{self as declare, Bootstrap};
 use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
 pub(super) use verdict::Verdict;
 
-/// While something is under way.
+/// Interval while a step is under way.
 const WAITING_INTERVAL: Duration = Duration::from_secs(2);
-/// While a person has to do something, perhaps about objects that are not watched.
+/// Interval while a person has to do something, perhaps about objects that are not watched.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
-/// How often Secrets are listed to find those that nobody needs.
+/// Interval between two lists of the Secrets, to delete unneeded ones.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(60);
-/// At rest: what people have changed or deleted by hand is made again.
+/// Interval at rest: objects that people have changed or deleted by hand are made again.
 const REST_INTERVAL: Duration = Duration::from_secs(300);
 /// The account that `deploy/` gives to the reconciler.
 const DEFAULT_ACCOUNT: &str = "stayput:stayput-reconciler";
 
-/// What was done about the objects of one declared cluster. A new process knows nothing of it, and
-/// applies everything once more, which changes nothing.
+/// Progress of making the objects of one declared cluster. A new process starts empty and applies everything
+/// once more, which changes nothing.
 #[derive(Debug)]
 pub(super) struct Declared {
     account: String,
     applied: Applied,
-    /// Since when Secrets are not needed, by uid.
+    /// Time since which each Secret is unneeded, in milliseconds since the epoch, by uid.
     unneeded: BTreeMap<String, u64>,
     collected: Option<Instant>,
-    /// How many nodes have a restart before them, or why that is not known.
+    /// Number of nodes to be restarted, or why it is not known.
     pending: Known<u32>,
     verdict: Verdict,
     failures: u32,
-    /// For which generation, and when it is due again.
+    /// Generation that was carried out, and the time of the next attempt.
     next: Option<(i64, Instant)>,
 }
 
@@ -75,12 +75,12 @@ impl Declared {
         !self.next.is_some_and(is_later)
     }
 
-    /// When it is due again; none for a cluster that is not declared.
+    /// Time until the next attempt; `None` for a cluster that is not declared.
     pub(super) fn due_in(&self) -> Option<Duration> {
         self.next.map(|(_, at)| at.saturating_duration_since(Instant::now()))
     }
 
-    /// The report, with what keeps the declaration from being carried out.
+    /// The report, with the reason why the declaration is not carried out yet.
     pub(super) fn report(
         &mut self,
         report: Report,
@@ -94,12 +94,12 @@ impl Declared {
     }
 }
 
-/// Nothing was observed since the last change.
+/// Value for a number of pending nodes that was not read since the last change.
 fn not_observed() -> Known<u32> {
     Err(Unknown { message: "it is being read whether there are any".to_owned() })
 }
 
-/// Makes what is declared, and takes a step for nodes that leave, if it is due. The SearchCluster as
+/// Makes what is declared, and takes a step for nodes that leave, if it is due. Returns the SearchCluster as
 /// it is after that.
 pub(super) async fn carry_out(
     cx: &mut Context,
@@ -139,7 +139,7 @@ pub(super) async fn carry_out(
     cluster
 }
 
-/// How far it has got, and when another attempt is to follow, if that does not depend on it.
+/// One attempt: its verdict, and the time until the next one where the verdict does not set it.
 async fn attempt(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
@@ -173,7 +173,7 @@ async fn attempt(
     Ok((verdict.with(turn), due_in))
 }
 
-/// Makes what is declared.
+/// Makes the declared objects.
 async fn make(
     cx: &mut Context,
     cluster: &SearchCluster,
@@ -236,7 +236,7 @@ async fn make(
     Ok(waiting.map_or(Verdict::Done, Verdict::Waiting))
 }
 
-/// What a cluster waits for that has not formed.
+/// Message for a cluster that has not formed yet: how to find out why.
 fn not_formed(cluster: &declare::Cluster, bootstrap: &Bootstrap) -> Option<String> {
     let pods = format!(
         "the cluster has not formed yet: `kubectl --namespace {} get pods --selector {}={}` shows its pods",

@@ -1,8 +1,9 @@
-//! Whether the apiserver keeps each field that we write. It drops those that its definition of the
-//! SearchCluster does not have, and says nothing: a debt or a request would be forgotten.
+//! Checks that the apiserver keeps each field that we write. It silently drops fields that its definition of
+//! the SearchCluster does not have: a debt or a request would be forgotten.
 //!
-//! Its OpenAPI document is read, not the CustomResourceDefinition: everybody may read that, also who has
-//! rights in one namespace only. It is read once; while it is wrong or cannot be read, again.
+//! Reads the apiserver's OpenAPI document, not the CustomResourceDefinition: everybody may read that, also a
+//! reconciler with rights in one namespace only. It is read once; as long as it cannot be read or fields are
+//! missing, again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +17,16 @@ use crate::cluster::{FieldsOfOneSide, missing_fields};
 
 const PATH: &str = "/openapi/v3/apis/stayput.dev/v1alpha1";
 const KIND: &str = "SearchCluster";
-/// While fields are missing: a person has to repair that, and waits.
+/// Interval while fields are missing: a person has to repair that, and waits.
 const MISSING_INTERVAL: Duration = Duration::from_secs(10);
-/// While it cannot be read.
+/// Interval while the document cannot be read.
 const UNREAD_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is wrong with the definition, as it was read last.
+/// The fault of the definition, as it was read last.
 #[derive(Debug, Clone)]
 pub(super) struct Definition(watch::Receiver<Option<Arc<str>>>);
 
-/// Why nothing is known of it.
+/// Reason why the definition is not known.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
@@ -37,25 +38,25 @@ enum Unread {
 }
 
 impl Definition {
-    /// Reads it. The future reads it again as long as that is needed.
+    /// Reads the definition. The future reads it again as long as that is needed.
     pub(super) async fn read(api: Apiserver) -> (Self, impl Future<Output = ()> + use<>) {
         let (sender, receiver) = watch::channel(None);
         let pause = look(&api, &sender).await;
         (Self(receiver), follow(api, sender, pause))
     }
 
-    /// One that is right.
+    /// A definition without a fault.
     #[cfg(test)]
     pub(super) fn right_for_test() -> Self {
         Self(watch::Sender::new(None).subscribe())
     }
 
-    /// What is wrong with it, for people; none also while that is not known.
+    /// Message about the fault of the definition; `None` also while the definition is not known.
     pub(super) fn fault(&self) -> Option<Arc<str>> {
         self.0.borrow().clone()
     }
 
-    /// Completes when something else is wrong, or nothing any more.
+    /// Completes when the fault changes or is repaired.
     pub(super) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             // It is right, and not read again.
@@ -72,7 +73,7 @@ async fn follow(api: Apiserver, sender: watch::Sender<Option<Arc<str>>>, pause: 
     }
 }
 
-/// Reads it once. When to read it again.
+/// Reads the definition once. Returns the time until the next read, if one is needed.
 async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Option<Duration> {
     let (fault, pause) = match read(api).await {
         Ok(None) => (None, None),

@@ -1,4 +1,4 @@
-//! The spec that is reconciled: the newest one. While that is invalid, or the apiserver drops fields, and
+//! Chooses the spec to reconcile: the newest one. While that is invalid, or the apiserver drops fields, and
 //! something is unfinished, the last valid one, as if paused: an error must not keep a node stopped.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct ValidSpec {
     checked: Checked,
 }
 
-/// Why the newest spec is not reconciled.
+/// Reason why the newest spec is not reconciled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) code: &'static str,
@@ -25,18 +25,18 @@ pub(super) struct Refusal {
 #[derive(Debug, Clone)]
 pub(super) struct EffectiveSpec {
     pub(super) checked: Checked,
-    /// Why nothing new is begun; none if the newest spec is reconciled.
+    /// Reason for not starting new work; `None` if the newest spec is reconciled.
     refusal: Option<Refusal>,
-    /// The spec reconciled in its place: another one, or the same with what it leaves out.
+    /// The spec reconciled in place of the newest one: an older one, or the newest completed by its defaults.
     instead: Option<SearchClusterSpec>,
 }
 
 impl EffectiveSpec {
-    /// Chooses the spec to reconcile. `definition` is what is wrong with that of SearchClusters.
+    /// Chooses the spec to reconcile. `definition` is the fault of the installed CRD.
     ///
     /// # Errors
-    /// Why it is not the newest one, if nothing is unfinished and the object is not being deleted, or
-    /// if not even the pods and their managers are known.
+    /// The reason why it is not the newest one, if nothing is unfinished and the object is not being deleted,
+    /// or if not even the pods and their managers are known.
     pub(super) fn resolve(
         cluster: &SearchCluster,
         last_valid: Option<&ValidSpec>,
@@ -68,13 +68,13 @@ impl EffectiveSpec {
         Ok(Self { checked, refusal: Some(refusal), instead: Some(spec) })
     }
 
-    /// What to remember of `cluster` as the last valid spec; none if its spec is invalid.
+    /// The last valid spec to keep, if that of `cluster` is valid.
     pub(super) fn as_valid(&self, cluster: &SearchCluster) -> Option<ValidSpec> {
         let spec = self.instead.clone().unwrap_or_else(|| cluster.spec.clone());
         self.is_newest().then_some(ValidSpec { spec, checked: self.checked.clone() })
     }
 
-    /// Whether the newest spec is the one reconciled.
+    /// True if the newest spec is the one reconciled.
     pub(super) fn is_newest(&self) -> bool {
         self.refusal.is_none()
     }
@@ -90,7 +90,7 @@ impl EffectiveSpec {
         }
     }
 
-    /// The report, with why nothing new is begun in it.
+    /// The report, with the reason for not starting new work.
     pub(super) fn report_refusal(&self, report: Report, now: Time) -> Report {
         let Some(Refusal { code, message }) = &self.refusal else { return report };
         let message = format!(
@@ -101,7 +101,7 @@ impl EffectiveSpec {
     }
 }
 
-/// Whether the ledger holds anything that has to be finished.
+/// True if the ledger holds a restart, debts or nodes kept stopped.
 pub(super) fn is_unfinished(cluster: &SearchCluster) -> bool {
     cluster.status.as_ref().is_some_and(|status| {
         let ledger = &status.ledger;

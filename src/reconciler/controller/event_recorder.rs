@@ -15,12 +15,12 @@ use super::pods::Pods;
 use crate::cluster::SearchCluster;
 use stayput_restart::{Action, Event, Plan};
 
-/// The longest note an event may have, in bytes.
+/// Limit of the note of an event, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
 
-/// How long sending one may take.
+/// Time limit of sending one event.
 const SENDING_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the end of a task waits for those that are being sent.
+/// Time that the end of a task waits for events that are being sent.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The events of one SearchCluster.
@@ -28,7 +28,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct EventRecorder {
     api: Apiserver,
     reporter: Reporter,
-    /// Those of the last plan.
+    /// The events of the last plan.
     last: BTreeSet<Event>,
     sending: JoinSet<()>,
 }
@@ -40,8 +40,8 @@ impl EventRecorder {
         Self { api, reporter, last: BTreeSet::new(), sending: JoinSet::new() }
     }
 
-    /// Logs and sends the events that the last plan did not have. They are for people: no reconcile
-    /// waits until they are sent.
+    /// Logs and sends the events that the last plan did not have. They are for people: no reconcile waits for
+    /// them.
     pub(super) fn record(&mut self, plan: &Plan, cluster: &SearchCluster, pods: &Pods) {
         let events: BTreeSet<Event> = plan
             .actions
@@ -58,7 +58,7 @@ impl EventRecorder {
         }
     }
 
-    /// Logs one event, and sends it unless its pod shows the same.
+    /// Logs one event, and sends it unless an annotation of its pod shows it.
     pub(super) fn send(&mut self, event: &Event, cluster: &SearchCluster, pods: &Pods) {
         tracing::info!(
             reason = event.reason.as_str(),
@@ -75,7 +75,7 @@ impl EventRecorder {
         self.sending.spawn(send.in_current_span());
     }
 
-    /// Waits until everything is sent, for a short time; what is not sent then is dropped.
+    /// Waits for a short time until all events are sent; drops the others.
     pub(super) async fn finish(mut self) {
         let sent = async { while self.sending.join_next().await.is_some() {} };
         if timeout(END_TIMEOUT, sent).await.is_err() {
@@ -84,7 +84,7 @@ impl EventRecorder {
     }
 }
 
-/// Sends one event. If that fails, the log says so.
+/// Sends one event; only logs a failure.
 pub(super) async fn publish(
     api: Apiserver,
     reporter: Reporter,
@@ -101,7 +101,7 @@ pub(super) async fn publish(
     }
 }
 
-/// This process, as events name it.
+/// This process as the reporter of events.
 pub(super) fn reporter(instance: &str) -> Reporter {
     let instance = Some(instance.to_owned()).filter(|name| !name.is_empty());
     Reporter { controller: FIELD_MANAGER.into(), instance }
@@ -123,7 +123,7 @@ fn kube_event(event: &Event) -> KubeEvent {
     }
 }
 
-/// A pod that is gone cannot have events: then they go to the SearchCluster.
+/// The object of an event: its pod, or the SearchCluster if the pod is gone and cannot have events.
 fn regarding(event: &Event, cluster: &SearchCluster, pods: &Pods) -> ObjectReference {
     let pod = event.pod.as_deref().and_then(|uid| pods.by_uid(uid));
     match pod {

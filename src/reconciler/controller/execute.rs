@@ -1,5 +1,4 @@
-//! Executing a plan's actions: each is one call. Its effect shows at the next observation; it is not
-//! assumed.
+//! Executes a plan's actions: each is one call. Its effect shows at the next observation; it is not assumed.
 
 pub(super) mod patches;
 
@@ -25,40 +24,40 @@ use stayput_restart::{
     Action, AllocationBefore, UpdateStep, annotation, drain_request, start_request, stop_request,
 };
 
-/// How long a flush may take: it only makes recovery shorter.
+/// Time limit of a flush: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a manager may take to answer that it drains.
+/// Time limit for a manager's answer to a drain request.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long after the first action another annotation or label of a pod is still written: where webhooks
-/// are slow and pods many, the next reconcile writes the others, and looks at the nodes before.
+/// Time from the first action in which annotations and labels of pods are still written: where webhooks are
+/// slow and pods many, the next reconcile writes the rest, and looks at the nodes before.
 const PATCHING_WINDOW: Duration = Duration::from_secs(2);
 
 /// The answer to one action.
 enum Answered {
-    /// There was no time left for it.
+    /// The time was over before the action's turn.
     NoTurn,
     /// A pod as our patch has left it.
     Patched(Box<Facts>),
-    /// A pod that a decision waits for: as our patch has left it, or as another client has, who
-    /// changed it first.
+    /// A pod that a decision waits for: as our patch has left it, or as another client has, which changed it
+    /// first.
     Changed(Box<Facts>),
     /// The SearchCluster as our patch has left it.
     Cluster(Box<SearchCluster>),
     /// The indices were flushed for the stop of this node.
     Flushed(String),
-    /// Nothing to remember.
+    /// No new state to store.
     Done,
 }
 
-/// What came of several actions, for the caller to remember.
+/// Results of several actions, for the caller to remember.
 pub(super) struct Executed {
     /// Pods as the apiserver returned them.
     pub(super) pods: Vec<Facts>,
     /// The SearchCluster as the apiserver returned it last.
     pub(super) cluster: Option<SearchCluster>,
-    /// Names of nodes that the indices were flushed for.
+    /// Names of nodes for whose stops the indices were flushed.
     pub(super) flushed: Vec<String>,
     pub(super) outcome: Outcome,
 }
@@ -79,7 +78,7 @@ impl<'a> Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Executes all of them at the same time. One that fails does not stop another.
+    /// Executes all actions at the same time. One that fails does not stop another.
     pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
         let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let end = Instant::now() + PATCHING_WINDOW;
@@ -121,7 +120,7 @@ impl Executor<'_> {
         Executed { pods, cluster, flushed, outcome: both(outcome, Ok(acted)) }
     }
 
-    /// Whether no node waits for it.
+    /// True if no node waits for the action.
     fn may_wait(&self, action: &Action) -> bool {
         match action {
             Action::PatchPod { .. } => true,
@@ -130,7 +129,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Executes one action. The ledger and events are not written here.
+    /// Executes one action. Does not write the ledger or events.
     async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
         let api = &self.observer.api;
         match action {
@@ -253,7 +252,7 @@ impl Executor<'_> {
         Ok(Answered::Cluster(Box::new(cluster)))
     }
 
-    /// Whether the pod is that of a member under way.
+    /// True if the pod is that of a member under way.
     fn is_under_way(&self, uid: &str) -> bool {
         let ledger = self.cluster.status.as_ref().map(|status| &status.ledger);
         ledger.is_some_and(|ledger| ledger.under_way().any(|member| member.pod_uid == uid))
@@ -273,7 +272,7 @@ impl Executor<'_> {
         Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
 
-    /// A pod that a decision waits for, after a call that changes it.
+    /// The result of a call that changes a pod which a decision waits for.
     async fn update(
         &self,
         pod: &Facts,
@@ -285,7 +284,7 @@ impl Executor<'_> {
         }
     }
 
-    /// If another client has changed the pod first, it is read for the next decision.
+    /// Reads the pod for the next decision if another client has changed it first; passes on other errors.
     async fn read_if_changed(&self, pod: &Facts, error: ApiError) -> Result<Answered, Failure> {
         if !error.is_conflict() {
             return Err(error.into());
@@ -299,7 +298,8 @@ impl Executor<'_> {
         Facts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
     }
 
-    /// Nothing waits for a drain ahead of a stop: without it the node drains after the stop.
+    /// Asks a manager to drain. A failure is only logged, since nothing waits for a drain ahead of a stop:
+    /// without it the node drains after the stop.
     async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
         let client = self.client(uid)?;
         let request = drain_request(uid, sequence);
@@ -314,8 +314,9 @@ impl Executor<'_> {
         Ok(Answered::Done)
     }
 
-    /// What a manager has judged and refused is no failure: it is in the status that the next observation
-    /// reads. What it does not even take (a field, a route that an older one does not know) is nowhere else.
+    /// Turns a manager's answer into a result. A refusal that the status shows is no failure: the next
+    /// observation reads it. A refusal of the request itself (a field or a route that an older manager does
+    /// not know) is nowhere else, and so a failure.
     fn manager_answer(
         &self,
         kind: &'static str,
@@ -337,7 +338,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The engine that was observed, and a client of it. Without the Lease it is asked for nothing.
+    /// The observed engine, and a client of it. Fails without the Lease.
     fn engine(&self) -> Result<(Arc<EngineClient>, &engine_client::Engine), Failure> {
         if !self.lease.is_held() {
             return Err(Failure::LeaseLost);
@@ -356,7 +357,7 @@ impl Executor<'_> {
         Ok(Answered::Done)
     }
 
-    /// What a call comes to, unless the Lease is lost before.
+    /// The result of a call, unless the Lease is lost before.
     async fn with_lease<T>(&self, call: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
             biased;

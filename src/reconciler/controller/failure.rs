@@ -1,4 +1,4 @@
-//! Why a step of a reconcile failed.
+//! Failures of the steps of a reconcile.
 
 use super::apiserver::ApiError;
 use crate::engine_client::EngineError;
@@ -6,65 +6,65 @@ use crate::random_id::NoRandomNumbers;
 use stayput_certificates::issue::IssueError;
 use stayput_net::manager_client::{ClientError, Refused};
 
-/// Why a step of a reconcile failed; the cause is its source.
+/// Failure of a step of a reconcile; the cause is its source.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
-    /// A call of the apiserver.
+    /// A call of the apiserver failed.
     #[error(transparent)]
     Apiserver(#[from] ApiError),
     /// The status is not the one that the decision was made from.
     #[error("another client has written the status of the SearchCluster")]
     StatusOvertaken,
-    /// A request to a manager.
+    /// A request to a manager failed.
     #[error(transparent)]
     Manager(#[from] ClientError),
-    /// A request that a manager does not take: it is older, or our credentials do not allow it.
+    /// A manager does not take a request: it is older, or our credentials do not allow it.
     #[error("the manager of {pod} does not take a {request} request: {source}")]
     NotTaken { pod: String, request: &'static str, source: Refused },
-    /// A request to the engine.
+    /// A request to the engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// There is no client of the engine: the observation that the plan was made from has none.
+    /// No client of the engine: the observation that the plan was made from has none.
     #[error("the engine could not be reached at the last observation")]
     EngineNotObserved,
-    /// Another replica may be the leader: what it has changed is not ours to change.
+    /// The Lease is lost: another replica may be the leader, and its changes must stay.
     #[error(
         "the Lease was not renewed in time: nothing is changed on the engine, or of a declared \
          cluster, without it"
     )]
     LeaseLost,
-    /// The pod that an action is for.
+    /// The pod of an action is gone.
     #[error("the pod with uid {0} is gone")]
     PodGone(String),
-    /// There is no client of a manager: it has no address, or our credentials cannot be read.
+    /// No client of a manager: it has no address, or our credentials cannot be read.
     #[error("no request can be sent to the manager of {pod}: {why}")]
     NoClient { pod: String, why: String },
-    /// A change of an image or a size has no container to go to.
+    /// The container of a changed image or size is gone.
     #[error("{pod} has no container {container} any more, or its cluster does not update pods")]
     NoContainer { pod: String, container: String },
     /// A certificate of the managers cannot be made.
     #[error("a certificate of the managers cannot be made: {0}")]
     Certificate(#[source] IssueError),
-    /// A value that cannot be sent.
+    /// A value cannot be encoded.
     #[error("cannot encode {what}: {source}")]
     Encode {
         what: &'static str,
         #[source]
         source: serde_json::Error,
     },
-    /// An id for a request could not be made.
+    /// No random id for a request.
     #[error(transparent)]
     NoRandomNumbers(#[from] NoRandomNumbers),
-    /// Each observation asked for another one.
+    /// Each observation required another one.
     #[error("{0} observations in one reconcile, and each required another one")]
     NotSettled(usize),
-    /// Each ledger asked for another one.
+    /// Each write of the ledger required another one.
     #[error("the ledger was written {0} times in one reconcile")]
     LedgerNotSettled(usize),
 }
 
 impl Failure {
-    /// Whether another client wrote first: then everything is read again.
+    /// True if another client wrote first: then everything is read again.
     pub(super) fn is_conflict(&self) -> bool {
         match self {
             Self::StatusOvertaken => true,
@@ -73,7 +73,7 @@ impl Failure {
         }
     }
 
-    /// Whether the object is gone: the watch will show it.
+    /// True if the object is gone: the watch will show it.
     pub(super) fn is_not_found(&self) -> bool {
         match self {
             Self::PodGone(_) | Self::NoContainer { .. } => true,
@@ -83,11 +83,11 @@ impl Failure {
     }
 }
 
-/// Whether anything outside was changed.
+/// Result of a step: true if it changed anything outside.
 pub(super) type Outcome = Result<bool, Failure>;
 
-/// The outcome of two steps. Of two failures the one that is no conflict wins, because a conflict is
-/// only a reason to read again; then the choice does not depend on which came first.
+/// The outcome of two steps. Of two failures the one that is no conflict wins, because a conflict is only a
+/// reason to read again; then the choice does not depend on their order.
 pub(super) fn both(one: Outcome, other: Outcome) -> Outcome {
     let weight = |failure: &Failure| (failure.is_conflict(), failure.to_string());
     match (one, other) {

@@ -1,5 +1,4 @@
-//! Whether a pod that is made anew fits on the Kubernetes node that its volume is on, as the scheduler
-//! would find. Pure.
+//! Checks that a replacement pod fits on the Kubernetes node of its volume, by the scheduler's rules. Pure.
 
 mod admits;
 mod coming;
@@ -21,11 +20,11 @@ use crate::workload::has_ended;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
-/// Why the pod that comes does not fit on the node beside the pods there, and what helps, for people; none
-/// if it fits.
+/// Reason why the replacement does not fit on the node beside the pods there, and a remedy, for people;
+/// `None` if it fits.
 ///
 /// # Errors
-/// Nothing there is known to be in the way, and this is not known.
+/// The facts that are not known, if they alone decide.
 pub(super) fn why_not(
     node: &Node,
     there: &[Pod],
@@ -44,8 +43,8 @@ pub(super) fn why_not(
     }
 }
 
-/// Why the node has no room for the pod with this spec, in which its size is another one; none if it has. The
-/// kubelet evicts nobody for it, and asks for nothing else.
+/// Reason why the node has no room for a resize of the pod to this spec, if it has none. The kubelet evicts
+/// nobody for a resize, and checks nothing but the amounts.
 pub(super) fn why_no_room(
     node: &Node,
     there: &[Pod],
@@ -55,12 +54,12 @@ pub(super) fn why_no_room(
     lacking(node, there, uid, wanted, None)
 }
 
-/// Whether it is the pod with this uid.
+/// True if the pod has this uid.
 pub(super) fn is_it(pod: &Pod, uid: &str) -> bool {
     pod.metadata.uid.as_deref() == Some(uid)
 }
 
-/// What it requests and the node does not have left, and what helps.
+/// Message about the resources that the spec requests and the node does not have left, with a remedy.
 fn lacking(
     node: &Node,
     there: &[Pod],
@@ -87,8 +86,8 @@ fn lacking(
     (!lacks.is_empty()).then(lists)
 }
 
-/// The scheduler evicts pods of a lower priority than this to make room; none if it evicts no pod, or
-/// if that is not known. A template has no priority, only a class; a pod with the same one has it.
+/// Priority below which the scheduler evicts pods to make room for this one, if it may evict and the priority
+/// is known. A template has no priority, only a class; a pod of the same class has it.
 fn evicts_below(wanted: &PodSpec, own: Option<&PodSpec>) -> Option<i32> {
     let own = own.filter(|own| own.priority_class_name == wanted.priority_class_name)?;
     let may_evict =
@@ -96,13 +95,13 @@ fn evicts_below(wanted: &PodSpec, own: Option<&PodSpec>) -> Option<i32> {
     own.priority.filter(|_| may_evict)
 }
 
-/// Which Kubernetes nodes a volume can be used on; none if it is any.
+/// Affinity of a volume: the Kubernetes nodes that can use it; `None` for all.
 pub(super) fn nodes_of(volume: PersistentVolume) -> Option<NodeSelector> {
     volume.spec?.node_affinity?.required
 }
 
-/// Whether a volume with this affinity is on one node: where its affinity selects one of these alone. Where it selects none,
-/// or they are not known, where it asks for anything but a zone or a region.
+/// True if a volume with this affinity is on one node: the affinity selects exactly one of `nodes`. If it
+/// selects none, or the nodes are not known: true if it names any label but a zone or a region.
 pub(super) fn is_on_one_node(
     affinity: &NodeSelector,
     nodes: Option<&[PartialObjectMeta<Node>]>,

@@ -1,13 +1,13 @@
-//! Whether the controller is ready.
+//! Readiness of the controller.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by the tasks, read by the HTTP server.
+/// Readiness, set by the tasks and read by the HTTP server.
 #[derive(Debug, Default)]
 pub(super) struct Health(AtomicBool);
 
 impl Health {
-    /// Ready: the watches have shown everything once, or another replica is the leader.
+    /// Sets the readiness: the watches have shown everything once, or another replica is the leader.
     pub(super) fn set_ready(&self, ready: bool) {
         self.0.store(ready, Ordering::Relaxed);
     }

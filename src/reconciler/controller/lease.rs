@@ -13,41 +13,41 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::settings::Election;
 
-/// How long a Lease is valid that is not renewed.
+/// Time after which a Lease that is not renewed expires.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// How often the leader renews it, and the other replicas read it.
+/// Interval at which the leader renews the Lease, and the other replicas read it.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
-/// How long one attempt to acquire or renew it may take. After one that takes longer there is time for
-/// another.
+/// Time limit of one attempt to acquire or renew the Lease; short enough for a second attempt before
+/// [`RENEW_DEADLINE`].
 const ROUND_TIMEOUT: Duration = Duration::from_secs(3);
-/// How soon after an attempt that failed the next one follows.
+/// Pause between a failed attempt and the next.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// A leader that could not renew it for so long does not count on it any more: another may begin soon.
+/// Age of the last renewal at which a leader stops counting on the Lease: another replica may take it soon.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Whether the Lease is ours at this moment.
+/// The fence of this replica: tells if it holds the Lease at this moment.
 #[derive(Debug, Clone)]
 pub(super) struct Lease(Option<watch::Receiver<Option<Instant>>>);
 
 impl Lease {
-    /// Without an election nobody else can lead.
+    /// A Lease for a run without election, in which nobody else can lead.
     pub(super) const fn not_needed() -> Self {
         Self(None)
     }
 
-    /// One that nobody renews.
+    /// A Lease that nobody renews.
     #[cfg(test)]
     pub(super) fn lost_for_test() -> Self {
         Self(Some(watch::Sender::new(None).subscribe()))
     }
 
-    /// Whether it was renewed a short while ago.
+    /// True if the Lease was renewed less than [`RENEW_DEADLINE`] ago.
     pub(super) fn is_held(&self) -> bool {
         let renewed = self.0.as_ref().map(|renewed| *renewed.borrow());
         renewed.is_none_or(|renewed| renewed.is_some_and(|at| at.elapsed() < RENEW_DEADLINE))
     }
 
-    /// Completes once it is not ours any more, at once if it is not now.
+    /// Completes once the Lease is not held, at once if it is not now.
     pub(super) async fn lost(&self) {
         let Some(renewed) = &self.0 else { return std::future::pending().await };
         while self.is_held() {
@@ -62,12 +62,13 @@ pub(super) struct Candidate {
     api: Api<LeaseObject>,
     name: String,
     identity: String,
-    /// The Lease as it was read last, and since when by our own clock: those of others may be wrong.
+    /// The Lease as it was read last, and since when it has been the same by our own clock: those of others
+    /// may be wrong.
     seen: Option<(Option<LeaseSpec>, Instant)>,
-    /// The Lease as we wrote it last: it is renewed on this version without being read. None after any
+    /// The Lease as we wrote it last: it is renewed on this version without being read. `None` after any
     /// other answer.
     written: Option<LeaseObject>,
-    /// When it was last acquired or renewed; none while it is not ours.
+    /// Time of the last acquisition or renewal, while the Lease is ours.
     renewed: watch::Sender<Option<Instant>>,
 }
 
@@ -87,7 +88,7 @@ impl Candidate {
         Lease(Some(self.renewed.subscribe()))
     }
 
-    /// Takes part until it is dropped; `leads` is whether this replica is the leader. A leader that
+    /// Takes part until it is dropped; sets `leads` to true while this replica is the leader. A leader that
     /// gets no answer stays one, without the Lease: engines that it has stopped wait for it.
     pub(super) async fn run(&mut self, leads: &watch::Sender<bool>) {
         loop {
@@ -135,7 +136,7 @@ impl Candidate {
         let _ = timeout(RENEW_INTERVAL, release).await;
     }
 
-    /// Whether it is ours now.
+    /// Acquires, renews or reads the Lease once; true if it is ours now.
     async fn round(&mut self) -> kube::Result<bool> {
         let began = Instant::now();
         if let Some(mut lease) = self.written.take() {
@@ -163,7 +164,7 @@ impl Candidate {
         self.wrote(began, replaced)
     }
 
-    /// Whether no replica holds it: it is released, or was not renewed for its duration.
+    /// True if no replica holds the Lease: it is released, or was not renewed for its duration.
     fn is_free(&mut self, spec: Option<&LeaseSpec>) -> bool {
         let held = spec.and_then(|spec| spec.holder_identity.as_deref());
         if held.is_none_or(str::is_empty) {
@@ -194,7 +195,8 @@ impl Candidate {
         }
     }
 
-    /// It counts from before the request: for others it may have begun then.
+    /// Records the result of a write. A renewal counts from before the request: for other replicas it may
+    /// have begun then.
     fn wrote(&mut self, began: Instant, result: kube::Result<LeaseObject>) -> kube::Result<bool> {
         match result {
             Ok(written) => {

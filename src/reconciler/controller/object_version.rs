@@ -1,8 +1,8 @@
 //! Versions of objects of the apiserver.
 
-/// Whether an object of this version is later than one that was read. Versions of one kind of object grow, and the
-/// memory of an apiserver may be behind what was read. Two that are no numbers cannot be compared: another one
-/// counts as later.
+/// True if an object of this version is later than one that was read. Versions of one kind of object grow,
+/// and the cache of an apiserver may be behind the object that was read. Versions that are no numbers cannot
+/// be compared: a different one counts as later.
 pub(super) fn is_later(version: &str, read: &str) -> bool {
     match (version.parse::<u64>(), read.parse::<u64>()) {
         (Ok(version), Ok(read)) => version > read,

@@ -20,18 +20,18 @@ use super::pods::{Pods, Reading};
 use crate::cluster::{Checked, SearchCluster};
 use crate::read_limits::watch_config;
 
-/// So often in a row the connection was polled and brought nothing, before [`PodWatch::drain`] ends.
+/// Number of empty polls of the connection in a row after which [`PodWatch::drain`] ends.
 const EMPTY_POLLS: u32 = 4;
 
-/// After so long without an event since the first error, the pods are listed anew: a watch that works again
+/// Time without an event since the first error after which the pods are listed anew: a watch that works again
 /// does not say so.
 const LISTED_AFTER: Duration = Duration::from_secs(30);
-/// After so long, what is known of the pods does not count for a stop any more.
+/// Time after the first error at which the state of the pods is too old for a stop.
 const OLD_AFTER: Duration = Duration::from_secs(60);
 
 type PodEvents = BoxStream<'static, watcher::Result<watcher::Event<Pod>>>;
 
-/// The watch, which follows the spec.
+/// The watch of the pods that the spec selects.
 pub(super) struct PodWatch {
     api: Apiserver,
     namespace: String,
@@ -44,13 +44,13 @@ struct Failing {
     since: Instant,
     /// The last error.
     error: String,
-    /// The pods are listed anew.
+    /// True once the pods are being listed anew.
     is_listed: bool,
-    /// It was said that what is known of the pods is old.
+    /// True once the watch has reported that the state of the pods is old.
     is_told: bool,
 }
 
-/// A watch that is set up, and the parts of the spec it was set up for.
+/// A running watch, and the parts of the spec that it depends on.
 struct Followed {
     selector: Selector,
     reading: Reading,
@@ -63,8 +63,8 @@ impl PodWatch {
         Self { api, namespace: namespace.to_owned(), followed: None, failing: None }
     }
 
-    /// Watches the pods that the spec selects. True if this is a new watch: then nothing that was
-    /// known of the pods holds any more.
+    /// Watches the pods that the spec selects. True for a new watch, which makes all earlier state of the
+    /// pods invalid.
     pub(super) fn follow(&mut self, cluster: &SearchCluster, checked: &Checked) -> bool {
         let reading = Reading::of(&cluster.spec);
         let port = cluster.spec.engine.port;
@@ -87,21 +87,20 @@ impl PodWatch {
         watcher::watcher(api, config).default_backoff().boxed()
     }
 
-    /// Why the pods cannot be listed, if the watch has reported an error and nothing since.
+    /// The last error of the watch, if no event came since.
     pub(super) fn error(&self) -> Option<&str> {
         self.failing.as_ref().map(|failing| failing.error.as_str())
     }
 
-    /// The same, once what is known of the pods is too old for a stop.
+    /// The last error of the watch, once the state of the pods is too old for a stop.
     pub(super) fn old(&self) -> Option<&str> {
         let failing = self.failing.as_ref()?;
         (failing.is_listed && failing.since.elapsed() >= OLD_AFTER)
             .then_some(failing.error.as_str())
     }
 
-    /// Puts into `pods` what the watch has already received. The connection returns one piece at a
-    /// time and continues to read only when it is polled: after a long reconcile many events are
-    /// queued.
+    /// Applies the events that the watch has already received to `pods`. The connection returns one piece at
+    /// a time and continues to read only when it is polled: after a long reconcile many events are queued.
     pub(super) async fn drain(&mut self, pods: &mut Pods) {
         let mut empty_polls = 0;
         while empty_polls < EMPTY_POLLS {
@@ -124,8 +123,8 @@ impl PodWatch {
         }
     }
 
-    /// Puts into `pods` what the watch receives, and completes once a decision may depend on it, or
-    /// once there is an error that the status should show.
+    /// Applies events of the watch to `pods`; completes once a decision may depend on one, or once there is
+    /// an error that the status should show.
     pub(super) async fn changed(&mut self, pods: &mut Pods) {
         loop {
             let overdue = self.overdue();
@@ -151,7 +150,7 @@ impl PodWatch {
         }
     }
 
-    /// Completes when something has to be done about a watch that fails.
+    /// Completes when a failing watch has to be listed anew or reported as old.
     fn overdue(&self) -> impl Future<Output = ()> + use<> {
         let at =
             self.failing.as_ref().and_then(|failing| match (failing.is_listed, failing.is_told) {
@@ -167,7 +166,7 @@ impl PodWatch {
         }
     }
 
-    /// Lists the pods anew if that is due. True if what is known of them counts as old from now on.
+    /// Lists the pods anew if that is due. True if their state counts as old from now on.
     fn is_old_now(&mut self) -> bool {
         let Some(failing) = &mut self.failing else { return false };
         if failing.is_listed {
@@ -188,7 +187,7 @@ impl PodWatch {
         false
     }
 
-    /// True if a decision may depend on it.
+    /// Applies an event; true if a decision may depend on it.
     fn note_event(&mut self, event: watcher::Event<Pod>, pods: &mut Pods) -> bool {
         let Some(followed) = &self.followed else { return false };
         let mut is_change = false;

@@ -1,5 +1,5 @@
-//! The pods of one SearchCluster, from the watch and from the answers to our own patches. Of each
-//! only what decisions need is kept, because there may be ten thousand.
+//! The pods of one SearchCluster, from the watch and from the answers to our own patches. Keeps only the
+//! facts that decisions need, because there may be ten thousand pods.
 
 mod facts;
 mod live;
@@ -16,10 +16,10 @@ pub(super) use facts::{Facts, Owner, Reading};
 pub(super) use live::{LiveFacts, is_data_elsewhere};
 pub(super) use start::others;
 
-/// The pods that are known.
+/// The known pods.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    /// By name.
+    /// The pods by name.
     known: BTreeMap<String, Arc<Facts>>,
     /// The part of a new list that has arrived.
     listing: Option<BTreeMap<String, Arc<Facts>>>,
@@ -27,12 +27,12 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Whether a whole list has arrived.
+    /// True if a whole list has arrived.
     pub(super) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// All of them, by name.
+    /// All pods, in the order of their names.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Facts>> {
         self.known.values()
     }
@@ -69,8 +69,8 @@ impl Pods {
         }
     }
 
-    /// Remembers one pod, unless what is known of it is newer: the watch lags behind the answers to
-    /// our own patches. True if a decision may depend on the difference.
+    /// Stores the facts of one pod, unless newer ones are known: the watch lags behind the answers to our own
+    /// patches. True if a decision may depend on the difference.
     pub(super) fn put(&mut self, facts: Facts) -> bool {
         match self.known.get(&facts.name) {
             Some(known) if known.uid == facts.uid && known.version >= facts.version => false,
@@ -86,7 +86,7 @@ impl Pods {
         }
     }
 
-    /// The new list replaces everything but what is newer than it.
+    /// Replaces all pods by the new list, except those that are newer than it.
     fn replace_by_list(&mut self) -> bool {
         let Some(mut listing) = self.listing.take() else { return false };
         for (name, known) in &self.known {

@@ -1,4 +1,4 @@
-//! Whether a reconcile goes on, or hangs.
+//! Notices a reconcile that hangs.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-/// Every call has its own timeout; a round of a reconcile that takes longer than this hangs.
+/// Time limit of a round of a reconcile. Every call has its own timeout; a round that takes longer than this
+/// hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(600);
 
-/// When a reconcile has begun its last round.
+/// Begin of the last round of a reconcile.
 #[derive(Debug, Clone)]
 pub(super) struct Progress(Arc<Mutex<Instant>>);
 
@@ -20,7 +21,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// A round begins.
+    /// Records that a round begins.
     pub(super) fn note(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
@@ -29,7 +30,7 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) + HANGS_AFTER
     }
 
-    /// The result of a reconcile that begins now; none if a round of it hangs.
+    /// The result of a reconcile that begins now, unless a round of it hangs.
     pub(super) async fn unless_it_hangs<T>(self, reconcile: impl Future<Output = T>) -> Option<T> {
         self.note();
         let mut reconcile = pin!(reconcile);

@@ -40,12 +40,13 @@ use super::transitions;
 use crate::cluster::SearchCluster;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
-/// Observations, and ledger writes on one of them, in one reconcile: far more than are needed.
+/// Limit of the observations of one reconcile, and of the ledger writes on one of them: far more than are
+/// needed.
 const MAX_ROUNDS: usize = 16;
-/// How long to wait for the first list of the pods before the watch is checked again.
+/// Time to wait for the first list of the pods before the watch is checked again.
 const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What one attempt has led to.
+/// Result of one attempt.
 enum Attempt<T> {
     Done(T),
     /// Another observation is needed, which must read these pods in any case.
@@ -56,7 +57,7 @@ enum Attempt<T> {
 struct Decision {
     snapshot: Box<Snapshot>,
     plan: Plan,
-    /// The ledger was written after the observation.
+    /// True if the ledger was written after the observation.
     wrote_ledger: bool,
 }
 
@@ -65,11 +66,11 @@ struct Acted {
     decision: Decision,
     outcome: Outcome,
     cluster: Arc<SearchCluster>,
-    /// When the observation began that it was made from.
+    /// Begin of the observation.
     started: Instant,
 }
 
-/// Reconciles once, and says what to wait for then; none once the SearchCluster is gone.
+/// Reconciles once. Returns what to wait for then, unless the SearchCluster is gone.
 pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     // Apiserver, watches: the SearchCluster, and what has arrived about its pods.
     let cluster = cx.cluster.newest()?;
@@ -117,7 +118,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     })
 }
 
-/// Everything but the report; none if another spec counts now.
+/// Everything but the report; `None` if another spec counts now.
 async fn look_and_act(
     cx: &mut Context,
     cluster: Arc<SearchCluster>,
@@ -248,8 +249,8 @@ async fn plan_and_write(
     Err(Failure::LedgerNotSettled(MAX_ROUNDS))
 }
 
-/// Writes the ledger, with the report of what the next plan is going to wait for. The snapshot and
-/// the SearchCluster as they are after that.
+/// Writes the ledger, with the report of the next plan. Returns snapshot and SearchCluster as they are after
+/// that.
 async fn write_ledger(
     cx: &mut Context,
     mut snapshot: Snapshot,
@@ -316,7 +317,7 @@ async fn act(
     Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
 }
 
-/// Executes actions at the same time, and remembers the answers.
+/// Executes actions at the same time, and stores the answers.
 async fn execute(
     cx: &mut Context,
     actions: &[&Action],
@@ -335,7 +336,7 @@ async fn execute(
     executed.outcome
 }
 
-/// Reports what was decided and done, and says when to reconcile again.
+/// Reports decision and result, and returns what to wait for.
 async fn report_and_requeue(
     cx: &mut Context,
     acted: Acted,
@@ -400,7 +401,7 @@ async fn report_and_requeue(
     Ok(Next { after, seen: Some(snapshot), unseen: None })
 }
 
-/// When to reconcile again after a failure, and which nodes are still under way.
+/// Returns the time of the next attempt after a failure, and the nodes that are still under way.
 pub(super) async fn after_failure(cx: &mut Context, failure: &Failure) -> Next {
     if failure.is_conflict() {
         tracing::info!("another client wrote first, reading again: {failure}");

@@ -1,43 +1,43 @@
-//! After which time a SearchCluster is reconciled again: at once after an action, never in a hot
-//! loop. Pure: time enters as durations.
+//! Time until a SearchCluster is reconciled again: zero after an action, but never a hot loop. Pure: time
+//! enters as durations.
 
 use std::time::Duration;
 
 use super::backoff;
 use stayput_restart::{Action, Code, Ledger, Plan, Snapshot, needs_engine};
 
-/// Managers and engine report most changes by themselves; the rest is observed again after this.
+/// Interval of observations; managers and engine report most changes before by themselves.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// While the same blocks, everything is observed at least this often.
+/// Longest interval of observations while a SearchCluster is blocked for the same reason.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(10);
-/// Up to so many conflicts in a row are expected: a watch lags, a person annotates.
+/// Number of conflicts in a row that are expected: a watch lags, a person annotates.
 const EXPECTED_CONFLICTS: u32 = 3;
-/// So many reconciles in a row may follow changes at once although they led to no action.
+/// Number of reconciles in a row that may follow changes at once although they led to no action.
 const IDLE_BURST: u32 = 5;
-/// After those, the least time between two reconciles: shards change all the time.
+/// Least time between two reconciles after [`IDLE_BURST`]: shards change all the time.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest pause because reading the engine takes long: it may also be a node that hangs.
+/// Longest pause because reading the engine takes long: it may also be a node that hangs.
 const MAX_READING_PAUSE: Duration = Duration::from_secs(2);
-/// The same while a member is under way: the next look is at a change that the engine or a manager reports,
-/// and a node waits for it.
+/// Longest pause because reading the engine takes long, while a member is under way: the next look is at a
+/// change that the engine or a manager reports, and a node waits for it.
 const MAX_READING_PAUSE_UNDER_WAY: Duration = Duration::from_millis(100);
-/// After a restart, how often the engine is observed while a late request of ours may still arrive.
+/// Interval of observing the engine after a restart, while a late request of ours may still arrive.
 const LATE_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
-/// The longest pause after looks or actions that failed, while a restart is under way: a node may be missing
+/// Longest pause after looks or actions that failed, while a restart is under way: a node may be missing
 /// until the next look, and one action that fails must not hold up the steps of other nodes. That is one
 /// request in two seconds; a look that succeeds sends more, each second.
 const RESTARTING_BACK_OFF: Duration = Duration::from_secs(2);
-/// After an observation that had no time to ask every manager.
+/// Interval after an observation that had no time to ask every manager.
 const UNASKED_MANAGERS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What to wait for after a reconcile.
+/// Events to wait for after a reconcile.
 #[derive(Debug, Default)]
 pub(super) struct Next {
-    /// For this long at most.
+    /// Longest time to wait.
     pub(super) after: Duration,
-    /// What was observed, if anything was.
+    /// The snapshot, if the observation succeeded.
     pub(super) seen: Option<Box<Snapshot>>,
-    /// The ledger as it was written last, where nothing was observed because that failed.
+    /// The last written ledger, if the observation failed.
     pub(super) unseen: Option<Box<Ledger>>,
 }
 
@@ -46,42 +46,42 @@ impl Next {
         Self { after, ..Self::default() }
     }
 
-    /// After a look that failed: what the ledger names is still under way.
+    /// After a look that failed: the members in the ledger are still under way.
     pub(super) fn failed(after: Duration, ledger: Option<Ledger>) -> Self {
         Self { after, seen: None, unseen: ledger.map(Box::new) }
     }
 
-    /// The ledger as it is known.
+    /// The newest known ledger.
     pub(super) fn ledger(&self) -> Option<&Ledger> {
         let seen = self.seen.as_ref().map(|seen| &seen.ledger);
         seen.or(self.unseen.as_deref())
     }
 
-    /// Whether a member is under way.
+    /// True if a member is under way.
     pub(super) fn is_under_way(&self) -> bool {
         self.ledger().is_some_and(|ledger| ledger.under_way().next().is_some())
     }
 }
 
-/// What the last reconciles came to.
+/// Results of the last reconciles.
 #[derive(Debug, Default)]
 pub(super) struct Requeue {
     failures: u32,
     conflicts: u32,
-    /// How often in a row the same was done, or the same was waited for.
+    /// Number of repetitions in a row, of the same actions or the same waits.
     repeats: u32,
-    /// Reconciles in a row without an action.
+    /// Number of reconciles in a row without an action.
     idle: u32,
-    /// The last plan did something that the one before had not done.
+    /// True if the last plan had an action that the one before had not.
     acted_anew: bool,
     last: Option<Outline>,
 }
 
-/// What a plan does, and what it waits for.
+/// Actions of a plan, and the pod and code of each wait.
 type Outline = (Vec<Action>, Vec<(Option<String>, Code)>);
 
 impl Requeue {
-    /// After a look that failed, or actions of which one failed.
+    /// Pause after a look that failed, or actions of which one failed.
     pub(super) fn after_failure(&mut self, ledger: Option<&Ledger>) -> Duration {
         self.failures = self.failures.saturating_add(1);
         self.idle = self.idle.saturating_add(1);
@@ -93,7 +93,7 @@ impl Requeue {
         }
     }
 
-    /// After a write that another client has overtaken.
+    /// Pause after a write that another client has overtaken.
     pub(super) fn after_conflict(&mut self) -> Duration {
         self.conflicts = self.conflicts.saturating_add(1);
         match self.conflicts.checked_sub(EXPECTED_CONFLICTS) {
@@ -102,7 +102,7 @@ impl Requeue {
         }
     }
 
-    /// After a plan was carried out; `acted` says that something outside was changed.
+    /// Pause after a plan was carried out; `acted` is true if that changed anything outside.
     pub(super) fn after_plan(&mut self, plan: &Plan, acted: bool) -> Duration {
         self.failures = 0;
         self.conflicts = 0;
@@ -127,22 +127,22 @@ impl Requeue {
         planned.max(slower.min(BLOCKED_INTERVAL))
     }
 
-    /// After a ledger was written: what follows is compared with nothing before it.
+    /// Forgets the last plan: after a ledger was written, the next one is compared with none.
     pub(super) fn after_ledger(&mut self) {
         self.repeats = 0;
         self.idle = 0;
         self.last = None;
     }
 
-    /// Whether actions failed more than once in a row, or met more conflicts than expected.
+    /// True if actions failed more than once in a row, or met more conflicts than expected.
     pub(super) fn is_failing(&self) -> bool {
         self.failures > 1 || self.conflicts > EXPECTED_CONFLICTS
     }
 
-    /// The least time until the next reconcile, whatever changes before: as long as the engine took
-    /// for its last answers, so that a large cluster is not busy with ours, and after reconciles that
-    /// led to nothing a second. Much less while a member is under way, and none after a new action: these
-    /// are few, and a node waits for the next.
+    /// Least time until the next reconcile, whatever changes before: as long as the engine took for its last
+    /// answers, so that a large cluster is not busy with ours, and a second after reconciles that led to
+    /// nothing. Much less while a member is under way, and zero after a new action: these are few, and a node
+    /// waits for the next.
     pub(super) fn least_pause(&self, is_under_way: bool, reading: Duration) -> Duration {
         let idle = match is_under_way || self.idle <= IDLE_BURST {
             true => Duration::ZERO,
@@ -157,7 +157,7 @@ impl Requeue {
     }
 }
 
-/// The end of a drain is nearer at each look, and the same all the time.
+/// The action without the time left of a drain, which is less at each look.
 fn without_time(action: &Action) -> Action {
     let mut action = action.clone();
     if let Action::EndDrain { drain, .. } = &mut action {
@@ -166,7 +166,7 @@ fn without_time(action: &Action) -> Action {
     action
 }
 
-/// Bounds the time until the next reconcile by what has to be observed or written sooner.
+/// Bounds the time until the next reconcile by observations and writes that are due sooner.
 pub(super) fn bounded(
     after: Duration,
     snapshot: &Snapshot,
@@ -178,7 +178,7 @@ pub(super) fn bounded(
     [late, unasked, report_due].into_iter().flatten().fold(after, Duration::min)
 }
 
-/// Whether the engine is observed only because a restart ended a short time ago.
+/// True if the engine is observed only because a restart ended a short time ago.
 fn may_receive_late_request(snapshot: &Snapshot) -> bool {
     let ledger = &snapshot.ledger;
     ledger.restart.is_none()

@@ -1,4 +1,4 @@
-//! `GET /snapshots/{namespace}/{name}`: what the next decision would be made from. Only on the
+//! `GET /snapshots/{namespace}/{name}`: the snapshot that the next decision would be made from. Only on the
 //! loopback address: its clients are on this machine, or may forward a port of this pod.
 
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Whether it was sent to the loopback address by name. A web page may make a browser send requests
+/// True if the request names the loopback address as its host. A web page may make a browser send requests
 /// here, but under the name of its own host.
 fn is_local(request: &Request<Incoming>) -> bool {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());

@@ -1,4 +1,4 @@
-//! Writes of the status: the ledger, which decisions are made from, and the report for people.
+//! Writes the status: the ledger, which decisions are made from, and the report for people.
 
 mod difference;
 mod due;
@@ -14,24 +14,24 @@ use super::status_report::ledger_of;
 use crate::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{Ledger, Report};
 
-/// So often a write is repeated because another client wrote in between.
+/// Number of attempts of a write, if other clients write in between.
 const WRITE_ATTEMPTS: u32 = 5;
 
 /// Writes the status of one SearchCluster.
 pub(super) struct StatusWriter {
     api: Apiserver,
     last_write: Option<Instant>,
-    /// The status as our last write left it: what we write of it is known to the byte.
+    /// The status as our last write left it: its form is known to the byte.
     written: Option<SearchClusterStatus>,
 }
 
-/// What came of a report.
+/// Result of a report.
 pub(super) enum Reported {
-    /// It was written; the SearchCluster as the apiserver returned it.
+    /// The report was written; the SearchCluster as the apiserver returned it.
     Written(Box<SearchCluster>),
-    /// It differs from what is written, and is to be written after this time.
+    /// The report differs from the written one, and is to be written after this time.
     DueIn(Duration),
-    /// It is what is written.
+    /// The report is the written one.
     Unchanged,
 }
 
@@ -40,9 +40,8 @@ impl StatusWriter {
         Self { api, last_write: None, written: None }
     }
 
-    /// Writes a status that was decided on the ledger `from`. A resource version alone does not
-    /// protect it: what is known of the SearchCluster may be newer than what the decision was made
-    /// from.
+    /// Writes a status that was decided on the ledger `from`. A resource version alone does not protect it:
+    /// `cluster` may be newer than the state that the decision was made from.
     ///
     /// # Errors
     /// [`Failure::StatusOvertaken`] if the ledger is no longer `from`; [`Failure::Apiserver`].
@@ -97,8 +96,8 @@ impl StatusWriter {
         Err(Failure::StatusOvertaken)
     }
 
-    /// What is to be changed of the status, if that can be said: another writer may have written the
-    /// same in another form, which must be replaced as a whole.
+    /// The operations that change the stored status to this one, if its stored form is known: another writer
+    /// may have written the same in another form, which must be replaced as a whole.
     fn change(
         &self,
         cluster: &SearchCluster,
@@ -117,7 +116,7 @@ impl StatusWriter {
     /// Writes the report beside an unchanged ledger, if it is due.
     ///
     /// # Errors
-    /// As [`Self::write`].
+    /// See [`Self::write`].
     pub(super) async fn report(
         &mut self,
         cluster: &SearchCluster,

@@ -1,4 +1,4 @@
-//! The report in the status, and what of it the metrics show. Pure.
+//! The report in the status, and its numbers for the metrics. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use super::metrics::Gauges;
 use crate::cluster::SearchCluster;
 use stayput_restart::{Condition, Ledger, Report, Time, debts_due};
 
-/// The ledger in the SearchCluster as it is known; without a status an empty one.
+/// The newest known ledger of the SearchCluster; empty without a status.
 pub(super) fn ledger_of(cluster: &SearchCluster) -> Ledger {
     cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default()
 }
 
-/// What the metrics show of a SearchCluster. `certificates` is when each of its managers'
-/// certificates ends.
+/// Numbers of a SearchCluster for the metrics. `certificates`: end of each of its managers' certificates, in
+/// seconds since the epoch.
 pub(super) fn gauges(
     report: &Report,
     ledger: &Ledger,
@@ -50,16 +50,16 @@ pub(super) fn pods_unlisted(report: Report, message: &str, now: Time) -> Report 
     blocked(report, "pods_unlisted", "PodsUnlisted", message.to_owned(), Until::Later, now)
 }
 
-/// How long something blocks.
+/// End of a blockade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// It is tried again, or something else ends first.
+    /// After a retry, or when something else ends first.
     Later,
-    /// A person has to change something.
+    /// After a person has changed something.
     APerson,
 }
 
-/// The report, blocked by this.
+/// The report of a SearchCluster that is blocked for this reason.
 pub(super) fn blocked(
     mut report: Report,
     code: &str,

@@ -1,4 +1,4 @@
-//! What changed between two ledgers, for the log and the metrics.
+//! Changes between two ledgers, for the log and the metrics.
 
 mod record;
 
@@ -8,19 +8,19 @@ use stayput_restart::{Action, HistoryEntry, Ledger, Member, MemberStep, Time};
 
 pub(super) use record::record;
 
-/// When the engines of members under way were first started again, by uid of the pod. Lost with the
-/// process: then the two phases of such a member are not measured.
+/// Time at which the engine of each member under way was first started again, by uid of the pod. Lost with
+/// the process: then the two phases of such a member are not measured.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartTimes(BTreeMap<String, Time>);
 
-/// One change.
+/// One change of a ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Transition {
     /// A member entered a step.
     Step { restart: String, node: String, step: &'static str, stop: u64, start: u64 },
-    /// The stop of a member is over: its engine was started again. Seconds since it got its slot.
+    /// The engine of a member was started again, so that its stop is over. `seconds`: since it got its slot.
     Stopped { strategy: &'static str, seconds: f64 },
-    /// A member is finished. Seconds since its slot, and since its engine was started again.
+    /// A member is finished. `seconds`: since its slot; `start`: seconds since its engine was started again.
     Finished { restart: String, node: String, strategy: &'static str, seconds: f64, start: f64 },
     /// A restart has ended.
     Ended(HistoryEntry),
@@ -100,7 +100,7 @@ fn members(ledger: &Ledger) -> BTreeMap<&str, &Member> {
     ledger.members().map(|member| (member.pod_uid.as_str(), member)).collect()
 }
 
-/// More than fifty days count as fifty days.
+/// Seconds from one time to another; more than fifty days count as fifty days.
 fn seconds(from: Time, to: Time) -> f64 {
     f64::from(u32::try_from(to.since(from)).unwrap_or(u32::MAX)) / 1000.0
 }

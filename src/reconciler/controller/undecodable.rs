@@ -15,7 +15,7 @@ use super::event_recorder::{publish, reporter};
 use super::metrics::Metrics;
 use crate::cluster::SearchCluster;
 
-/// All of them.
+/// All SearchClusters that cannot be decoded.
 #[derive(Debug, Default)]
 pub(super) struct Undecodable {
     known: BTreeMap<Key, Entry>,
@@ -26,7 +26,7 @@ struct Entry {
     reference: ObjectReference,
     message: String,
     is_reported: bool,
-    /// It is in the list that is being read.
+    /// True if the object is in the list that is being read.
     is_listed: bool,
 }
 
@@ -58,24 +58,24 @@ impl Undecodable {
         }
     }
 
-    /// The object is deleted.
+    /// Forgets an object that is deleted.
     pub(super) fn remove(&mut self, key: &Key) {
         self.known.remove(key);
     }
 
-    /// A new list of a namespace begins; none: of all namespaces.
+    /// Begins a new list of a namespace; without one, of all namespaces.
     pub(super) fn begin_list(&mut self, namespace: Option<&str>) {
         let of = |key: &Key| namespace.is_none_or(|namespace| key.0 == namespace);
         self.known.iter_mut().filter(|(key, _)| of(key)).for_each(|(_, one)| one.is_listed = false);
     }
 
-    /// The list is complete: what was not in it is deleted.
+    /// Ends a list: objects that were not in it are deleted.
     pub(super) fn end_list(&mut self, namespace: Option<&str>) {
         let of = |key: &Key| namespace.is_none_or(|namespace| key.0 == namespace);
         self.known.retain(|key, one| one.is_listed || !of(key));
     }
 
-    /// Reports what is new. No task waits until the events are sent.
+    /// Reports the new ones. No task waits until the events are sent.
     pub(super) fn report(&mut self, api: &Apiserver, metrics: &Metrics, instance: &str) {
         let names = self.known.keys().map(|(namespace, name)| format!("{namespace}/{name}"));
         metrics.set_undecodable(names.collect());

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::{ApiError, Apiserver, ByName, params};
 use stayput_net::http_date;
 
-/// An answer that is not an object.
+/// An answer with plain text instead of a Kubernetes object.
 #[derive(Debug)]
 pub(in crate::controller) struct Document {
     pub(in crate::controller) text: String,
-    /// What the apiserver's clock said, in seconds since 1970.
+    /// Time of the apiserver's clock in the answer, in seconds since 1970.
     pub(in crate::controller) date: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Apiserver {
         self.call("renew", &what, api.patch(name, &params(), &Patch::Merge(patch))).await
     }
 
-    /// What is answered at this path.
+    /// The document that the apiserver serves at this path.
     pub(in crate::controller) async fn document(
         &self,
         path: &'static str,

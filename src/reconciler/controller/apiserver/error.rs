@@ -44,7 +44,7 @@ pub(in crate::controller) enum ApiError {
         #[source]
         source: kube::Error,
     },
-    /// It has no time for us, or cannot answer now; the call may have had its effect.
+    /// The apiserver has no time for us, or cannot answer now; the call may have had its effect.
     #[error("{call} of {object}: {}", message(.source))]
     Overloaded {
         call: &'static str,
@@ -69,7 +69,7 @@ pub(in crate::controller) enum ApiError {
 }
 
 impl ApiError {
-    /// What an error of `call` means.
+    /// The error of a call, by the code and the message of the answer.
     pub(super) fn of(call: &'static str, object: &str, source: kube::Error) -> Self {
         let object = object.to_owned();
         let kube::Error::Api(status) = &source else {
@@ -88,7 +88,7 @@ impl ApiError {
         }
     }
 
-    /// The code of an answer that is an ordinary refusal.
+    /// Status code of an ordinary refusal.
     fn code_of_refusal(&self) -> Option<u16> {
         match self {
             Self::Refused { source: kube::Error::Api(status), .. } => Some(status.code),
@@ -100,24 +100,24 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the apiserver itself is lost, or has no time; any other refusal is an answer.
+    /// True if the apiserver cannot be reached, or has no time; any other refusal is an answer.
     pub(in crate::controller) const fn is_no_answer(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. } | Self::Overloaded { .. })
     }
 
-    /// Whether it has failed itself: that says nothing about the object.
+    /// True if the apiserver failed itself, which says nothing about the object.
     pub(in crate::controller) fn is_server_error(&self) -> bool {
         self.code_of_refusal().is_some_and(|code| code >= 500)
     }
 
-    /// Whether it does not know who asks.
+    /// True if the apiserver does not accept our credentials.
     pub(in crate::controller) fn is_unauthorized(&self) -> bool {
         self.code_of_refusal() == Some(401)
     }
 
-    /// Whether the apiserver's own rules let nobody give a pod that is there this size. Admission may answer with
-    /// the same code: policies do, unless they name another, and so may webhooks. They would refuse another pod
-    /// of this size as well.
+    /// True if the apiserver's own rules let nobody give an existing pod this size. Admission may answer with
+    /// the same code: policies do, unless they name another, and so may webhooks. They would refuse another
+    /// pod of this size as well.
     pub(in crate::controller) fn is_size_of_no_living_pod(&self) -> bool {
         let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
         let causes = status.details.as_ref().map(|details| details.causes.as_slice());
@@ -137,23 +137,23 @@ impl ApiError {
     }
 }
 
-/// Whether a JSON patch may have been sent; the status is also written as a whole.
+/// True if the call may have sent a JSON patch; `write_status` also writes the status as a whole.
 fn is_patch(call: &str) -> bool {
     call.contains("patch_") || call == "write_status"
 }
 
-/// Whether authorization refused the call. Admission answers with the same code and reason: policies,
-/// LimitRanges, ResourceQuotas. Only authorization names who asked, and what that user cannot do.
+/// True if authorization refused the call. Admission answers with the same code and reason: policies,
+/// LimitRanges, ResourceQuotas. Only authorization names the user, and what that user cannot do.
 fn is_about_roles(status: &Status) -> bool {
     status.message.contains("User \"") && status.message.contains(" cannot ")
 }
 
-/// Whether a webhook or a policy has refused, as the apiserver says before their own words.
+/// True if a webhook or a policy has refused: the apiserver says so before their own words.
 fn is_of_admission(status: &Status) -> bool {
     ["admission webhook", "AdmissionPolicy"].iter().any(|one| status.message.contains(one))
 }
 
-/// What the apiserver says of the size of a living pod: of one container, or of the pod as a whole
+/// True if the cause is the size of a living pod: of one container, or of the pod as a whole
 /// (`ValidatePodResize` of `k8s.io/kubernetes/pkg/apis/core/validation`).
 fn is_of_size(cause: &StatusCause) -> bool {
     let is_of_container = cause.field.starts_with("spec.") && cause.field.contains(".resources");
@@ -165,7 +165,7 @@ fn names_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|details| !details.name.is_empty())
 }
 
-/// Where the roles for a call are; deleting pods has one of its own.
+/// Directory with the roles for a call; deleting pods has one of its own.
 fn folder_of(call: &str) -> &'static str {
     match call {
         "delete_pod" | "try_to_delete_pod" | "try_to_create_pod" | "get_claim" | "get_volume"
@@ -178,7 +178,7 @@ fn folder_of(call: &str) -> &'static str {
     }
 }
 
-/// The apiserver's own message, or that of a webhook which it has asked.
+/// The message of the apiserver, or of a webhook that it called.
 fn message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => foreign_text(&status.message),
@@ -186,7 +186,7 @@ fn message(error: &kube::Error) -> String {
     }
 }
 
-/// Why `what` cannot be watched, and what to do about it.
+/// The message for a watch of `what` that fails: why, and what to do about it.
 pub(in crate::controller) fn watch_error(
     what: &str,
     namespace: Option<&str>,

@@ -21,7 +21,7 @@ fn resource(kind: Kind) -> ApiResource {
     }
 }
 
-/// An object as it was read.
+/// Name, uid and version of an object as it was read.
 #[derive(Debug)]
 pub(in crate::controller) struct Version {
     pub(in crate::controller) name: String,
@@ -44,7 +44,7 @@ impl Apiserver {
         Api::namespaced_with(self.client(), namespace, &resource(kind))
     }
 
-    /// The object of this name; none if there is none.
+    /// The object of this name, if it exists.
     pub(in crate::controller) async fn object(
         &self,
         kind: Kind,
@@ -158,7 +158,8 @@ impl Apiserver {
     }
 }
 
-/// From the store, not from the apiserver's cache: no resource version is named.
+/// Selects the objects of a declared cluster. Names no resource version: the answer is from the store, not
+/// from the apiserver's cache.
 fn labelled(cluster: &str) -> ListParams {
     ListParams::default().labels(&format!("{CLUSTER}={cluster}"))
 }

@@ -1,4 +1,4 @@
-//! What is known of certificates and keys, for people: a condition, gauges and events.
+//! Reports certificates and keys to people: a condition, gauges and events.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
@@ -9,13 +9,13 @@ use stayput_restart::{Condition, Report, Time};
 
 const CONDITION: &str = "CertificatesValid";
 
-/// What was seen last.
+/// Certificates and keys as last read.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Seen {
-    /// When each ends, in seconds since the epoch: `serving`, `ca`.
+    /// End of validity of each, in seconds since the epoch: `serving`, `ca`.
     pub(in crate::controller) ends: BTreeMap<&'static str, u64>,
     pub(super) problems: Vec<Problem>,
-    /// Why a call failed.
+    /// The error of the call that failed.
     pub(super) failure: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Seen {
         self.problems = problems;
     }
 
-    /// What is wrong now and was not before.
+    /// Message of an event, if the problems have changed and there are any.
     pub(super) fn news(&self, before: &Self) -> Option<String> {
         let reasons = |seen: &Self| -> Vec<(&'static str, Option<u64>)> {
             let all = seen.problems.iter();
@@ -39,7 +39,7 @@ impl Seen {
         is_new.then(|| text(&self.problems))
     }
 
-    /// The report with the condition, once anything is known.
+    /// The report with the condition, once certificates or keys were read.
     pub(in crate::controller) fn report(&self, mut report: Report, now: Time) -> Report {
         let (status, reason, message) = match (self.problems.first(), &self.failure) {
             (Some(worst), _) => ("False", worst.reason(), text(&self.problems)),

@@ -16,7 +16,7 @@ use crate::controller::apiserver::bounded;
 use crate::controller::{Account, Election, Settings, run as run_controller};
 use stayput_net::telemetry::{self, LogFormat};
 
-/// Name of the Lease, and of this process if none is given.
+/// Name of the Lease, and default name of this process.
 const NAME: &str = "stayput-reconciler";
 
 #[derive(Debug, Args)]

@@ -8,31 +8,30 @@ use crate::cluster::{self, EngineKeys, Scheme, engine_keys, key};
 use crate::engine_client::{self, Access, AllowPlain};
 use stayput_net::https::Identity;
 
-/// How the engine is reached.
+/// The access to the engine, and its version.
 #[derive(Debug, Clone)]
 pub(in crate::controller) struct Reach {
     pub(in crate::controller) access: Access,
-    /// What it was made from: another text is another access.
+    /// Text of all inputs of the access: a different text is a different access.
     pub(in crate::controller) version: String,
 }
 
-/// The last access.
+/// The last access to the engine.
 #[derive(Debug, Default)]
 pub(super) struct EngineAccess {
     made: Option<Reach>,
-    /// Where the engine may have TLS and may not: it is asked with TLS.
+    /// Ask with TLS, in a cluster whose engine may have it or not.
     with_tls: bool,
 }
 
 impl EngineAccess {
-    /// The engine does not answer in the way in which it was asked: where it may have got TLS, or
-    /// not have it yet, it is asked in the other way next. An answer is never taken from TLS to
-    /// plain http where the spec says https.
+    /// Switches the scheme of the next request where the engine may have got TLS, or not have it yet: it did
+    /// not answer in the current one. Never goes from TLS to plain http where the spec says https.
     pub(super) fn try_other_scheme(&mut self, engine: &cluster::Engine) {
         self.with_tls = !self.with_tls && may_have_tls(engine);
     }
 
-    /// How to reach the engine.
+    /// The access to the engine, made anew if spec or Secrets have changed.
     pub(super) async fn get(
         &mut self,
         secrets: &mut Secrets,
@@ -84,7 +83,7 @@ impl EngineAccess {
     }
 }
 
-/// Without TLS now, and with TLS as soon as the engine has it.
+/// True for an engine that is asked without TLS now, and with TLS as soon as it has it.
 fn may_have_tls(engine: &cluster::Engine) -> bool {
     engine.scheme == Scheme::Http && engine.ca_secret.is_some()
 }
@@ -93,7 +92,7 @@ fn has(secret: &Secret, key: &str) -> bool {
     secret.data.as_ref().is_some_and(|data| data.contains_key(key))
 }
 
-/// User and password, or the API key; none if the Secret has only a certificate.
+/// User and password, or the API key; `None` for a Secret that has only a certificate.
 fn credentials(
     name: &str,
     secret: &Secret,

@@ -15,12 +15,12 @@ use crate::controller::pods::Facts;
 use crate::controller::settings::Account;
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 
-/// How long tokens live that we sign ourselves: a new one costs nothing.
+/// Lifetime of the tokens that we sign ourselves: a new one costs nothing.
 const SIGNED_LIFE: Duration = Duration::from_secs(600);
-/// How long after the first one another token is still requested in the same observation.
+/// Time in one observation, from its first token request, in which further tokens are requested.
 const REQUEST_WINDOW: Duration = Duration::from_secs(10);
 
-/// By uid of the pod: the token, and how long it lives.
+/// Token and lifetime, or error, with the uid of the pod.
 type Made = Vec<(String, Result<(String, Duration), Arc<CredentialsError>>)>;
 
 /// The tokens of one SearchCluster, by uid of the pod.
@@ -29,7 +29,7 @@ pub(super) struct Tokens {
     api: Apiserver,
     account: Option<Account>,
     valid: BTreeMap<String, Token>,
-    /// Why the last renewal gave none.
+    /// Errors of the last renewal.
     failed: BTreeMap<String, Arc<CredentialsError>>,
 }
 
@@ -38,14 +38,14 @@ struct Token {
     until: Instant,
 }
 
-/// Never the token itself.
+/// Hides the token itself.
 impl std::fmt::Debug for Token {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Token(…)")
     }
 }
 
-/// A token is renewed when four fifths of its life are over.
+/// Age at which a token is renewed: four fifths of its life.
 fn renewed_after(life: Duration) -> Duration {
     life / 5 * 4
 }
@@ -55,7 +55,7 @@ impl Tokens {
         Self { api, account, valid: BTreeMap::new(), failed: BTreeMap::new() }
     }
 
-    /// Makes or requests the tokens that are missing or old.
+    /// Makes or requests the tokens that are missing or due for renewal.
     pub(super) async fn renew(&mut self, secrets: &mut Secrets, auth: &Auth, pods: &[Arc<Facts>]) {
         let now = Instant::now();
         self.failed.clear();
@@ -81,7 +81,7 @@ impl Tokens {
         }
     }
 
-    /// The token for the manager of this pod; none if it needs none.
+    /// The token for the manager of this pod; `None` with client certificates, which need no token.
     pub(super) fn of(&self, uid: &str) -> Result<Option<String>, Arc<CredentialsError>> {
         match self.failed.get(uid) {
             Some(error) => Err(Arc::clone(error)),

@@ -1,4 +1,4 @@
-//! Applies objects, in their order, and never takes over one of somebody else.
+//! Applies objects, in their order, and never takes over one that another owner has.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,13 @@ use stayput_declare::{self as declare, Kind, Object};
 /// Kind and name.
 type Key = (Kind, String);
 
-/// What was applied last, and the version that the object had after it.
+/// Last applied body of each object, and the object's version after it.
 #[derive(Debug, Default)]
 pub(super) struct Applied(BTreeMap<Key, (Value, Option<String>)>);
 
 impl Applied {
-    /// Applies what differs, one after the other. An object is read before it is applied: if it is
-    /// there and the SearchCluster does not own it, nothing is applied at all. True if anything was
-    /// changed by it.
+    /// Applies the objects that differ, one after the other; true if that changed any. Every object is read
+    /// first: if the SearchCluster does not own one of them, nothing is applied at all.
     pub(super) async fn make(
         &mut self,
         (api, lease): (&Apiserver, &Lease),
@@ -97,7 +96,7 @@ fn key(object: &Object) -> Key {
     (object.kind, object.name.clone())
 }
 
-/// Those that are there.
+/// Reads the objects that exist.
 async fn read(
     api: &Apiserver,
     namespace: &str,
@@ -111,7 +110,8 @@ async fn read(
     answers.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// Changes with what somebody has written. The status of a StatefulSet changes all the time.
+/// Version of the fields that people write. The status of a StatefulSet changes all the time, so its
+/// generation counts.
 fn version(kind: Kind, object: &DynamicObject) -> Option<String> {
     match kind {
         Kind::StatefulSet => object.metadata.generation.map(|generation| generation.to_string()),

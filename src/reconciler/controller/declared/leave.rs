@@ -1,5 +1,5 @@
-//! Nodes that leave: reads what a decision needs, and carries one action out. What is decided is in
-//! `stayput_declare::leave`.
+//! Nodes that leave: reads the facts for a decision, and carries one action out. `stayput_declare::leave`
+//! decides.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ use stayput_restart::{
     self as restart, Event, Known, Ledger, Reason, RemovedExclusion, UpdateStep,
 };
 
-/// While no maintenance window is open.
+/// Interval while no maintenance window is open.
 const WINDOW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What a turn has come to.
+/// Result of one step.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// The decision.
     pub(super) turn: Turn,
-    /// When the next turn follows, if not as after any other verdict.
+    /// Time until the next step, where the verdict does not set it.
     pub(super) due_in: Option<Duration>,
 }
 
-/// Why no node begins to leave yet: what comes first.
+/// Work that comes before nodes leave.
 pub(super) struct First<'a> {
-    /// What the declared objects wait for.
+    /// Reason why the declared objects are not done.
     pub(super) waiting: Option<&'a str>,
-    /// How many nodes have a restart before them, or why that is not known yet.
+    /// Number of nodes to be restarted, or why it is not known yet.
     pub(super) pending: &'a Known<u32>,
 }
 
-/// Takes one step for the nodes that leave; `cluster` is replaced by what is read or written of it.
+/// Takes one step for the nodes that leave; replaces `cluster` by its newest state.
 pub(super) async fn step(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
@@ -112,13 +112,14 @@ pub(super) async fn step(
     Ok(Taken { turn, due_in: Some(Duration::ZERO) })
 }
 
-/// Whether something on the engine has to be undone.
+/// True if an engine setting for nodes that leave is still to be undone.
 pub(super) fn owes(cluster: &SearchCluster) -> bool {
     let status = cluster.status.as_ref();
     status.is_some_and(|status| !status.ledger.debts.leaving.is_empty())
 }
 
-/// The sets as they are to be; every node stays if the cluster is deleted, or not declared any more.
+/// The node sets with their wanted counts; every node stays if the cluster is deleted, or not declared any
+/// more.
 fn sets(cluster: &SearchCluster, found: &Found) -> Vec<declare::Set> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let declaration = cluster.declaration("").filter(|_| cluster.is_declared() && !is_deleting);
@@ -147,7 +148,7 @@ fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'
     }
 }
 
-/// Higher counts and new sets come first, then changes of the nodes.
+/// Reason why no node may leave yet: higher counts and new sets come first, then changes of the nodes.
 fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
     if let Some(waiting) = first.waiting {
         return Some(format!("others come first: {waiting}"));
@@ -167,8 +168,8 @@ fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
     }
 }
 
-/// Writes the debts to the ledger; first the finalizer, so that the SearchCluster is not gone before
-/// they are paid.
+/// Writes the debts to the ledger; adds the finalizer before, so that the SearchCluster cannot go before they
+/// are paid.
 async fn write(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
@@ -209,7 +210,7 @@ async fn write(
     Ok(())
 }
 
-/// Asks the engine, as long as the Lease is held.
+/// Sends the action to the engine, as long as the Lease is held.
 async fn ask(observer: &Observer, lease: &Lease, action: &Action) -> Result<(), Failure> {
     let asked = async {
         let Some((client, identity)) = observer.engine.client() else {

@@ -1,4 +1,4 @@
-//! What is there of a declared cluster.
+//! Reads the existing objects of a declared cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use crate::controller::apiserver::{ApiError, Apiserver, Version, namespaced_name
 use crate::controller::failure::Failure;
 use stayput_declare::{self as declare, Kind, NODE_SET, Observed, ObservedSet};
 
-/// Whether the SearchCluster with this uid owns it.
+/// True if the SearchCluster with this uid owns the object.
 pub(super) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
     metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
 }
 
-/// The label with the node set.
+/// Value of the label with the node set.
 pub(super) fn node_set(metadata: &ObjectMeta) -> Option<&String> {
     metadata.labels.as_ref()?.get(NODE_SET)
 }
 
-/// What is there, and which version of the StatefulSets was read.
+/// The existing objects, and the versions of the StatefulSets that were read.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) observed: Observed,
@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// Reads StatefulSets and how the cluster forms; only what the cluster owns.
+/// Reads the StatefulSets and the state of the bootstrap; ignores objects that the cluster does not own.
 pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Found, ApiError> {
     let (namespace, name) = namespaced_name(&cluster.metadata);
     let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Fo
     Ok(Found { observed, objects })
 }
 
-/// The volume claims that are there.
+/// All volume claims of the namespace.
 pub(super) async fn claims(
     api: &Apiserver,
     namespace: &str,

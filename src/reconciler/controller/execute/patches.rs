@@ -1,5 +1,5 @@
-//! JSON patches. Each begins with `test` operations: it is refused if what it changes is
-//! no longer as it was observed.
+//! JSON patches. Each begins with `test` operations: the apiserver refuses it if the object is no longer as
+//! it was observed.
 //!
 //! A `test` of a key with null holds if the key is absent and its map exists. An object without any
 //! annotation has no map: then the test is that the map itself is absent.
@@ -24,8 +24,8 @@ pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Patch {
     Patch([has_uid(Some(&pod.uid))].into_iter().chain(tests).chain(changes).collect())
 }
 
-/// Changes labels and annotations of a pod, on the version that was read: a label that arrives late would say of
-/// a pod that was brought back meanwhile that it is as the new template has it.
+/// Changes labels and annotations of a pod, on the version that was read: a late patch of the revision label
+/// would mark a pod that was rolled back meanwhile as made from the new template.
 pub(super) fn revision(
     pod: &Facts,
     labels: &BTreeMap<String, Change>,
@@ -39,7 +39,7 @@ pub(super) fn revision(
     Patch(first.into_iter().chain(tests).chain(changes).collect())
 }
 
-/// Tests and changes of one map of texts in the metadata.
+/// Tests and changes of one string map of the metadata.
 fn map(
     name: &str,
     exists: bool,
@@ -66,13 +66,13 @@ fn map(
     (tests.collect(), writes.collect())
 }
 
-/// Whether a patch is refused if anything of the pod has changed since it was read.
+/// Version of the pod that a patch requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::controller) enum On {
-    /// It changes the pod. One that arrives late would change a pod that was brought back meanwhile to
-    /// what it had.
+    /// The version that was read, for a patch that changes the pod. A late one would otherwise change a pod
+    /// that was rolled back meanwhile.
     ThisVersion,
-    /// It is a dry run. The version changes with each status.
+    /// Any version, for a dry run. The version changes with each status.
     AnyVersion,
 }
 
@@ -94,7 +94,7 @@ pub(in crate::controller) fn resources(
     containers(pod, on, "resources", resources, |text| serde_json::from_str(text))
 }
 
-/// Replaces a field of containers that still have the names and values that were seen.
+/// Replaces a field of containers that still have the names and values that were observed.
 fn containers(
     pod: &Facts,
     on: On,
@@ -125,9 +125,9 @@ fn containers(
     Ok(Patch(tests))
 }
 
-/// Replaces the phase on the SearchCluster by a request, and puts our finalizer there, which the restart
-/// needs. Only on the version that was read: a patch that arrives late would make a second request of a
-/// phase that is written again.
+/// Replaces the phase on the SearchCluster by a request, and adds our finalizer, which the restart needs.
+/// Only on the version that was read: a late patch would make a second request of a phase that is written
+/// again.
 pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Patch {
     Patch(vec![
         has_uid(cluster.metadata.uid.as_deref()),
@@ -139,7 +139,7 @@ pub(super) fn claim(cluster: &SearchCluster, phase: &str, request: &str) -> Patc
     ])
 }
 
-/// Takes an annotation from the SearchCluster.
+/// Removes an annotation from the SearchCluster.
 pub(super) fn clear(cluster: &SearchCluster, key: &str, value: &str) -> Patch {
     Patch(vec![
         has_uid(cluster.metadata.uid.as_deref()),
@@ -156,13 +156,13 @@ pub(super) fn remove_finalizer(cluster: &SearchCluster) -> Patch {
     finalizers(cluster, &others(cluster))
 }
 
-/// The finalizers of others.
+/// The finalizers of other controllers.
 fn others(cluster: &SearchCluster) -> Vec<String> {
     let all = cluster.metadata.finalizers.iter().flatten();
     all.filter(|name| *name != FINALIZER).cloned().collect()
 }
 
-/// All finalizers, with ours.
+/// All finalizers, including ours.
 fn with_ours(cluster: &SearchCluster) -> Vec<String> {
     let mut all = others(cluster);
     all.push(FINALIZER.to_owned());

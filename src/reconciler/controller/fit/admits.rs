@@ -1,5 +1,5 @@
-//! What keeps a pod off a Kubernetes node, however much room there is: a cordon, taints, its node
-//! selector and its node affinity.
+//! Rules that keep a pod off a Kubernetes node, however much room there is: a cordon, taints, node selector
+//! and node affinity.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::{
     Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
 };
 
-/// The taint of a node that is cordoned.
+/// Taint of a cordoned node.
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
 
-/// Why the node does not take a pod with this spec, and what helps.
+/// Reasons why the node does not take a pod with this spec, with remedies.
 pub(super) fn refusals(node: &Node, wanted: &PodSpec) -> Vec<String> {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let tolerations = wanted.tolerations.as_deref().unwrap_or_default();
@@ -66,7 +66,7 @@ fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
     })
 }
 
-/// All of its conditions hold; one without any selects no node.
+/// True if all conditions of the term hold; a term without conditions selects no node.
 pub(super) fn is_met(
     term: &NodeSelectorTerm,
     name: &str,

@@ -1,5 +1,6 @@
-//! The pod that comes: its new template, and what admission makes of it. That is what the pod that is there
-//! has beside its own template: containers of a service mesh, amounts of a LimitRange, tolerations and labels.
+//! The replacement of a pod: its new template, and the changes of admission. Those are taken from the living
+//! pod, as far as it differs from its own template: containers of a service mesh, amounts of a LimitRange,
+//! tolerations and labels.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +9,28 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::workload::REVISION_LABEL;
 
-/// A pod that is to come in the place of another one.
+/// Replacement of a pod.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Coming {
-    /// Uid of the pod in whose place it comes.
+    /// Uid of the pod that it replaces.
     pub(in super::super) uid: String,
     pub(in super::super) namespace: String,
     pub(in super::super) labels: BTreeMap<String, String>,
     pub(in super::super) spec: PodSpec,
-    /// Of the template that the pod that is there was made from.
+    /// Spec of the template that the living pod was made from, if known.
     pub(in super::super) before: Option<PodSpec>,
 }
 
 type Amounts = BTreeMap<String, Quantity>;
 
 impl Coming {
-    /// A pod of the same template as the one that is there.
+    /// A replacement from the same template as the living pod.
     pub(in super::super) fn again(pod: &Pod) -> Self {
         let spec = pod.spec.clone().unwrap_or_default();
         Self { before: Some(spec.clone()), spec, ..Self::in_place_of(pod) }
     }
 
-    /// A pod of the template `new` of this revision in the place of one that was made from `old`.
+    /// A replacement from the template `new` of this revision for a pod that was made from `old`.
     pub(in super::super) fn of(
         new: PodTemplateSpec,
         old: Option<PodTemplateSpec>,
@@ -65,7 +66,7 @@ impl Coming {
     }
 }
 
-/// Gives `new` what the living pod has beside `old`, where the new template says nothing else.
+/// Copies the differences of the living pod from `old` to `new`, where the new template says nothing else.
 fn admit(new: &mut PodSpec, old: &PodSpec, live: PodSpec) {
     containers(&mut new.containers, &old.containers, live.containers);
     let of = |list: &Option<Vec<Container>>| list.clone().unwrap_or_default();
@@ -104,7 +105,7 @@ fn containers(new: &mut Vec<Container>, old: &[Container], live: Vec<Container>)
     }
 }
 
-/// What the new template does not change is as the living container has it.
+/// Amounts of a container: of the living one, except those that the new template changes.
 fn resources(
     new: ResourceRequirements,
     old: &ResourceRequirements,

@@ -14,17 +14,17 @@ use super::{NO_LABELS, is_it};
 use crate::workload::has_ended;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
-/// Every namespace has it, with its own name.
+/// Label that Kubernetes gives every namespace, with the namespace's name.
 const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
-/// What is in the way of a pod, and what of it is not known.
+/// Conflicts that keep a pod off the node, and those that may and are not known.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) conflicts: Vec<String>,
     pub(super) unknown: Vec<String>,
 }
 
-/// What of the rules between it and the pods there, and pods elsewhere, keeps it off the node.
+/// Checks the rules between the replacement and the pods on the node, and those elsewhere.
 pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
     let mut found = Found::default();
     let is_other = |pod: &&Pod| !is_it(pod, &coming.uid) && !has_ended(pod);
@@ -81,7 +81,7 @@ pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
     found
 }
 
-/// Pods that the term of a pod keeps it away from.
+/// Adds the pods that an anti-affinity term of the replacement keeps it away from.
 fn against(own: &Party<'_>, term: &PodAffinityTerm, others: &[&Pod], found: &mut Found) {
     for pod in others {
         let other = Party::of(pod);
@@ -100,7 +100,7 @@ fn of_namespaces(pod: &str) -> String {
     format!("whether an anti-affinity is to or of the pod {pod} follows from labels of namespaces")
 }
 
-/// A pod, as terms of others see it.
+/// Namespace and labels of a pod, for the terms of other pods.
 struct Party<'a> {
     namespace: &'a str,
     labels: &'a BTreeMap<String, String>,
@@ -119,7 +119,8 @@ impl<'a> Party<'a> {
         format!("{}/{}", self.namespace, pod.metadata.name.as_deref().unwrap_or_default())
     }
 
-    /// Whether a term of this pod means the other one; none if only the labels of namespaces say it.
+    /// True if a term of this pod selects the other one; `None` if that depends on unknown labels of
+    /// namespaces.
     fn matches(&self, term: &PodAffinityTerm, other: &Party<'_>) -> Option<bool> {
         let Some(mut selector) = term.label_selector.clone() else { return Some(false) };
         let keys = |keys: &Option<Vec<String>>| keys.clone().unwrap_or_default();
@@ -146,7 +147,8 @@ impl<'a> Party<'a> {
     }
 }
 
-/// What is known of a namespace is its name alone.
+/// True if the selector selects the namespace; `None` if it needs labels other than the name, the only one
+/// known.
 fn of_namespace(selector: &LabelSelector, namespace: &str) -> Option<bool> {
     let labels = selector.match_labels.iter().flatten().map(|(key, _)| key);
     let expressions = selector.match_expressions.iter().flatten().map(|one| &one.key);
@@ -155,7 +157,7 @@ fn of_namespace(selector: &LabelSelector, namespace: &str) -> Option<bool> {
     is_known.then(|| selects(selector.clone(), &own))
 }
 
-/// A selector that cannot be read is none that the apiserver has taken.
+/// True if the selector selects the labels. The apiserver has taken no selector that cannot be read.
 fn selects(selector: LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     Selector::try_from(selector).is_ok_and(|selector| selector.matches(labels))
 }
@@ -174,13 +176,14 @@ fn affinity(spec: &PodSpec) -> &[PodAffinityTerm] {
     required.unwrap_or_default()
 }
 
-/// Those that keep a pod from being scheduled.
+/// The constraints that keep a pod from being scheduled.
 fn spread(spec: &PodSpec) -> Vec<&TopologySpreadConstraint> {
     let all = spec.topology_spread_constraints.iter().flatten();
     all.filter(|one| one.when_unsatisfiable == "DoNotSchedule").collect()
 }
 
-/// A port of the node can be had once for each protocol and address.
+/// Adds the pods on the node that have one of the wanted ports. A port of the node can be had once for each
+/// protocol and address.
 fn ports(others: &[&Pod], wanted: &PodSpec, found: &mut Found) {
     let wanted = node_ports(wanted);
     for pod in others {
@@ -212,7 +215,7 @@ impl NodePort {
     }
 }
 
-/// The ports of the node that a pod has. On the network of the node every port is one.
+/// The ports of the node that a pod takes: with `hostNetwork` all of its ports.
 fn node_ports(spec: &PodSpec) -> Vec<NodePort> {
     let on_node = spec.host_network == Some(true);
     let stays = |container: &&Container| container.restart_policy.as_deref() == Some("Always");

@@ -1,4 +1,4 @@
-//! What pods request and a node has, of each resource.
+//! Amounts of each resource that pods request and a node has.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use stayput_reuse::thousandths;
 
-/// By name of the resource, in thousandths; what is not there is nothing.
+/// Amounts in thousandths, by name of the resource; an absent one is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Amounts(BTreeMap<String, i128>);
 
@@ -17,7 +17,7 @@ impl Amounts {
         Self(amounts.map(|(name, quantity)| (name.clone(), amount(quantity))).collect())
     }
 
-    /// What a pod requests, as the scheduler counts it: itself is one of the node's `pods`.
+    /// Amounts that a pod requests, as the scheduler counts them: the pod itself is one of the node's `pods`.
     pub(super) fn of_pod(spec: &PodSpec) -> Self {
         let (mut sidecars, mut at_start) = (Self::default(), Self::default());
         for container in spec.init_containers.iter().flatten() {
@@ -40,7 +40,7 @@ impl Amounts {
         all
     }
 
-    /// A request that is not given is the limit.
+    /// Requests of a container; the limit stands in for a missing request.
     fn of_container(container: &Container) -> Self {
         let ResourceRequirements { limits, requests, .. } =
             container.resources.clone().unwrap_or_default();
@@ -69,7 +69,7 @@ impl Amounts {
         }
     }
 
-    /// Of which resources these are more than is left: name, amount, and what is left.
+    /// The resources of which these amounts are more than is left: name, amount, and amount left.
     pub(super) fn above<'a>(
         &'a self,
         left: &'a Self,
@@ -81,7 +81,7 @@ impl Amounts {
     }
 }
 
-/// An amount for people: what is counted in bytes as MiB.
+/// Text of an amount for people: bytes in MiB.
 pub(super) fn shown(name: &str, amount: i128) -> String {
     let is_bytes = matches!(name, "memory" | "ephemeral-storage") || name.starts_with("hugepages-");
     match name {

@@ -17,14 +17,14 @@ use crate::workload::{
 use stayput_restart::{NotStarted, Time, annotation};
 use stayput_reuse::ConfigNotFound;
 
-/// Which parts of pods are read, by the spec of their SearchCluster.
+/// Parts of pods to read, by the spec of their SearchCluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in super::super) struct Reading {
-    /// The label with the name of the engine node, if that is not the pod's name.
+    /// Label with the name of the engine node, if that is not the pod's name.
     pub(in super::super) node_name_label: Option<String>,
-    /// Also what an update of the pod needs.
+    /// True to read the parts that an update of the pod needs.
     pub(in super::super) updates: bool,
-    /// Also what its config is made from, if the spec does not name that.
+    /// How to find the sources of the config in a pod, if the spec does not name them.
     pub(in super::super) config: Option<FindConfig>,
 }
 
@@ -38,47 +38,48 @@ impl Reading {
     }
 }
 
-/// What decisions need of a pod.
+/// Facts about a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Facts {
     pub(in super::super) uid: String,
     pub(in super::super) namespace: String,
     pub(in super::super) name: String,
-    /// Name of its engine node.
+    /// Name of the pod's engine node.
     pub(in super::super) node: String,
     /// Version of the object; later ones are greater.
     pub(in super::super) version: u64,
     pub(in super::super) address: Option<String>,
     pub(in super::super) labels: BTreeMap<String, String>,
-    /// Only ours.
+    /// Our annotations alone.
     pub(in super::super) annotations: BTreeMap<String, String>,
-    /// Who applies the phase on it as part of a configuration.
+    /// Name of the tool that applies the phase on the pod as part of a configuration.
     pub(in super::super) phase_applied_by: Option<String>,
-    /// It has any annotations, ours or not.
+    /// True if the pod has any annotations, ours or not.
     pub(in super::super) is_annotated: bool,
     pub(in super::super) ready: bool,
-    /// Since when it is ready, if that is known.
+    /// Time since which the pod is ready, if it is and that is known.
     pub(in super::super) ready_since: Option<Time>,
     pub(in super::super) terminating: bool,
     pub(in super::super) crash_looping: bool,
-    /// What keeps it from starting; `None` once all of its containers have run.
+    /// Reason why the pod has not started; `None` once all of its containers have run.
     pub(in super::super) unstarted: Option<Unstarted>,
-    /// The StatefulSet it belongs to.
+    /// The StatefulSet that controls the pod.
     pub(in super::super) owner: Option<Owner>,
-    /// What an update of it needs, if its cluster updates pods.
+    /// Facts for an update of the pod, if its cluster updates pods.
     pub(in super::super) live: Option<LiveFacts>,
-    /// What its containers were started with, if its cluster updates pods.
+    /// Input of each container at its start, if the cluster updates pods.
     pub(in super::super) starts: Vec<StartFacts>,
-    /// What its config is made from, if the spec does not name that.
+    /// Sources of the pod's config, if the spec does not name them.
     pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
-    /// The Secrets that it mounts, if the spec names what its config is made from and a manager runs in it.
+    /// The Secrets that the pod mounts, if the spec names the sources of the config and a manager runs in the
+    /// pod.
     pub(in super::super) mounted_secrets: BTreeSet<String>,
     containers: Vec<ContainerFacts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
 }
 
-/// A StatefulSet, and the revision of it that a pod was made from.
+/// A StatefulSet, and its revision that a pod was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Owner {
     pub(in super::super) name: String,
@@ -87,7 +88,7 @@ pub(in super::super) struct Owner {
 }
 
 impl Facts {
-    /// The facts of a pod; none if it lacks a field that every pod from the apiserver has.
+    /// The facts of a pod; `None` if it lacks a field that every pod from the apiserver has.
     pub(in super::super) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
         let metadata = &pod.metadata;
         let name = metadata.name.clone()?;
@@ -153,7 +154,7 @@ impl Facts {
         })
     }
 
-    /// Whether a decision may depend on the difference to `other`.
+    /// True if a decision may depend on the difference to `other`.
     pub(super) fn differs(&self, other: &Self) -> bool {
         let timeless = |facts: &Self| Self { version: 0, ..facts.clone() };
         timeless(self) != timeless(other)
@@ -169,17 +170,18 @@ impl Facts {
         engine_container(&self.containers, manager_port, self.default_container.as_deref())
     }
 
-    /// Why the container in which the manager runs has never run; `None` if it has.
+    /// Reason why the container in which the manager runs has never run; `None` if it has.
     pub(in super::super) fn not_started(&self, manager_port: u16) -> Option<NotStarted> {
         self.unstarted.as_ref()?.of_container(self.engine_container(manager_port))
     }
 
-    /// The path with which that container starts the manager; none if its image does that.
+    /// Path of the program with which the engine's container starts the manager; `None` if its image does
+    /// that.
     pub(in super::super) fn manager_program(&self, manager_port: u16) -> Option<&str> {
         program_of(&self.containers, self.engine_container(manager_port))
     }
 
-    /// Which probe would kill the container while the engine at `port` is stopped; none if none does.
+    /// Message about a probe that would kill the container while the engine at `port` is stopped.
     pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
         deadly_probe(&self.probes, &self.name, port)
     }

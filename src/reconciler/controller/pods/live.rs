@@ -1,4 +1,4 @@
-//! What of a pod's spec and status an update of it needs. Kept only while its cluster updates pods.
+//! Facts of a pod's spec and status that an update needs. Kept only while its cluster updates pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ mod data;
 
 pub(in super::super) use data::elsewhere::is_data_elsewhere;
 
-/// What of a pod's spec and status an update of it needs.
+/// Facts of a pod's spec and status that an update needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct LiveFacts {
     pub(in super::super) annotations: BTreeMap<String, String>,
@@ -23,7 +23,7 @@ pub(in super::super) struct LiveFacts {
     resize: Option<ResizeState>,
     claims: BTreeSet<String>,
     unschedulable: Option<String>,
-    /// The Kubernetes node it is on.
+    /// The Kubernetes node that the pod is on.
     pub(in super::super) kubernetes_node: Option<String>,
 }
 
@@ -31,19 +31,19 @@ pub(in super::super) struct LiveFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct LiveContainer {
     pub(in super::super) name: String,
-    /// Where it is in the pod: `/spec/containers/0`.
+    /// JSON pointer to the container in the pod: `/spec/containers/0`.
     pub(in super::super) place: PointerBuf,
     pub(in super::super) image: String,
-    /// As JSON with sorted keys.
+    /// Requests and limits as JSON with sorted keys.
     pub(in super::super) resources: String,
     is_resized: bool,
     id: Option<String>,
     ended_id: Option<String>,
     waiting: Option<ContainerWaiting>,
-    /// What is mounted in it, in their order.
+    /// Volume mounts of the container, in their order.
     mounts: Vec<data::Mount>,
     ready: bool,
-    /// An init container that ends before the others start. The kubelet does not make it anew.
+    /// True for an init container that ends before the others start. The kubelet does not make it anew.
     runs_once: bool,
 }
 
@@ -86,8 +86,8 @@ impl LiveFacts {
         }
     }
 
-    /// As decisions see it; `manager` is the container that the manager runs in. Where the data is is asked of
-    /// the engine: see [`Self::data_place`].
+    /// The facts as decisions use them; `manager` is the container in which the manager runs. Leaves out the
+    /// place of the data, which depends on the engine: see [`Self::data_place`].
     pub(in super::super) fn for_decisions(&self, revision: &str, manager: &str) -> LivePod {
         let by_name = |value: fn(&LiveContainer) -> String| -> BTreeMap<String, String> {
             self.containers.iter().map(|each| (each.name.clone(), value(each))).collect()
@@ -119,13 +119,13 @@ impl LiveFacts {
         }
     }
 
-    /// Where the data of the engine in this container is, which has named these directories.
+    /// The place of the data of the engine in this container; `directories`: its data directories.
     pub(in super::super) fn data_place(&self, manager: &str, directories: &[String]) -> DataPlace {
         let engine = self.container(manager);
         engine.map(|engine| data::place(&engine.mounts, directories)).unwrap_or_default()
     }
 
-    /// Volume claims that it mounts, by name.
+    /// Names of the volume claims that the pod mounts.
     pub(in super::super) fn claims(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().map(String::as_str)
     }
@@ -177,7 +177,7 @@ impl LiveContainer {
         }
     }
 
-    /// As decisions see it beside the manager's.
+    /// The container as decisions use it beside the manager's.
     fn beside(&self) -> OtherContainer {
         OtherContainer {
             id: self.id.clone(),
@@ -188,9 +188,9 @@ impl LiveContainer {
     }
 }
 
-/// A change of size that the kubelet has not finished. What it says of an earlier spec is about another size: kubelets
-/// of 1.34 and later tell which one they have seen. What others call infeasible may be an earlier size, so it is
-/// believed only after a while.
+/// The state of a resize that the kubelet has not finished. A condition of an earlier spec is about another
+/// size: kubelets of 1.34 and later tell which spec they have seen. An "infeasible" of older ones may be of
+/// an earlier size, so it is believed only after a while.
 fn resize_state(status: &PodStatus, generation: Option<i64>) -> Option<ResizeState> {
     let conditions = status.conditions.as_deref().unwrap_or_default();
     let is_of_now = |seen: Option<i64>| seen.zip(generation).is_none_or(|(seen, now)| seen >= now);
@@ -218,7 +218,7 @@ fn sentence(condition: &PodCondition) -> String {
     words.join(": ")
 }
 
-/// What the scheduler says about a pod that no node takes.
+/// The scheduler's message about a pod that no node takes.
 fn unschedulable(status: &PodStatus) -> Option<String> {
     let conditions = status.conditions.as_deref().unwrap_or_default();
     let scheduled = conditions.iter().find(|each| each.type_ == "PodScheduled")?;

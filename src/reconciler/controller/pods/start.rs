@@ -1,4 +1,4 @@
-//! What a container read when it was started, and its pod, and when that was.
+//! Input of containers and their pods at their start, and its time.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,20 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::json;
 use stayput_reuse::{Arrival, Other, Started, Use, is_made_anew, uses};
 
-/// A container, and which Secrets and ConfigMaps it has read when it was started (as variables, or as files
-/// mounted by `subPath`), or its pod has: by its init containers.
+/// The Secrets and ConfigMaps that a container read when it was started (as variables, or as files mounted by
+/// `subPath`), or that its pod read: by its init containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct StartFacts {
     pub(in super::super) container: String,
-    /// Of the present run; none while it does not run.
+    /// The present run, while the container runs.
     pub(in super::super) started: Option<Started>,
     pub(in super::super) uses: BTreeSet<Use>,
-    /// Whether the kubelet makes it anew when its process has ended.
+    /// True if the kubelet makes the container anew when its process has ended.
     pub(in super::super) is_made_anew: bool,
 }
 
 impl StartFacts {
-    /// Of each container of the pod, if any of them has read any.
+    /// The facts of each container of the pod, if any of them has read any.
     pub(super) fn of(pod: &Pod) -> Vec<Self> {
         let Some(spec) = &pod.spec else { return vec![] };
         let init = spec.init_containers.iter().flatten();
@@ -43,7 +43,7 @@ impl StartFacts {
     }
 }
 
-/// Whether it may be one of them; most are not.
+/// True if the container may read Secrets or ConfigMaps only at its start; most do not.
 fn may_read(container: &Container) -> bool {
     let variable = container.env.iter().flatten().any(|variable| variable.value_from.is_some());
     let by_part = container
@@ -54,12 +54,13 @@ fn may_read(container: &Container) -> bool {
     variable || by_part || container.env_from.as_ref().is_some_and(|from| !from.is_empty())
 }
 
-/// Whether an init container may be one of them: it reads mounted files only once, too.
+/// True if the init container may read Secrets or ConfigMaps for the pod: it reads mounted files only once,
+/// too.
 fn may_read_for_the_pod(container: &Container) -> bool {
     may_read(container) || container.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty())
 }
 
-/// Whether an init container runs as long as the pod.
+/// True if an init container runs as long as the pod.
 fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
@@ -78,8 +79,8 @@ fn started(pod: &Pod, container: &str) -> Option<Started> {
     })
 }
 
-/// When the first of the init containers that have run was started last; none if one of them does not
-/// say it, as the kubelet has forgotten its container.
+/// Earliest last start of the init containers that have run; `None` if one of them has no start time, because
+/// the kubelet has forgotten its container.
 fn init_started(pod: &Pod) -> Option<i64> {
     let containers = pod.spec.as_ref()?.init_containers.iter().flatten();
     let run_once = containers.filter(|one| !is_sidecar(one));
@@ -92,7 +93,7 @@ fn init_started(pod: &Pod) -> Option<i64> {
     run_once.map(started).min_by_key(|at| at.unwrap_or(i64::MIN)).flatten()
 }
 
-/// Those beside the engine's, each with what it has read itself.
+/// The containers beside the engine's, each with its own input.
 pub(in super::super) fn others<'a>(
     starts: &'a [StartFacts],
     engine: &'a str,

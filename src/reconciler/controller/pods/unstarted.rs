@@ -1,4 +1,4 @@
-//! Why a pod has not started yet, as the scheduler and the kubelet say.
+//! Reads from a pod's status, by the scheduler and the kubelet, why it has not started yet.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use stayput_restart::NotStarted;
 /// A pod of which Kubernetes has not started all containers yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Unstarted {
-    /// Containers of which none has run, without init containers.
+    /// Containers that have never run, without init containers.
     never_ran: BTreeSet<String>,
     why: NotStarted,
 }
 
 impl Unstarted {
-    /// `None` once every container of the pod has run.
+    /// The state of a pod that has not started; `None` once every container has run.
     pub(super) fn of(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref()?;
         // Kubernetes calls a pod so until all of its containers have run.
@@ -30,7 +30,7 @@ impl Unstarted {
         Some(Self { never_ran, why: why(status) })
     }
 
-    /// Why this container has never run; `None` if it has.
+    /// Reason why this container has never run; `None` if it has.
     pub(in super::super) fn of_container(&self, name: &str) -> Option<NotStarted> {
         self.never_ran.contains(name).then(|| self.why.clone())
     }
@@ -62,7 +62,7 @@ fn why(status: &PodStatus) -> NotStarted {
     })
 }
 
-/// What a container waits for; `None` if it runs, has done its work, or waits for the init containers.
+/// Reason why a container waits; `None` if it runs, has done its work, or waits for the init containers.
 fn hindrance(container: &ContainerStatus) -> Option<NotStarted> {
     let state = container.state.as_ref()?;
     let (reason, message) = if let Some(waiting) = &state.waiting {

@@ -1,5 +1,5 @@
-//! The finalizer comes before the write that opens a restart: then the first node gets its slot in
-//! that write, too.
+//! Puts the finalizer there before the write that opens a restart: then the first node gets its slot in that
+//! write, too.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::failure::Failure;
 use stayput_restart::{Action, Ledger, Snapshot};
 
-/// Whether this ledger opens a restart and there is no finalizer.
+/// True if this ledger opens a restart and there is no finalizer.
 pub(super) fn is_due(snapshot: &Snapshot, ledger: &Ledger) -> bool {
     !snapshot.cluster.finalizer && snapshot.ledger.restart.is_none() && ledger.restart.is_some()
 }
 
-/// Puts the finalizer on the SearchCluster. False if that fails: then the restart is opened, and waits
-/// for it.
+/// Adds the finalizer to the SearchCluster. False if that fails: then the restart is opened, and waits for
+/// it.
 ///
 /// # Errors
 /// [`Failure::StatusOvertaken`] if the SearchCluster is not the one that was planned for.

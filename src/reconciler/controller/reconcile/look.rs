@@ -1,4 +1,4 @@
-//! One look: what a decision is made from, read together.
+//! One look: the facts for a decision, read together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::controller::observe::Scope;
 use crate::random_id::random_id;
 use stayput_restart::Snapshot;
 
-/// What it has led to.
+/// Result of a look.
 pub(super) enum Look {
     Snapshot(Box<Snapshot>),
-    /// What was observed is of an older version of the SearchCluster.
+    /// The observation is of an older version of the SearchCluster.
     Again,
     /// Another spec counts now.
     OtherSpec,
 }
 
-/// Observes managers, engine and apiserver; if `reads_live`, it reads the SearchCluster at the same time: decisions
-/// are made on the live one, which nearly always is the one that is known. `must_read` and `with_engine` are those
-/// of the [`Scope`].
+/// Observes managers, engine and apiserver; if `reads_live`, reads the SearchCluster at the same time:
+/// decisions are made on the live one, which is usually unchanged. `must_read` and `with_engine` are those of
+/// the [`Scope`].
 pub(super) async fn look(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,

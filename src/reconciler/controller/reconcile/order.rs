@@ -1,5 +1,4 @@
-//! In which order the actions of a plan are carried out. Those of one part do not depend on each
-//! other.
+//! The order in which the actions of a plan are carried out. Those of one part do not depend on each other.
 
 use super::stops::need_live_reads;
 use stayput_restart::Action;
@@ -8,16 +7,16 @@ use stayput_restart::Action;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Order<'a> {
     pub(super) first: Vec<&'a Action>,
-    /// Live reads must confirm them.
+    /// Stops and deletions, which live reads must confirm.
     pub(super) stops: Vec<&'a Action>,
     /// Flushes beside stops: one may take so long that a stop after it would be decided on an old
-    /// observation. After them the annotations of pods: each may take as long as the apiserver's
-    /// slowest webhook, and no node waits for them.
+    /// observation. Then annotations of pods: each may take as long as the apiserver's slowest webhook, and
+    /// no node waits for them.
     pub(super) last: Vec<&'a Action>,
 }
 
-/// A node that is down comes first: only so many actions are carried out at the same time. Where there
-/// is no stop, a flush waits for nothing else.
+/// Orders the actions of a plan. A node that is down comes first: only so many actions are carried out at the
+/// same time. Where there is no stop, a flush waits for nothing else.
 pub(super) fn in_order(actions: &[Action]) -> Order<'_> {
     let (stops, others): (Vec<&Action>, Vec<&Action>) =
         actions.iter().partition(|action| need_live_reads(action));
@@ -37,8 +36,8 @@ pub(super) fn in_order(actions: &[Action]) -> Order<'_> {
     Order { first, stops, last }
 }
 
-/// Whether they limit allocation, and start nothing: the stop that follows waits only for a look at their
-/// effect. A start is reported before.
+/// True if the actions limit allocation, and start nothing: the stop that follows waits only for a look at
+/// their effect. A start is reported before.
 pub(super) fn prepare_a_stop(actions: &[Action]) -> bool {
     let limits = |action: &Action| matches!(action, Action::TightenAllocation { .. });
     let starts = |action: &Action| matches!(action, Action::Start { .. });

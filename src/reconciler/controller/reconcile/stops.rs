@@ -1,5 +1,5 @@
-//! Live reads before a stop request or the deletion of a pod: the plan must ask for the same on what
-//! they return.
+//! Live reads before a stop request or the deletion of a pod: a plan from the live state must have the same
+//! action.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ pub(super) async fn stop(
     both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
 }
 
-/// Reads the SearchCluster and the pods of these stops. None if another spec counts now.
+/// Reads the SearchCluster and the pods of these stops. Returns the pods that could not be read; `None` if
+/// another spec counts now.
 async fn read_live(
     cx: &mut Context,
     stops: &[&Action],
@@ -75,20 +76,20 @@ async fn read_live(
     Ok(Some(unread))
 }
 
-/// Whether live reads must confirm it.
+/// True for an action that live reads must confirm.
 pub(super) const fn need_live_reads(action: &Action) -> bool {
     matches!(action, Action::Stop { .. } | Action::DeletePod { .. })
 }
 
-/// The pods of such actions that could not be read.
+/// The pods of stops that could not be read.
 #[derive(Default)]
 struct Unread {
     uids: BTreeSet<String>,
-    /// Why the last of them could not be read.
+    /// Error of the last of them.
     failure: Option<ApiError>,
 }
 
-/// Reads the pods of these stop requests once more.
+/// Reads the pods of these stops once more.
 async fn read_pods(
     api: &Apiserver,
     known: &Pods,
@@ -112,14 +113,14 @@ async fn read_pods(
     (live, unread)
 }
 
-/// The stops that the plan made from live reads asks for as well, of pods that could be read.
+/// The stops that the plan from live reads has as well, of pods that could be read.
 fn confirmed<'a>(stops: &[&'a Action], again: &Plan, unread: &BTreeSet<String>) -> Vec<&'a Action> {
     let is_read = |stop: &Action| stop.pod().is_some_and(|uid| !unread.contains(uid));
     let is_confirmed = |stop: &&Action| again.actions.contains(stop) && is_read(stop);
     stops.iter().copied().filter(is_confirmed).collect()
 }
 
-/// Whether it is the same object with the same spec.
+/// True if both are the same object with the same spec.
 pub(in crate::controller) fn is_same_generation(
     live: &SearchCluster,
     known: &SearchCluster,

@@ -1,5 +1,5 @@
-//! What is done while no plan can be made: the status says why, and an object that is being deleted
-//! is released if nothing of it is unfinished.
+//! Handles a SearchCluster for which no plan can be made: the status says why, and an object that is being
+//! deleted is released if nothing of it is unfinished.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::controller::status::Reported;
 use crate::controller::status_report::{gauges, ledger_of, pods_unlisted};
 use stayput_restart::{Action, Ledger, Report, annotation};
 
-/// While a spec is refused: a person has to repair something, and then a watch reports it.
+/// Interval while a spec is refused: a person has to repair something, and then a watch reports it.
 const REFUSED_INTERVAL: Duration = Duration::from_secs(300);
-/// While the pods cannot be listed: the watch tries again by itself.
+/// Interval while the pods cannot be listed: the watch tries again by itself.
 const UNLISTED_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reports why the spec is not reconciled.

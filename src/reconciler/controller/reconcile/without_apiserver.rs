@@ -1,7 +1,6 @@
-//! What is done while the apiserver does not answer, or the Lease cannot be renewed: engines that we
-//! stopped are started. Another replica may lead by then. A start in the ledger may still be sent:
-//! whatever the other has asked for has a higher sequence, and of two equal ones the second does
-//! nothing.
+//! Starts engines that we stopped while the apiserver does not answer, or the Lease cannot be renewed.
+//! Another replica may lead by then. A start in the ledger may still be sent: whatever the other replica has
+//! asked for has a higher sequence, and of two equal ones the second does nothing.
 //!
 //! An apiserver that hangs holds up each call for ten seconds, and a look makes several. So starts are also
 //! sent beside a look that takes long.
@@ -23,16 +22,16 @@ use crate::controller::pods::Facts;
 use stayput_net::manager_client::{ManagerClient, fleet};
 use stayput_restart::{Action, Manager, annotation, start_request, starts_in_ledger};
 
-/// How often the starts are sent beside a look; the first time after as long.
+/// Interval at which the starts are sent beside a look; the first time after as long.
 const SEND_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The starts that the ledger holds, as it was written last, with what is needed to send them.
+/// The starts of the last written ledger, and the clients to send them.
 pub(super) struct Starts {
     cluster: Arc<SearchCluster>,
     rollback: bool,
-    /// The pods, by uid, whose nodes a person wants stopped.
+    /// Uids of the pods whose nodes a person wants stopped.
     to_be_stopped: BTreeSet<String>,
-    /// Of the managers that may have to start their engine, by the uids of their pods.
+    /// Clients of the managers that may have to start their engine, by uid of the pod.
     clients: BTreeMap<String, ManagerClient>,
     metrics: Arc<Metrics>,
 }
@@ -54,7 +53,7 @@ impl Starts {
         }
     }
 
-    /// Carries out the look, and sends the starts beside it if it takes long.
+    /// Awaits the look, and sends the starts beside it if it takes long.
     pub(super) async fn beside<T>(&self, look: impl Future<Output = T>) -> T {
         tokio::select! {
             biased;

@@ -1,9 +1,9 @@
-//! The difference of two statuses, as a JSON patch (RFC 6902): the ledger of a large cluster is
-//! megabytes, and a step changes a few lines of it, also of lists.
+//! The difference of two statuses, as a JSON patch (RFC 6902): the ledger of a large cluster is megabytes,
+//! and a step changes a few lines of it, also in lists.
 //!
-//! The same members of a restart can be written in more than one form, and what is stored may be
-//! another writer's. So what is changed of them is tested to be there before: if it is not, the
-//! apiserver changes nothing. All else has one form.
+//! The members of a restart can be written in more than one form, and the stored form may be another
+//! writer's. So the patch tests each old value of them that it changes: if one differs, the apiserver
+//! changes nothing. All else has one form.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use serde_json::{Map, Value};
 
 use crate::patch_operations::{self, add, place, replace};
 
-/// Below it are the members of a restart.
+/// Path of the restart; its members are below it.
 const RESTART: &Pointer = Pointer::from_static("/status/restart");
-/// What tells one item of a list from the others, if it has such a field.
+/// Fields that identify an item of a list; the first one that it has counts.
 const NAMES: [&str; 4] = ["type", "name", "id", "podUid"];
-/// Go writes them in JSON as `\u003c` and the like, and the apiserver compares what is written.
+/// Characters that Go escapes in JSON, as `\u003c` and the like; the apiserver compares the escaped text.
 const ESCAPED_BY_GO: [char; 7] = ['<', '>', '&', '\u{2028}', '\u{2029}', '\u{8}', '\u{c}'];
-/// So many operations are no small change; the apiserver takes 10,000.
+/// Limit of the operations of a small change; the apiserver takes 10,000.
 const MOST: usize = 2_000;
 
-/// What makes `after` of `before`. None if the whole of `after` is no longer than that.
+/// The operations that change `before` to `after`; `None` if the whole of `after` is no longer than they are.
 pub(super) fn difference(before: &Value, after: &Value) -> Option<Vec<PatchOperation>> {
     let operations = changes(&place(["status"]), before, after);
     let is_small = operations.len() <= MOST && length(&operations) < after.to_string().len();
     (is_small || operations.is_empty()).then_some(operations)
 }
 
-/// The parts that differ, or the whole if that is shorter.
+/// The operations for the parts that differ, or for the whole if that is shorter.
 fn changes(path: &Pointer, before: &Value, after: &Value) -> Vec<PatchOperation> {
     if before == after {
         return vec![];
@@ -57,12 +57,12 @@ fn length(operations: &[PatchOperation]) -> usize {
     operations.iter().map(|operation| operation.to_string().len()).sum()
 }
 
-/// Whether what is here may be elsewhere in another form.
+/// True if the value at this path may be stored in another form.
 fn is_tested(path: &Pointer) -> bool {
     path != RESTART && path.starts_with(RESTART)
 }
 
-/// That this is there, without the texts that would never pass.
+/// Tests of the value at this path, without those texts that would never pass.
 fn test(path: &Pointer, value: &Value) -> Vec<PatchOperation> {
     match value {
         _ if !is_tested(path) => vec![],
@@ -114,7 +114,8 @@ fn fields(
     parts
 }
 
-/// Items keep their order: one that comes later than before is removed and added again.
+/// The operations that change a list. Items keep their order: one that comes later than before is removed and
+/// added again.
 fn items(path: &Pointer, before: &[Value], after: &[Value]) -> Vec<PatchOperation> {
     let named = |items: &[Value]| -> Vec<String> {
         items.iter().map(|item| name(item).to_string()).collect()
@@ -151,7 +152,7 @@ fn items(path: &Pointer, before: &[Value], after: &[Value]) -> Vec<PatchOperatio
     parts
 }
 
-/// What tells it from the other items: its name, or else what is not an object in it.
+/// The identity of an item: its name, or else all its fields that are not objects.
 fn name(item: &Value) -> Value {
     let Value::Object(all) = item else { return item.clone() };
     let field = |key: &str| Some((key.to_owned(), all.get(key)?.clone()));
@@ -162,7 +163,7 @@ fn name(item: &Value) -> Value {
     Value::Object(plain.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
-/// That this item is at this place.
+/// Tests that this item is at this place.
 fn test_name(place: &Pointer, item: &Value) -> Vec<PatchOperation> {
     match name(item) {
         Value::Object(name) if !name.is_empty() => name

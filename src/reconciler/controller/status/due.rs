@@ -1,17 +1,17 @@
-//! When a report is written although the ledger does not change: rarely, because it is for people.
+//! Decides when to write a report although the ledger does not change: rarely, because it is for people.
 
 use std::time::Duration;
 
 use crate::cluster::SearchClusterStatus;
 use stayput_restart::{Condition, Report};
 
-/// Least time between two writes of which the second changes what is known of the whole cluster.
+/// Least time between two writes of which the second changes the summary of the cluster.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(5);
 /// Least time between two writes of which the second changes only details.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long until this report has to be written; none if `before` is the same. `since_last` is the
-/// time since the last write of the status.
+/// Time until this report has to be written, if it differs from `before`. `since_last` is the time since the
+/// last write of the status.
 pub(super) fn due_in(
     before: Option<&SearchClusterStatus>,
     report: &Report,

@@ -1,5 +1,5 @@
-//! The engine delays its answer until its cluster is green, or until it has more nodes, and for no other
-//! change: while one is awaited it is asked again and again.
+//! Waits for changes of the engine. It delays its answer until its cluster is green, or until it has more
+//! nodes, and for no other change: for any other it is asked again and again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::controller::observe::{Told, health, not_back};
 use crate::engine_client::{Engine, EngineClient};
 use stayput_restart::{Color, Health, Ledger, Member, Node, Snapshot};
 
-/// The first pause between two requests; each is half as long again as the one before.
+/// First pause between two requests; each is half as long again as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause while a node is to leave or to join.
+/// Longest pause while a node is to leave or to join.
 const MAX_PAUSE_OF_NODES: Duration = Duration::from_millis(250);
-/// The longest pause otherwise.
+/// Longest pause otherwise.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
-/// The pause is at least so many times as long as the engine has worked for the answer.
+/// Least pause, as a multiple of the time that the engine worked for the answer.
 const REST: u32 = 4;
 
 /// Name and ephemeral id of each node.
@@ -29,17 +29,18 @@ pub(in crate::controller) type Processes = BTreeSet<(String, String)>;
 pub(super) enum Awaited {
     /// The list of nodes.
     Nodes(Processes),
-    /// The same; a node is to join, and that of its process before is off the list.
+    /// The list of nodes; a node is to join, and its former process is off the list.
     Join(Processes),
-    /// The same; no other node is under way, and allocation is restored next, which needs nothing but the new
-    /// list.
+    /// The list of nodes; the last node under way is to join. Allocation is restored next, which needs
+    /// nothing but the new list.
     LastJoin(Processes),
-    /// The health; none if it is not known.
+    /// The health, if it is known.
     Health(Option<Health>),
 }
 
 impl Awaited {
-    /// While a member is away or about to go it is the list of nodes, otherwise the health.
+    /// The list of nodes while a member is away or about to go, otherwise the health; `None` without a
+    /// restart.
     pub(super) fn of(snapshot: &Snapshot) -> Option<Self> {
         snapshot.ledger.restart.as_ref()?;
         let engine = snapshot.engine.as_ref().ok();
@@ -65,9 +66,9 @@ impl Awaited {
         }
     }
 
-    /// The same after the engine has told that a node has joined `joined`. If a look has read that list all the
-    /// same, the node that it asked lags behind, and the engine would tell at once again: then the list is read
-    /// until it changes.
+    /// The state to wait for after the engine reported a node that has joined `joined`. If a look has read
+    /// that list all the same, the node that it asked lags behind, and the engine would report the same at
+    /// once: then the list is read until it changes.
     pub(super) fn after_join(self, joined: Option<&Processes>) -> Self {
         match self {
             Self::Join(known) | Self::LastJoin(known) if joined == Some(&known) => {
@@ -77,7 +78,7 @@ impl Awaited {
         }
     }
 
-    /// The list that a node is to join.
+    /// The list of nodes that another node is to join.
     pub(super) fn to_be_joined(&self) -> Option<&Processes> {
         match self {
             Self::Join(known) | Self::LastJoin(known) => Some(known),
@@ -85,7 +86,7 @@ impl Awaited {
         }
     }
 
-    /// Whether the engine delays its answer until then.
+    /// True if the engine delays its answer until this state changes.
     fn is_waited_for_by_the_engine(&self) -> bool {
         match self {
             Self::Nodes(_) | Self::Health(None) => false,
@@ -95,7 +96,7 @@ impl Awaited {
     }
 }
 
-/// Whether one of these members has no process in the list: the next one makes the list longer.
+/// True if one of these members has no process in the list: its next one makes the list longer.
 fn one_is_absent<'a>(mut members: impl Iterator<Item = &'a Member>, nodes: &[Node]) -> bool {
     let names: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
     members.any(|member| !names.contains(member.node.as_str()))
@@ -105,8 +106,8 @@ fn names_and_ids(nodes: &[Node]) -> Processes {
     nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
-/// Completes once the engine has changed. Requests that fail are no change. What it has told that the next look
-/// need not ask for, if anything.
+/// Completes once the engine has changed. Requests that fail are no change. Returns the answer if the next
+/// look can use it.
 pub(super) async fn wait_for_change(
     client: Arc<EngineClient>,
     engine: Engine,
@@ -167,7 +168,7 @@ pub(super) async fn wait_for_change(
     }
 }
 
-/// Whether the list of nodes is another one than this.
+/// True if the list of nodes differs from this one.
 async fn list_differs(client: &EngineClient, known: &Processes, metrics: &Metrics) -> bool {
     let members = client.members().await;
     metrics.count_request(Side::Engine, "members", members.is_ok());

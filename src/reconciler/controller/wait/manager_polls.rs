@@ -1,4 +1,4 @@
-//! Long polls of the managers of members under way: a change is known when it happens.
+//! Long polls of the managers of members under way: they report a change when it happens.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::sleep;
 use stayput_api::Cursor;
 use stayput_net::manager_client::ManagerClient;
 
-/// How long a manager may delay its answer.
+/// Time that a manager may delay its answer.
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
-/// A poll that fails counts as a change, but not sooner than after this. It is one only once until the
-/// manager was observed again.
+/// Pause after which a failed poll counts as a change. It counts only once until the manager was observed
+/// again.
 const FAILED_POLL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The polls that run, by the uid of the pod.
+/// The running polls, by uid of the pod.
 #[derive(Debug)]
 pub(in crate::controller) struct ManagerPolls {
     running: BTreeMap<String, Poll>,
-    /// What was reported: the cursor that was observed before, and the one of the answer. As long as the
-    /// look that follows fails, it is not reported again.
+    /// Reported change of each manager: its cursor at the last observation, and that of the answer. The
+    /// change is not reported again while the next look fails.
     reported: BTreeMap<String, (Cursor, Cursor)>,
     changes: mpsc::UnboundedReceiver<Change>,
     sender: mpsc::UnboundedSender<Change>,
@@ -29,11 +29,11 @@ pub(in crate::controller) struct ManagerPolls {
 
 #[derive(Debug)]
 struct Poll {
-    /// The manager as it was observed last.
+    /// Cursor of the manager at the last observation.
     observed: Cursor,
-    /// What it is to differ from.
+    /// Cursor from which the manager has to differ.
     from: Cursor,
-    /// It was reported since, so that no answer is nothing new.
+    /// True if a change was reported since, so that a failed poll is no news.
     is_known: bool,
     task: AbortHandle,
 }
@@ -42,7 +42,7 @@ struct Poll {
 struct Change {
     uid: String,
     from: Cursor,
-    /// The same if the manager gave no answer.
+    /// Cursor of the answer; equal to `from` without an answer.
     to: Cursor,
 }
 
@@ -54,7 +54,7 @@ impl Default for ManagerPolls {
 }
 
 impl ManagerPolls {
-    /// Polls exactly these from now on, each by the cursor with which it was observed last.
+    /// Polls exactly these managers from now on, each by its cursor at the last observation.
     pub(super) fn set(&mut self, wanted: Vec<(String, ManagerClient, Cursor)>) {
         let mut before = std::mem::take(&mut self.running);
         let reported = std::mem::take(&mut self.reported);
@@ -107,7 +107,7 @@ impl ManagerPolls {
         tokio::spawn(poll).abort_handle()
     }
 
-    /// Completes when one of them has changed.
+    /// Completes when one of the managers has changed.
     pub(super) async fn changed(&mut self) {
         // This struct holds a sender, so the channel never closes.
         while let Some(Change { uid, from, to }) = self.changes.recv().await {

@@ -1,5 +1,5 @@
-//! SearchClusters whose task has ended by a fault of ours: each is started again, but not at once, so that
-//! one that fails each time does nothing else harm.
+//! SearchClusters whose task has ended by a fault of ours: each is started again after a pause, so that one
+//! that fails each time does no other harm.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::controller::clusters::Key;
 
-/// How long such a task is not started.
+/// Pause before such a task is started again.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// When each may be started again.
+/// Time at which the task of each SearchCluster may be started again.
 #[derive(Debug, Default)]
 pub(super) struct Failed(BTreeMap<Key, Instant>);
 
@@ -21,14 +21,14 @@ impl Failed {
         self.0.insert(key, Instant::now() + PAUSE);
     }
 
-    /// Whether its task may be started now.
+    /// True if the task of this SearchCluster may be started now.
     pub(super) fn may_start(&mut self, key: &Key) -> bool {
         let now = Instant::now();
         self.0.retain(|_, at| *at > now);
         !self.0.contains_key(key)
     }
 
-    /// Completes once one of them may be started again.
+    /// Completes once one of the tasks may be started again.
     pub(super) fn pause_is_over(&self) -> impl Future<Output = ()> + use<> {
         let first = self.0.values().min().copied();
         async move {

@@ -12,17 +12,17 @@ use crate::controller::applied::owns_phase;
 use crate::controller::clusters::{Clusters, Key};
 use crate::controller::undecodable::Undecodable;
 
-/// What one watch returns. An object that cannot be decoded (edited by hand, of another version) must
-/// not hide the others.
+/// Object of a watch event. One that cannot be decoded (edited by hand, of another version) must not hide the
+/// others.
 pub(super) type Object = DeserializeGuard<SearchCluster>;
 
 /// The SearchClusters that the watches have shown, and which watches are in sync.
 pub(super) struct Known {
     pub(super) clusters: Clusters,
     pub(super) undecodable: Undecodable,
-    /// Watches that are not in sync yet, by namespace; none: all namespaces.
+    /// Watches that are not in sync yet, by namespace; `None` is the watch of all namespaces.
     missing: Vec<Option<String>>,
-    /// Those of them that we are not allowed to set up.
+    /// Watches that we are not allowed to set up, by namespace.
     forbidden: BTreeSet<Option<String>>,
     listings: BTreeMap<Option<String>, Clusters>,
 }
@@ -42,20 +42,20 @@ impl Known {
         }
     }
 
-    /// Whether all SearchClusters of this namespace are known.
+    /// True if all SearchClusters of this namespace are known.
     pub(super) fn is_complete(&self, namespace: &str) -> bool {
         let is_in = |missing: &Option<String>| missing.as_deref().is_none_or(|of| of == namespace);
         !self.missing.iter().any(is_in)
     }
 
-    /// Whether all are known that we are allowed to watch, and at least one watch is allowed.
+    /// True if all SearchClusters that we are allowed to watch are known, and at least one watch is allowed.
     pub(super) fn is_ready(&self) -> bool {
         let forbidden =
             |missing: &Option<String>| missing.is_some() && self.forbidden.contains(missing);
         self.missing.iter().all(forbidden)
     }
 
-    /// Remembers a watch that we are not allowed to set up.
+    /// Records a watch that we are not allowed to set up.
     pub(super) fn note_error(&mut self, namespace: Option<String>, error: &watcher::Error) {
         if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = error
             && status.code == 403
@@ -116,7 +116,7 @@ fn key(cluster: &Object) -> Key {
     (cluster.namespace().unwrap_or_default(), cluster.name_any())
 }
 
-/// Without fields that are large and not used here.
+/// The SearchCluster without large fields that are not used here.
 fn slim(mut cluster: SearchCluster) -> SearchCluster {
     if let Some(fields) = &mut cluster.metadata.managed_fields {
         fields.retain(owns_phase);

@@ -1,19 +1,20 @@
-//! Where the data of an engine is, which has named its directories: on a volume claim, on another volume, or in
-//! the container itself. The pod alone does not say it: a variable, a file or a script may name another directory.
+//! Finds the place of an engine's data from the engine's own report of its directories: on a volume claim, on
+//! another volume, or in the container itself. The pod alone does not tell: a variable, a file or a script
+//! may name another directory.
 
 use k8s_openapi::api::core::v1::{Container, Volume};
 use stayput_restart::DataPlace;
 
 pub(super) mod elsewhere;
 
-/// Something that is mounted in the engine's container.
+/// A mount of the engine's container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
     path: String,
     is_claim: bool,
 }
 
-/// Everything that is mounted in a container.
+/// All mounts of a container.
 pub(super) fn mounts(container: &Container, volumes: &[Volume]) -> Vec<Mount> {
     let is_claim = |name: &str| {
         let volume = volumes.iter().find(|volume| volume.name == name);
@@ -25,8 +26,8 @@ pub(super) fn mounts(container: &Container, volumes: &[Volume]) -> Vec<Mount> {
         .collect()
 }
 
-/// Where the data is that an engine has in these directories of its container: of several, the place that is
-/// the least safe. Unknown if it has named none. Links in the image are not followed.
+/// The place of an engine's data, which is in these directories of its container: of several, the least safe
+/// one. Unknown without directories. Links in the image are not followed.
 pub(super) fn place(mounts: &[Mount], directories: &[String]) -> DataPlace {
     let paths = || mounts.iter().map(|mount| mount.path.as_str());
     let of = |directory: &String| match nearest(paths(), directory).map(|at| mounts[at].is_claim) {
@@ -37,7 +38,7 @@ pub(super) fn place(mounts: &[Mount], directories: &[String]) -> DataPlace {
     directories.iter().map(of).max().unwrap_or_default()
 }
 
-/// Which of these paths is this one or above it, and the nearest.
+/// Index of the nearest of the mounted paths that is this one or above it.
 fn nearest<'p>(mounted: impl Iterator<Item = &'p str>, path: &str) -> Option<usize> {
     let path = components(path);
     let parts = mounted.map(components).enumerate();

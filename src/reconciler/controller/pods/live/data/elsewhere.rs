@@ -1,4 +1,4 @@
-//! Whether the engine of a pod has its data where that of another template of its owner has it.
+//! Finds out if the engine of a pod would look for its data at another place with another template.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,15 @@ use serde_json::Value;
 
 use super::{components, nearest};
 
-/// The setting, as an argument of the engine.
+/// Name of the setting, as in an argument of the engine.
 const SETTING: &str = "path.data";
-/// The variables from which the known images make it: those of the official ones, and Bitnami's.
+/// Variables from which the known images make the setting: those of the official ones, and Bitnami's.
 const VARIABLES: [&str; 4] =
     [SETTING, "ES_SETTING_PATH_DATA", "ELASTICSEARCH_DATA_DIR_LIST", "OPENSEARCH_DATA_DIR_LIST"];
 
-/// Whether the engine of a pod that is made from the second template looks for its data at another place than that
-/// of one that is made from the first, which has named these directories. What cannot be read may be another place.
+/// True if the engine of a pod that is made from the second template looks for its data at another place than
+/// that of a pod that is made from the first, whose data is in these directories. A place that cannot be read
+/// counts as another one.
 pub(in crate::controller) fn is_data_elsewhere(
     pair: [&Value; 2],
     engine_container: &str,
@@ -24,11 +25,11 @@ pub(in crate::controller) fn is_data_elsewhere(
     actual.zip(wanted).is_none_or(|(actual, wanted)| actual.differ(&wanted))
 }
 
-/// The template has the setting, and not its value.
+/// The template has the setting, but not its value.
 struct NotWritten;
 
-/// The paths of the setting, from variables of the container or arguments of the engine. Empty if the template
-/// does not have it.
+/// The paths of the setting, from variables of the container or arguments of the engine. Empty if the
+/// template does not have the setting.
 fn settings(container: &Container) -> Result<Vec<String>, NotWritten> {
     let mut found = Vec::new();
     for variable in variables(container) {
@@ -57,14 +58,14 @@ fn split(value: &str) -> impl Iterator<Item = String> {
     paths.map(|path| path.trim().to_owned()).filter(|path| !path.is_empty())
 }
 
-/// What is mounted at this path or above it, the nearest.
+/// The nearest mount at this path or above it.
 fn covers<'a>(mounts: &'a [VolumeMount], path: &str) -> Option<&'a VolumeMount> {
     let paths = mounts.iter().map(|mount| mount.mount_path.as_str());
     nearest(paths, path).map(|at| &mounts[at])
 }
 
-/// A directory, whatever mounts it: the volume, what of it is mounted, and the path below that. Of no volume: in the
-/// container.
+/// A directory, independent of the name of its mount: the volume, the mounted part of it, and the path below
+/// that. Without a volume it is in the container.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Directory {
     volume: Option<String>,
@@ -72,12 +73,12 @@ struct Directory {
     below: String,
 }
 
-/// Where the data may be.
+/// Places of an engine's data.
 #[derive(Debug)]
 enum Places {
-    /// The template names it.
+    /// The directories that the template names.
     Named(BTreeSet<Directory>),
-    /// The image or a file does, as the engine has said: by path.
+    /// The directories that the image or a file names, from the engine's report, by path.
     Told(BTreeMap<String, Directory>),
 }
 
@@ -134,7 +135,8 @@ fn directory(
     }
 }
 
-/// What a volume is, whatever its name. One that the template does not have is a claim of its owner's, by that name.
+/// Definition of a volume, whatever its name. One that the template does not define is a volume claim of its
+/// owner's, by that name.
 fn content_of(name: &str, volumes: &[Volume]) -> String {
     let Some(volume) = volumes.iter().find(|volume| volume.name == name) else {
         return name.to_owned();
@@ -144,7 +146,7 @@ fn content_of(name: &str, volumes: &[Volume]) -> String {
     serde_json::to_value(unnamed).unwrap_or_default().to_string()
 }
 
-/// The setting as the template has it, where that is not its value.
+/// Text of the setting as the template has it, where that is not its value.
 fn raw_setting(container: &Container) -> String {
     let mut raw = serde_json::json!(variables(container).collect::<Vec<_>>()).to_string();
     for word in [&container.command, &container.args].into_iter().flatten().flatten() {
