@@ -1,7 +1,8 @@
-//! Which configs count as which, since nothing but ignored keys differs (`stayput.dev/ignore`).
+//! Configs that count as equal, since they differ only in ignored keys (`stayput.dev/ignore`).
 //!
-//! A checksum has every file in it. So it is remembered of a node that is not restarted for a change
-//! what it counts as from then on: also once the annotation is gone, or the reconciler is another.
+//! A checksum covers every file. So for a node that is not restarted for a change, the ledger remembers
+//! the configs that its own one counts as: also once the annotation is gone, or the reconciler
+//! is another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::configs::beginning;
 
-/// No more configs are remembered: the ledger must fit into an object.
+/// Maximum number of remembered configs: the ledger must fit into an object.
 const MAX_CONFIGS: usize = 1000;
 
 /// How the checksum of a config begins that engines run on, and those of the configs that it counts
@@ -22,13 +23,13 @@ const MAX_CONFIGS: usize = 1000;
 pub struct IgnoredChanges(BTreeMap<String, BTreeSet<String>>);
 
 impl IgnoredChanges {
-    /// Whether none is remembered.
+    /// True if no config is remembered.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an engine that runs on one config needs no restart for another one. `alike` are the
-    /// checksums of configs that are seen to differ from what is wanted in nothing that counts.
+    /// True if an engine that runs on one config needs no restart for another one. `alike` are the
+    /// checksums of configs that were seen to differ from the wanted one only in ignored keys.
     pub fn covers(&self, runs_on: &str, wanted: &str, alike: &BTreeSet<String>) -> bool {
         let counts_as = self.0.get(beginning(runs_on));
         let mut wanted = alike.iter().map(String::as_str).chain([wanted]);
@@ -36,7 +37,8 @@ impl IgnoredChanges {
             || counts_as.is_some_and(|known| wanted.any(|one| known.contains(beginning(one))))
     }
 
-    /// How the checksum of each config begins that engines run on, and those that it counts as.
+    /// The beginning of the checksum of each config that engines run on, and those of the configs that
+    /// it counts as.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &BTreeSet<String>)> {
         self.0.iter().map(|(runs_on, counts_as)| (runs_on.as_str(), counts_as))
     }
@@ -50,7 +52,7 @@ impl IgnoredChanges {
         }
     }
 
-    /// Forgets what is not in use: a config that an engine may run on, and one that is wanted.
+    /// Forgets pairs that are not in use: a config that an engine may run on, and one that is wanted.
     pub(crate) fn retain(&mut self, in_use: impl Fn(&str, &str) -> bool) {
         self.0.retain(|runs_on, known| {
             known.retain(|wanted| in_use(runs_on, wanted));

@@ -15,14 +15,14 @@ pub(super) struct Index<'a> {
     /// The SearchCluster, as `namespace/name`.
     cluster: &'a str,
     now: Time,
-    /// By name, then by uid. The reconciler lists its pods by name and a ledger its members: in this
-    /// order they lie next to each other in memory, which is faster to read.
+    /// Pods by name, then by uid. The reconciler lists its pods by name and a ledger its members: in
+    /// this order they lie next to each other in memory, which is faster to read.
     pods: Vec<&'a Pod>,
-    /// Of each of `pods`.
+    /// Annotations of each of `pods`, at the same place.
     marks: Vec<Marks<'a>>,
-    /// Places in `pods`.
+    /// Places in `pods`, by uid.
     by_uid: Lookup<'a, usize>,
-    /// Built when it is needed, which is rare.
+    /// Pods by name. Built on first use, which is rare.
     by_name: OnceCell<Lookup<'a, &'a Pod>>,
     nodes: Lookup<'a, &'a Node>,
     /// Roles of members under way, by name of the node.
@@ -105,12 +105,12 @@ impl<'a> Index<'a> {
         self.pods.iter().copied()
     }
 
-    /// Every pod, by name, with what its annotations say.
+    /// Every pod, by name, with its annotations.
     pub(super) fn marked_pods(&self) -> impl Iterator<Item = (&'a Pod, &Marks<'a>)> + '_ {
         self.pods().zip(&self.marks)
     }
 
-    /// What the annotations of the pod at this place say.
+    /// Annotations of the pod at this place.
     pub(super) fn marks_at(&self, place: usize) -> &Marks<'a> {
         &self.marks[place]
     }
@@ -163,8 +163,8 @@ impl<'a> Index<'a> {
         self.nodes.get(name).copied()
     }
 
-    /// The roles that a node under way had before its stop: while it is down, the engine does not
-    /// list it. Without any they are not known.
+    /// The roles that a node under way had before its stop: while it is down, the engine does not list
+    /// it. `None` if they are not known.
     pub(super) fn remembered_roles(&self, name: &str) -> Option<&'a BTreeSet<String>> {
         self.remembered.get(name).copied()
     }
@@ -174,7 +174,7 @@ impl<'a> Index<'a> {
         self.engine()?.allocation.as_ref().map_err(Blocker::engine_unreachable)
     }
 
-    /// Whether the node serves: its engine runs, and the cluster lists it and knows its roles.
+    /// True if the node serves: its engine runs, and the cluster lists it and knows its roles.
     pub(super) fn is_up(&self, pod: &Pod) -> bool {
         self.serves(pod, self.node(&pod.node))
     }

@@ -7,7 +7,7 @@ use super::{Ledger, Snapshot, Time};
 /// ours that was slow may arrive late.
 pub(crate) const LATE_REQUEST_WINDOW: u64 = 60_000;
 
-/// Whether a restart ended a short while ago.
+/// True if a restart ended a short while ago.
 pub(crate) fn ended_recently(snapshot: &Snapshot) -> bool {
     last_end(&snapshot.ledger).is_some_and(|ended| snapshot.now.since(ended) < LATE_REQUEST_WINDOW)
 }

@@ -163,12 +163,12 @@ impl Ledger {
         self.unreleased_pods().chain(holders.map(String::as_str)).chain(records)
     }
 
-    /// Whether the pod is neither under way nor has a debt that still needs what was held for it.
+    /// True if the pod neither holds a slot nor must be started (a debt).
     pub(super) fn is_released(&self, uid: &str) -> bool {
         self.unreleased_pods().all(|other| other != uid)
     }
 
-    /// Whether a request with this id was accepted before.
+    /// True if a request with this id was accepted before.
     pub fn has_handled(&self, id: &str) -> bool {
         self.handled.iter().any(|handled| handled == id)
     }
@@ -183,7 +183,7 @@ impl Ledger {
         }
     }
 
-    /// What our last restart of this kind was for; none if only its id is known.
+    /// The goal of our last restart of this kind, if more than its id is known.
     pub(super) fn tried(&self, kind: OwnKind) -> Option<&Tried> {
         match kind {
             OwnKind::Configs => self.tried_configs.as_deref(),

@@ -1,9 +1,10 @@
-//! Changes on the engine that are ours and that no ledger entry explains: a request of ours arrived
-//! late and has made them. What does not carry our name is never among them.
+//! Changes on the engine that are ours and that no ledger entry explains: a request of ours arrived late
+//! and has made them. Changes without our name are never among them.
 
 use crate::{Allocation, Ledger, Marker, Record};
 
-/// Whether the engine shows such a change. `cluster` is the SearchCluster, as `namespace/name`.
+/// True if the engine has a change that a late request of ours made. `cluster` is the SearchCluster,
+/// as `namespace/name`.
 pub fn has_leftovers(
     cluster: &str,
     ledger: &Ledger,
@@ -15,7 +16,7 @@ pub fn has_leftovers(
         || records.iter().any(|record| is_left_over(record, ledger, cluster))
 }
 
-/// Whether a marker was set for this SearchCluster.
+/// True if a marker was set for this SearchCluster.
 pub(crate) fn is_ours(marker: &Marker, cluster: &str) -> bool {
     marker.cluster == cluster
 }
@@ -33,12 +34,12 @@ pub(crate) fn restart_of<'r>(record: &'r Record, cluster: &str) -> &'r str {
     own.unwrap_or(&record.reason)
 }
 
-/// Whether a restart of this SearchCluster has made this shutdown record, and no debt is about its node.
+/// True if a restart of this SearchCluster has made this shutdown record, and no debt is about its node.
 pub(crate) fn is_left_over(record: &Record, ledger: &Ledger, cluster: &str) -> bool {
     record.is_restart && ledger.has_handled(restart_of(record, cluster)) && !is_owed(record, ledger)
 }
 
-/// Whether this record announces a restart that is none of this SearchCluster.
+/// True if this record announces a restart that does not belong to this SearchCluster.
 pub(crate) fn is_of_another(record: &Record, ledger: &Ledger, cluster: &str) -> bool {
     record.is_restart
         && !ledger.has_handled(restart_of(record, cluster))

@@ -86,14 +86,14 @@ pub use stayput_declare::Leaving;
 pub use stayput_reuse::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 
-/// In which order a restart would take these pods; without an engine, roles and the elected master
-/// are unknown, and what is broken goes first, then each set by its ordinals, the highest first.
+/// The order in which a restart would take these pods. Without an engine, roles and the elected master
+/// are unknown: broken nodes go first, then each set by its ordinals, the highest first.
 pub fn order<'a>(pods: &'a [Pod], engine: Option<&Engine>) -> Vec<&'a Pod> {
     rules::order(pods.iter(), engine)
 }
 
-/// What of images and sizes of a pod is to be set back next, so that the apiserver can be asked whether it would;
-/// none if nothing is.
+/// The part of a pod's images and sizes to roll back next, if there is one, so that a dry run can ask
+/// the apiserver if it accepts that.
 pub fn to_be_set_back(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
     flow::set_back_next(ledger, pod)
 }

@@ -6,15 +6,15 @@ use std::collections::{HashMap, HashSet};
 
 pub(super) use foldhash::fast::FixedState as Hashed;
 
-/// By a name or uid.
+/// Values by a name or uid.
 pub(super) type Lookup<'a, T> = HashMap<&'a str, T, Hashed>;
 
-/// With room for this many: a table that grows hashes all of its entries again.
+/// A table with room for `most` entries: a table that grows hashes all of its entries again.
 pub(super) fn with_room<'a, T>(most: usize) -> Lookup<'a, T> {
     Lookup::with_capacity_and_hasher(most, Hashed::default())
 }
 
-/// Collects at most this many, where the iterator does not know how many come.
+/// Collects at most `most` entries, where the iterator does not know how many come.
 pub(super) fn lookup<'a, T>(
     most: usize,
     entries: impl Iterator<Item = (&'a str, T)>,
@@ -24,8 +24,8 @@ pub(super) fn lookup<'a, T>(
     lookup
 }
 
-/// Names or uids.
+/// A set of borrowed names or uids.
 pub(super) type Names<'a> = HashSet<&'a str, Hashed>;
 
-/// The same, with texts of their own.
+/// A set of owned names or uids.
 pub(super) type OwnNames = HashSet<String, Hashed>;

@@ -1,16 +1,16 @@
-//! What a manager is sent for an action: the same whether a reconciler sends it, with an apiserver or
+//! The request to a manager for an action: the same whether a reconciler sends it, with an apiserver or
 //! without one, or a test world.
 
 use crate::Resume;
 use stayput_api::{ConfigChoice, DrainRequest, Span, StartRequest, StopRequest};
 
-/// For [`Action::Drain`](crate::Action::Drain).
+/// The request for [`Action::Drain`](crate::Action::Drain).
 pub fn drain_request(uid: &str, sequence: u64) -> DrainRequest {
     DrainRequest { sequence: Some(sequence), pod: Some(uid.to_owned()) }
 }
 
-/// For [`Action::Stop`](crate::Action::Stop) and [`Action::EndDrain`](crate::Action::EndDrain); `drain` is in
-/// milliseconds.
+/// The request for [`Action::Stop`](crate::Action::Stop) and
+/// [`Action::EndDrain`](crate::Action::EndDrain); `drain` is in milliseconds.
 pub fn stop_request(
     uid: &str,
     sequence: u64,
@@ -29,7 +29,7 @@ pub fn stop_request(
     }
 }
 
-/// For [`Action::Start`](crate::Action::Start).
+/// The request for [`Action::Start`](crate::Action::Start).
 pub fn start_request(
     uid: &str,
     sequence: u64,

@@ -1,5 +1,5 @@
-//! What the annotations of a pod say, read once for a plan: their texts lie all over the memory, and
-//! steps ask for the same ones again and again.
+//! Annotations of a pod, read once for a plan: their texts lie all over the memory, and steps ask for
+//! the same ones again and again.
 
 use super::{Cluster, Phase, Pod, annotation};
 
@@ -10,7 +10,7 @@ pub(super) struct Marks<'a> {
     pub(super) phase: Option<&'a str>,
     /// The restart id and the phase that we last wrote, as one text.
     pub(super) shown: Option<&'a str>,
-    /// Whether the spec or an annotation requests that the node is kept stopped.
+    /// True if the spec or an annotation requests that the node is kept stopped.
     pub(super) is_to_be_stopped: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Marks<'a> {
         self.shown?.split_once(' ')
     }
 
-    /// The phase of this restart that the pod shows already; none if it shows one of another restart.
+    /// The phase of this restart that the pod shows, unless it shows one of another restart.
     pub(super) fn shown_of(&self, id: &str) -> Option<Phase> {
         let (_, phase) = self.shown_pair().filter(|(of, _)| *of == id)?;
         Phase::parse(phase).ok()

@@ -1,5 +1,5 @@
-//! Whether a changed config can be brought to nodes one by one, or needs all of them at once, since
-//! a node with the new one and a node with the old one cannot be in one cluster.
+//! Decides if a changed config can be brought to nodes one by one, or needs all of them at once, since a
+//! node with the new one and a node with the old one cannot be in one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +13,14 @@ use crate::{Blocker, Code, Engine, KnownConfigs, Ledger, Pod, PodUpdate, Snapsho
 #[derive(Debug)]
 pub(crate) struct NeedsCoordinated {
     reason: Reason,
-    /// Other settings of which the same is true.
+    /// Other settings whose changes need all nodes at once.
     others: Vec<&'static str>,
-    /// A node whose sources keep the old value: with it the cluster cannot be whole.
+    /// A node whose sources keep the old value: with it the cluster cannot be complete.
     pub(crate) keeps: Option<String>,
 }
 
 impl NeedsCoordinated {
-    /// Which setting, and why.
+    /// The setting and the reason, in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let Reason { setting, from, to, why } = &self.reason;
         let others = match &self.others[..] {
@@ -32,7 +32,8 @@ impl NeedsCoordinated {
         )
     }
 
-    /// What a person can do about one of a pod template, for the end of a message.
+    /// The sentence about a change by a pod template, with advice for a person, for the end of
+    /// a message.
     pub(crate) fn by_template(&self, pod: &Pod) -> String {
         format!(
             "{}: undo that in the pod template of {}, or delete the pods of all nodes together, which is \
@@ -42,20 +43,20 @@ impl NeedsCoordinated {
         )
     }
 
-    /// The setting, for a history.
+    /// Name of the setting, for a history.
     pub(crate) const fn setting(&self) -> &'static str {
         self.reason.setting
     }
 }
 
-/// The settings that a pod's engine runs on, and those of its sources; none if not known.
+/// The settings that a pod's engine runs on, and those of its sources, as far as they are known.
 struct Known<'a> {
     pod: &'a Pod,
     runs_on: Option<&'a Settings>,
     wanted: Option<&'a Settings>,
 }
 
-/// What engines run on, and what they are to run on.
+/// The settings that engines run on, and those of their sources.
 type Pair<'a> = (Option<&'a Settings>, Option<&'a Settings>);
 
 impl<'a> Known<'a> {
@@ -71,8 +72,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether nodes that drift, or that are to get another pod template, have other decisive settings, so that the engine's version is needed to
-/// judge the change.
+/// True if nodes that drift, or that are to get another pod template, have other decisive settings, so
+/// that the engine's version is needed to judge the change.
 pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
     let (seen, remembered) = (&snapshot.configs, &snapshot.ledger.configs);
     let differs = |pod: &Pod| {
@@ -87,11 +88,12 @@ pub(crate) fn needs_version(snapshot: &Snapshot) -> bool {
         || snapshot.pods.iter().any(gives_others)
 }
 
-/// Whether bringing these drifting pods to the config of their sources needs all nodes at once.
+/// The change that needs all nodes at once, if these drifting pods have one between their config and
+/// that of their sources.
 ///
 /// # Errors
-/// It is not known: what an engine runs on was never seen in its sources, its manager does not answer,
-/// or the engine does not tell its version.
+/// The answer is not known: the config that an engine runs on was never seen in its sources, its manager
+/// does not answer, or the engine does not tell its version.
 pub(crate) fn needs_coordinated(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -102,8 +104,9 @@ pub(crate) fn needs_coordinated(
     judge(context, ledger, drifting.collect())
 }
 
-/// The same for one pod, whatever its engine runs on now: `from` is the config with which it was in one
-/// cluster with the others, or could have been, and `to` the one that it would run on.
+/// The change between two configs that needs all nodes at once, if there is one, for one pod with any
+/// engine: `from` is the config with which the pod was in one cluster with the others, or could have
+/// been, and `to` the one that it would run on.
 ///
 /// # Errors
 /// As [`needs_coordinated`].
@@ -119,9 +122,9 @@ pub(crate) fn needs_coordinated_between(
     judge(context, ledger, vec![Known { pod, runs_on: find(from), wanted: find(to) }])
 }
 
-/// Whether the pod template that this pod is to be made anew from gives its engine another value of a setting that
-/// all nodes need at once, by a variable or an argument. Others may have the value that it has now, unless it is
-/// the only node.
+/// The change that needs all nodes at once, if the pod template from which this pod is to be recreated
+/// has one: a variable or an argument gives its engine another value of a decisive setting. Others may
+/// have the value that it has now, unless it is the only node.
 ///
 /// # Errors
 /// The engine does not tell its version.
@@ -243,7 +246,7 @@ fn judge<'a>(
     Ok(Some(NeedsCoordinated { reason, others, keeps }))
 }
 
-/// Why it is not known of some engine which settings it runs on: it may have the old ones.
+/// Why the settings that some engine runs on are not known: it may have the old ones.
 fn unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
     if let Some(node) = without_pod(context) {
         let message = format!(
@@ -267,7 +270,7 @@ fn unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
     })
 }
 
-/// A node that the engine lists, and none of the pods is.
+/// A node that the engine lists, and that has no pod here.
 fn without_pod<'a>(context: &Context<'a>) -> Option<&'a str> {
     let pods: BTreeSet<&str> = context.index.pods().map(|pod| pod.node.as_str()).collect();
     let mut nodes = context.index.engine().ok()?.nodes.iter().map(|node| node.name.as_str());
@@ -282,8 +285,8 @@ fn never_seen(pod: &Pod) -> String {
     )
 }
 
-/// The oldest version that runs: in the middle of an upgrade, a node that is upgraded may have answered,
-/// and the configs are those of the others.
+/// The oldest version that runs: in the middle of an upgrade, the node that answered may be upgraded
+/// already, and the configs are those of the others.
 fn version(engine: &Engine) -> Option<EngineVersion> {
     // `opensearch 2.19.3`.
     let (distribution, answered) = engine.version.split_once(' ')?;

@@ -77,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// Whether the restart of the pod has not begun.
+    /// True if the restart of the pod has not begun.
     pub const fn is_scheduled(self) -> bool {
         match self {
             Self::Schedule | Self::ScheduleRolling | Self::ScheduleCoordinated => true,
@@ -85,7 +85,7 @@ impl Phase {
         }
     }
 
-    /// Waiting, of a restart with this strategy.
+    /// The phase of a waiting pod in a restart with this strategy.
     pub const fn scheduled(strategy: Strategy) -> Self {
         match strategy {
             Strategy::Immediate => Self::Schedule,
@@ -94,7 +94,7 @@ impl Phase {
         }
     }
 
-    /// Stopping, in a restart with this strategy.
+    /// The phase of a stopping pod in a restart with this strategy.
     pub const fn stop(strategy: Strategy) -> Self {
         match strategy {
             Strategy::Immediate | Strategy::Rolling => Self::Stop,
@@ -102,7 +102,7 @@ impl Phase {
         }
     }
 
-    /// Starting, in a restart with this strategy.
+    /// The phase of a starting pod in a restart with this strategy.
     pub const fn start(strategy: Strategy) -> Self {
         match strategy {
             Strategy::Immediate | Strategy::Rolling => Self::Start,

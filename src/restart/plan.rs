@@ -12,15 +12,15 @@ use stayput_api::ConfigChoice;
 /// The label of a pod that names the revision of its owner that it was made from.
 pub(crate) const REVISION: &str = "controller-revision-hash";
 
-/// What to do now.
+/// The actions for now, and the reasons why the other nodes wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Plan {
-    /// Each is one write or one request. A plan that writes the ledger only writes it and records
+    /// Actions, each one write or one request. A plan that writes the ledger only writes it and records
     /// events. Actions that need the new ledger come in the next plan.
     pub actions: Vec<Action>,
-    /// Every pod without an action, and what the cluster as a whole waits for.
+    /// Every pod without an action, and the reason why the cluster as a whole waits.
     pub waiting: Vec<Waiting>,
-    /// When to plan again if nothing changes before, in milliseconds.
+    /// Delay until the next plan if nothing changes before, in milliseconds.
     pub requeue_after: u64,
 }
 
@@ -28,7 +28,7 @@ pub struct Plan {
 /// If the reconciler or the apiserver is lost, the node is down for minutes only.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resume {
-    /// How long after the stop was accepted, in milliseconds.
+    /// Delay after the stop was accepted, in milliseconds.
     pub after: u64,
     /// Checksum that the config must have.
     pub checksum: Option<String>,
@@ -55,87 +55,87 @@ pub enum Action {
     },
     /// Remove an annotation from the SearchCluster, if it still has this value.
     ClearAnnotation {
-        /// Its key.
+        /// Key of the annotation.
         key: String,
-        /// Its value.
+        /// Value of the annotation.
         value: String,
     },
     /// Change annotations of a pod: one patch that requires uid and the values seen.
     PatchPod {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
-        /// Key to the value seen (none: absent) and the value wanted (none: removed).
+        /// By key: the value seen (`None`: absent) and the value wanted (`None`: removed).
         changes: BTreeMap<String, Change>,
     },
-    /// Change labels and annotations of a pod to those of a revision, and its label of the revision:
-    /// one patch that requires uid and the values seen.
+    /// Change labels and annotations of a pod to those of a revision, and its label of the revision: one
+    /// patch that requires uid and the values seen.
     PatchMetadata {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
         /// Labels, with that of the revision.
         labels: BTreeMap<String, Change>,
         /// Annotations.
         annotations: BTreeMap<String, Change>,
     },
-    /// Change images of a pod: the kubelet makes these containers anew. One patch that requires uid
-    /// and the values seen.
+    /// Change images of a pod: the kubelet makes these containers anew. One patch that requires uid and
+    /// the values seen.
     PatchImages {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
-        /// By container.
+        /// Images by container.
         images: BTreeMap<String, Change>,
     },
     /// Change `resources` of a pod through `pods/resize`. One patch that requires uid and the values
     /// seen.
     Resize {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
-        /// By container, as JSON with sorted keys.
+        /// Resources by container, as JSON with sorted keys.
         resources: BTreeMap<String, Change>,
     },
     /// Delete a pod, on uid and the version that was seen; its owner makes another one.
     DeletePod {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
     },
     /// `POST /es/drain`: the node is not ready while its stop is prepared. If no stop follows, its
     /// manager is ready again by itself.
     Drain {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
         /// Sequence of the stop that follows.
         sequence: u64,
     },
     /// `POST /es/stop`.
     Stop {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
         /// Sequence of the request.
         sequence: u64,
-        /// How long the node is not ready before its stop signal, in milliseconds.
+        /// Time in which the node is not ready before its stop signal, in milliseconds.
         drain: u64,
-        /// The start that its manager makes by itself if no start is sent; none if the engine is to
+        /// The start that the manager makes by itself if no start is sent, unless the engine is to
         /// stay stopped.
         resume: Option<Resume>,
-        /// Its manager ends after the stop, so that the kubelet makes a new container.
+        /// True if the manager ends after the stop, so that the kubelet creates a new container.
         exit: bool,
     },
-    /// The same `POST /es/stop` again, with a shorter drain: no clients come any more.
+    /// Send the same `POST /es/stop` again, with a shorter drain: no clients come any more.
     EndDrain {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
         /// Sequence of the stop.
         sequence: u64,
-        /// How much longer the node is not ready, in milliseconds.
+        /// Remaining time in which the node is not ready, in milliseconds.
         drain: u64,
-        /// As in the stop.
+        /// Start after the stop, unchanged.
         resume: Option<Resume>,
-        /// As in the stop.
+        /// Value of `exit` in the stop, unchanged.
         exit: bool,
     },
     /// `POST /es/start`.
     Start {
-        /// The pod.
+        /// Uid of the pod.
         uid: String,
         /// Sequence of the request.
         sequence: u64,
@@ -158,7 +158,7 @@ pub enum Action {
     },
     /// Flush, before the stop of this node; best effort.
     Flush {
-        /// Name of the node it is done for; a coordinated restart has one flush, for `*`.
+        /// Name of the node to be stopped; a coordinated restart has one flush, for `*`.
         node: String,
     },
     /// Announce the restart of a node to the engine.
@@ -167,8 +167,8 @@ pub enum Action {
         node_id: String,
         /// The SearchCluster and the restart's id.
         reason: String,
-        /// For how long after the stop the copies of the node are not made elsewhere, in milliseconds: as
-        /// long as the node may take to be back.
+        /// Time after the stop in which the copies of the node are not made elsewhere, in milliseconds:
+        /// as long as the node may take to be back.
         allocation_delay: u64,
     },
     /// Exclude this node from voting.
@@ -186,13 +186,13 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether a pod gets the label of another revision by it. What its container has read is noted
-    /// by the same kind of patch.
+    /// True if the action gives a pod the label of another revision. Digests of its container's sources
+    /// are written by the same kind of patch.
     pub fn gives_revision(&self) -> bool {
         matches!(self, Self::PatchMetadata { labels, .. } if labels.contains_key(REVISION))
     }
 
-    /// Uid of the pod it is done to; an event is about a pod, not done to it.
+    /// Uid of the pod that the action changes; an event is about a pod, and does not change it.
     pub fn pod(&self) -> Option<&str> {
         match self {
             Self::PatchPod { uid, .. }
@@ -235,16 +235,16 @@ pub struct Change {
     pub wanted: Option<String>,
 }
 
-/// Why nothing is done.
+/// A node, or the cluster as a whole, that waits, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiting {
-    /// Uid of the pod; none for what concerns the whole cluster.
+    /// Uid of the pod; absent for the whole cluster.
     pub pod: Option<String>,
-    /// Name of its node.
+    /// Name of the pod's node.
     pub node: Option<String>,
-    /// For programs.
+    /// The reason, for programs.
     pub code: Code,
-    /// For people: what is waited for, and what to do if it does not come by itself. Thousands of pods
-    /// may have the same.
+    /// The reason, and the remedy if it does not pass by itself, for people. Thousands of pods may have
+    /// the same.
     pub message: Cow<'static, str>,
 }

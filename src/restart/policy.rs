@@ -57,7 +57,7 @@ impl Drain {
     /// tells it to.
     pub const LONGEST: u64 = 10_000;
 
-    /// How long it may be, in milliseconds.
+    /// The longest possible drain, in milliseconds.
     pub const fn longest(self) -> u64 {
         match self {
             Self::Auto => Self::LONGEST,
@@ -133,7 +133,7 @@ impl Share {
         }
     }
 
-    /// How many of `total` it is.
+    /// The number of nodes that this share of `total` is.
     pub fn of(self, total: usize) -> usize {
         match self {
             Self::Nodes(nodes) => usize::try_from(nodes).unwrap_or(usize::MAX),
@@ -192,7 +192,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether a stop for this request may be an outage: by the policy, or by the request itself.
+    /// True if a stop for this request may be an outage: by the policy, or by the request itself.
     pub(super) const fn allows_outage_for(&self, request: &Request) -> bool {
         self.allow_outage || request.allow_outage
     }

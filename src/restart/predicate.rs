@@ -1,7 +1,8 @@
 //! The names of the predicates.
 
-/// A node is restarted only if it passes all of them. Each is one file in `rules/predicates` with its
-/// name. Ten are those of nodes-orchestration.md, with the published names; the last is our own.
+/// A predicate. A node is restarted only if it passes all of them. Each is one file in
+/// `rules/predicates` with its name. Ten are those of nodes-orchestration.md, with the published names;
+/// the last is our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Predicate {
     /// `data_tier_with_higher_priority_must_be_upgraded_first`
@@ -49,7 +50,7 @@ impl Predicate {
         Self::ALL.into_iter().find(|predicate| predicate.name() == name)
     }
 
-    /// Its name, in `status.nodes[].blockedBy`, in metrics and for disabling it.
+    /// Name of the predicate, in `status.nodes[].blockedBy`, in metrics and for disabling it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DataTier => "data_tier_with_higher_priority_must_be_upgraded_first",

@@ -1,25 +1,24 @@
-//! The quorum rule alone, asked about one node of an observed cluster. Only tests of the reconciler ask:
-//! whether the rule and its reading of what real engines have answered fit together.
+//! The quorum rule alone, for one node of an observed cluster. Only tests of the reconciler use it: they
+//! check that the rule reads the answers of real engines correctly.
 
 use std::collections::BTreeSet;
 
 use super::rules::{self, MasterVoters};
 use super::{Code, Engine};
 
-/// What the stop of one node does to the quorum.
+/// Effect of the stop of one node on the quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuorumAfterStop {
     /// Enough votes are left.
     Kept,
     /// The node has the only vote. Enough are left once this node votes in its place.
     KeptByHandover(String),
-    /// No master could be elected, or that is not known: code and message of the rule.
+    /// No master could be elected, or the effect is not known: code and message of the rule.
     Lost(Code, String),
 }
 
-/// What the stop of `node` does to the quorum while the nodes `down` are stopped or being stopped.
-/// All are names of nodes.
-/// `cluster` is the SearchCluster, as `namespace/name`, for the message.
+/// Effect of the stop of `node` on the quorum while the nodes `down` are stopped or being stopped. All
+/// are names of nodes. `cluster` is the SearchCluster, as `namespace/name`, for the message.
 pub fn quorum_after_stop(
     cluster: &str,
     engine: &Engine,

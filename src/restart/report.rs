@@ -1,4 +1,4 @@
-//! What the status shows beside the ledger: made for people, from the snapshot that the plan was made
+//! The part of the status beside the ledger: made for people, from the snapshot that the plan was made
 //! from. No decision reads it.
 
 #![warn(missing_docs)]
@@ -25,7 +25,7 @@ use super::{Ledger, Member, MemberStep, Plan, Pod, Policy, Snapshot, Sources, Ti
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
 
-/// The most nodes that are listed; `counts` includes the others.
+/// Maximum number of nodes in the list; `counts` includes the others.
 pub const MAX_NODES: usize = 100;
 
 /// What the status shows beside the ledger.
@@ -201,7 +201,7 @@ pub fn report(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Report {
     }
 }
 
-/// The first that is absent, and how many other nodes lack one.
+/// The first absent source, with the number of other nodes that lack one.
 fn source_absent(snapshot: &Snapshot) -> Option<String> {
     let message = |pod: &'_ Pod| match &pod.sources {
         Sources::Absent(message) => Some(message.clone()),
@@ -221,7 +221,8 @@ fn source_absent(snapshot: &Snapshot) -> Option<String> {
 }
 
 impl Report {
-    /// For a spec that is not used, for this reason: nothing is decided, and only the ledger is shown.
+    /// The report of a spec that is not used, for this reason: nothing is decided, and only the ledger
+    /// is shown.
     pub fn refused(code: &str, message: String, ledger: &Ledger, now: Time) -> Self {
         Self {
             phase: "Invalid".into(),
@@ -249,7 +250,7 @@ impl Report {
     }
 }
 
-/// How much longer the restart takes. None while a person must correct something, because that time
+/// Remaining time of the restart. `None` while a person must correct something, because that time
 /// is unknown.
 fn estimate(snapshot: &Snapshot, blocker: Option<&Waiting>) -> Option<String> {
     let restart = snapshot.ledger.restart.as_ref()?;
@@ -266,7 +267,7 @@ fn with_estimate(message: Option<String>, estimate: Option<&str>) -> Option<Stri
     }
 }
 
-/// `rolling 2/3`.
+/// Progress of the restart, such as `rolling 2/3`.
 fn progress(ledger: &Ledger) -> Option<String> {
     let restart = ledger.restart.as_ref()?;
     let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();

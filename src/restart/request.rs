@@ -108,7 +108,7 @@ pub struct Request {
 }
 
 impl Target {
-    /// Whether the engine must be read to find these nodes.
+    /// True if the engine must be read to find these nodes.
     pub const fn is_by_engine(&self) -> bool {
         self.role.is_some() || self.zone.is_some()
     }
@@ -181,7 +181,7 @@ impl From<WrittenRequest> for Request {
 const MAX_ID: usize = 63;
 
 impl Request {
-    /// True if it lifts no rule and sets no time: what a phase on a pod asks for, too.
+    /// True if the request lifts no rule and sets no time, like a phase on a pod.
     pub(crate) const fn is_plain(&self) -> bool {
         let Self {
             id: _,
@@ -203,7 +203,7 @@ impl Request {
             && skip_rules.is_empty()
     }
 
-    /// Whether its nodes are stopped together or not at all: those of a zone.
+    /// True if the nodes are stopped together or not at all: those of a zone.
     pub fn goes_as_a_whole(&self) -> bool {
         self.strategy == Strategy::Rolling && self.target.zone.is_some()
     }
@@ -239,13 +239,13 @@ impl Request {
 /// Why a text is not a [`Request`], and what to write.
 #[derive(Debug, Error)]
 pub enum InvalidRequest {
-    /// It is not JSON, or not of the right form.
+    /// The text is not JSON, or not of the right form.
     #[error(
         "the restart request is not a valid JSON object: {0}; write for example \
          {{\"id\":\"2026-11-21-a\",\"strategy\":\"rolling\"}}"
     )]
     Json(#[source] serde_json::Error),
-    /// Its id is empty, too long or has other characters.
+    /// The id is empty, too long or has other characters.
     #[error("{0:?} is not a valid restart id: use 1 to {MAX_ID} letters, digits, '-', '.' and '_'")]
     Id(String),
     /// A pattern of indices is empty or malformed.
@@ -254,18 +254,18 @@ pub enum InvalidRequest {
          '*' such as \"logs-*\""
     )]
     Pattern {
-        /// As it is written.
+        /// The pattern, as it is written.
         pattern: String,
-        /// What is wrong with it; none if it is empty.
+        /// Error in the pattern, unless it is empty.
         #[source]
         why: Option<glob::PatternError>,
     },
     /// A rule that does not exist, or that protects data.
     #[error("{name:?} in skipRules {why}")]
     Rule {
-        /// As it is written.
+        /// Name of the rule, as it is written.
         name: String,
-        /// Why it is not skipped, and what to write.
+        /// Why the rule is not skipped, and what to write.
         why: String,
     },
 }

@@ -1,5 +1,5 @@
-//! Everything one decision is made from: read together, possibly stale, possibly partial. What could
-//! not be read is [`Unknown`] with the reason, never a guess.
+//! Input of one decision: read together, possibly stale, possibly partial. A part that could not be read
+//! is [`Unknown`] with the reason, never a guess.
 
 #![warn(missing_docs)]
 
@@ -39,14 +39,14 @@ pub use update::{
     ResizeState, Unreturnable,
 };
 
-/// Why something is not known.
+/// Why a value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unknown {
-    /// What could not be read and why, for people.
+    /// The part that could not be read, and why, for people.
     pub message: String,
 }
 
-/// What was read, or why it was not.
+/// A value, or the reason why it could not be read.
 pub type Known<T> = Result<T, Unknown>;
 
 const fn is_zero(number: &u64) -> bool {

@@ -18,13 +18,13 @@ pub(crate) enum LedgerChange {
         latest: Time,
         now: Time,
     },
-    /// The clock has jumped forward by so many milliseconds, and these times with it.
+    /// Moves times with the clock, which has jumped forward by so many milliseconds.
     MoveTimes(u64),
     OpenRestart(Box<Restart>),
     CloseRestart,
-    /// The result of the node that ends together with its restart.
+    /// Sets the result of the node that ends together with its restart.
     SetLastResult(NodeResult),
-    /// Of the restart under way; nothing where there is none.
+    /// Changes the restart under way, if there is one.
     Restart(RestartChange),
     SetQueued(Option<Request>),
     /// Remembers the id of a request, and forgets the oldest but `keep`.
@@ -32,35 +32,36 @@ pub(crate) enum LedgerChange {
         id: String,
         keep: Option<String>,
     },
-    /// Remembers what our last restart of a kind was for.
+    /// Remembers the goal of our last restart of a kind.
     SetTried {
         kind: OwnKind,
         tried: Box<Tried>,
     },
-    /// The phase on the SearchCluster that is not carried out again.
+    /// Sets the phase on the SearchCluster that is not carried out again.
     SetKeptPhase(Option<String>),
-    /// Pods with a phase that is older than the status.
+    /// Sets the pods with a phase that is older than the status.
     SetOldPhases(BTreeSet<String>),
-    /// Pods of a SearchCluster that is being deleted still show an old phase.
+    /// Sets the time since which pods of a SearchCluster that is being deleted still show an old phase.
     SetStillShown(Time),
     AddHistory(HistoryEntry),
     SetClusterUuid(String),
     SetConfigs(KnownConfigs),
     SetIgnoredChanges(IgnoredChanges),
-    /// Everything is gone that could be paid, kept stopped or asked for.
+    /// Forgets all debts, the queued request and the nodes kept stopped: everything that they are about
+    /// is gone.
     ForgetDebts,
     AddStartDebt(StartDebt),
     RemoveStartDebt(StartDebt),
     SetAllocationDebt(Option<AllocationDebt>),
     /// Adds the allocation debt, or adds its holders to the debt that is there.
     HoldAllocation(AllocationDebt),
-    /// These pods no longer hold allocation. If no pod holds it and `is_restored` says that nothing
-    /// of ours is set, the debt is gone.
+    /// Removes these pods from the holders of allocation. If no pod is left and `is_restored` says that
+    /// nothing of ours is set, the debt is gone.
     ReleaseAllocation {
         pod_uids: Vec<String>,
         is_restored: bool,
     },
-    /// The debts of one pod become the debts of the pod that replaced it.
+    /// Transfers the debts of one pod to the pod that replaced it.
     ReplacePod {
         old: String,
         new: String,
@@ -68,13 +69,13 @@ pub(crate) enum LedgerChange {
     AddRecordDebt(RecordDebt),
     RemoveRecordDebt(RecordDebt),
     SetExclusionDebt(Option<ExclusionDebt>),
-    /// A voting exclusion no longer exists: its debt is paid. A late request may set it again.
+    /// Removes the debt for a voting exclusion that no longer exists. A late request may set it again.
     ExclusionRemoved {
         node: String,
         at: Time,
     },
     AddKeptStopped(KeptStopped),
-    /// Replaces the entry of the same pod.
+    /// Adds the entry of a node kept stopped, or replaces that of the same pod.
     SetKeptStopped(KeptStopped),
     RemoveKeptStopped(KeptStopped),
 }
@@ -85,15 +86,16 @@ pub(crate) enum RestartChange {
     /// Ends the restart; a later ending does not replace this one.
     EndWith(Ending),
     SetDirection(Direction),
-    /// A coordinated restart has limited allocation and flushed; it does this only once.
+    /// Records that a coordinated restart has limited allocation and flushed; it does this only once.
     PrepareOnce,
-    /// It gives all slots back, and does this again when it has them again.
+    /// Makes a coordinated restart limit allocation and flush again: it gives all slots back.
     PrepareAgain,
-    /// A coordinated restart starts all members on the checksums that the ledger has now.
+    /// Freezes the checksums of a coordinated restart that the ledger has now, and lets all members
+    /// start on them.
     Freeze(Time),
-    /// The first member got its slot.
+    /// Records that the first member got its slot.
     Begin(Time),
-    /// Since when it is stuck.
+    /// Sets the time since which the restart is stuck.
     SetStuck(Option<Time>),
     AddMember(Box<Member>),
     SetMember {

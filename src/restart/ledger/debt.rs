@@ -147,21 +147,21 @@ impl RemovedExclusion {
     /// any request of ours is waited for.
     const LATE: u64 = 5 * 60_000;
 
-    /// Whether a request that was slow may still set it again.
+    /// True if a late request may still set the exclusion again.
     pub fn may_come_again(&self, now: Time) -> bool {
         now.since(self.at) < Self::LATE
     }
 }
 
 impl RecordDebt {
-    /// Whether this is the record that is owed by this SearchCluster, `namespace/name`.
+    /// True if this is the record of this debt, made for the SearchCluster `namespace/name`.
     pub fn is_about(&self, record: &Record, cluster: &str) -> bool {
         record.node_id == self.node_id && restart_of(record, cluster) == self.restart
     }
 }
 
 impl Debts {
-    /// Nothing is owed.
+    /// True if there is no debt.
     pub fn is_empty(&self) -> bool {
         self.start.is_empty()
             && self.allocation.is_none()

@@ -30,7 +30,7 @@ impl Outcome {
     pub const ALL: [Self; 5] =
         [Self::Done, Self::Aborted, Self::RolledBack, Self::Interfered, Self::Superseded];
 
-    /// Its name in status, history, events and metrics.
+    /// Name of the outcome in status, history, events and metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -80,8 +80,8 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
-    /// Whether nodes may have been stopped for it, and no other restart went on with them. Entries of
-    /// earlier versions do not say when the first one got its slot.
+    /// True if nodes may have been stopped for the restart, and no other restart went on with them.
+    /// Entries of earlier versions lack the time at which the first node got its slot.
     pub fn is_to_be_checked(&self) -> bool {
         let may_have_stopped = self.began.is_some() || self.nodes > 0;
         may_have_stopped && self.outcome != Outcome::Superseded

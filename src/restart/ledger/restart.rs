@@ -89,7 +89,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// As asked.
+    /// The ending of a restart that did everything that was requested.
     pub const fn done() -> Self {
         Self { outcome: Outcome::Done, reason: String::new() }
     }
@@ -282,7 +282,7 @@ pub struct Stays {
 }
 
 impl Stays {
-    /// Whether all is set back.
+    /// True if everything is rolled back.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.images.is_empty() && self.resources.is_empty()
@@ -307,21 +307,21 @@ pub struct Compensation {
 }
 
 impl Restart {
-    /// Whether nodes wait for their turn.
+    /// True if nodes wait for their turn.
     pub fn has_scheduled(&self) -> bool {
         self.members.iter().any(|member| member.step == MemberStep::Scheduled)
     }
 
-    /// Whether it only goes forward, and a phase has passed since its nodes could be started; or, while
-    /// they are still being stopped, since it took the place of another one.
+    /// True if the restart only goes forward, and the time for a phase has passed since its nodes could
+    /// be started; or, while they are still being stopped, since it took the place of another one.
     pub(crate) fn is_late_forward(&self, now: Time, phase_timeout: u64) -> bool {
         let since = self.frozen.or(self.began);
         self.direction == Direction::Forward
             && since.is_some_and(|at| now.since(at) >= phase_timeout)
     }
 
-    /// Why it cannot be cancelled any more; none if it can. Nodes that it has stopped can only be
-    /// started on the new config.
+    /// Why the restart cannot be cancelled any more, unless it can. Nodes that it has stopped can only
+    /// be started on the new config.
     pub fn why_not_cancellable(&self) -> Option<&'static str> {
         if self.request.strategy != Strategy::Coordinated {
             return None;
@@ -337,7 +337,8 @@ impl Restart {
 }
 
 impl Member {
-    /// A node that is done: what only its turn needed is forgotten, so that it takes little space.
+    /// The entry of a node that is done, without the fields that only its turn needed, so that it takes
+    /// little space.
     #[must_use]
     pub fn done(self, ending: Ending) -> Self {
         let Self { pod_uid, pod, node, since, stop_sequence, start_sequence, update, .. } = self;
@@ -356,24 +357,24 @@ impl Member {
         }
     }
 
-    /// Whether the engine's entry of the node is not that of the process before its turn.
+    /// True if the engine's entry of the node is not that of the process before its turn.
     pub fn is_new_process(&self, node: &Node) -> bool {
         self.ephemeral_id.as_ref() != Some(&node.ephemeral_id)
     }
 
-    /// Whether the apiserver refuses to set back something of its pod.
+    /// True if the apiserver refuses to roll back a part of the pod.
     pub(crate) fn is_not_set_back(&self) -> bool {
         self.update.as_ref().is_some_and(|fixed| !fixed.stays.is_empty())
     }
 
-    /// Whether its pod is to show how it ended: it had its turn, or is done without one.
+    /// True if the pod has to show the result: the member had its turn, or is done without one.
     pub(crate) fn has_result(&self) -> bool {
         let is_done = |ending: &Ending| ending.outcome == Outcome::Done;
         self.step == MemberStep::Finished
             && (self.stop_sequence > 0 || self.ending.as_ref().is_some_and(is_done))
     }
 
-    /// Whether it holds a slot.
+    /// True if the member holds a slot.
     pub const fn is_under_way(&self) -> bool {
         matches!(self.step, MemberStep::Restarting | MemberStep::GivingBack | MemberStep::Aborting)
     }

@@ -9,7 +9,7 @@ pub(crate) const fn end_of(entry: &HistoryEntry) -> Time {
 }
 
 impl Ledger {
-    /// Whether one of these times is later than `latest`.
+    /// True if one of these times is later than `latest`.
     pub(crate) fn has_times_after(&self, latest: Time) -> bool {
         let is_ahead = |at: Option<Time>| at.is_some_and(|at| at > latest);
         let of_update = |update: &MemberUpdate| [update.late_since, update.hindered_since];
@@ -26,7 +26,7 @@ impl Ledger {
         of_members || of_restart.chain(of_starts).chain(of_exclusions).chain(of_all).any(is_ahead)
     }
 
-    /// Makes those of them that are later than `latest` the present.
+    /// Sets each of these times that is later than `latest` to `now`.
     pub(super) fn correct_times(&mut self, latest: Time, now: Time) {
         self.change_times(|at| {
             if *at > latest {
@@ -38,7 +38,7 @@ impl Ledger {
         }
     }
 
-    /// Moves them with a clock that has jumped forward. The history stays: people read it.
+    /// Moves these times with a clock that has jumped forward. The history stays: people read it.
     pub(super) fn move_times(&mut self, jumped: u64) {
         self.change_times(|at| *at = at.plus(jumped));
     }

@@ -1,5 +1,5 @@
-//! What the last restart that we requested ourselves was for: what was given up is not carried out again
-//! by itself.
+//! Goal of the last restart that we requested ourselves: a config or template that was given up is not
+//! tried again without a request.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub struct Tried {
     pub unknown: BTreeSet<String>,
 }
 
-/// What a restart that we request ourselves is for.
+/// Kind of a restart that we request ourselves, by its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnKind {
     Configs,
@@ -34,7 +34,7 @@ pub(crate) enum OwnKind {
 }
 
 impl OwnKind {
-    /// How the ids of such requests begin.
+    /// The beginning of the ids of such requests.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Configs => "config",

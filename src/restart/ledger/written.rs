@@ -1,7 +1,7 @@
-//! How the members of a restart are written. The status of [`MAX_MEMBERS`](super::MAX_MEMBERS) nodes must fit into
-//! one object of the apiserver (1.5 MB) wherever the restart is, so each node takes one line, and what nodes have
-//! in common is written once.
-//! Which pods are done stays known: no node is restarted twice.
+//! The JSON form of the members of a restart. The status of [`MAX_MEMBERS`](super::MAX_MEMBERS) nodes
+//! must fit into one object of the apiserver (1.5 MB) wherever the restart is, so each node takes one
+//! line, and values that nodes have in common are written once. The pods that are done stay known: no
+//! node is restarted twice.
 
 mod restarting;
 
@@ -87,14 +87,14 @@ pub(super) fn sort(members: &mut [Member]) {
 }
 
 impl Written {
-    /// In an order that does not depend on who is in them: one node that leaves its group moves no
-    /// other, so what it changes of the ledger is a small part of it.
+    /// Sorts groups in an order that does not depend on their members: a node that leaves its group
+    /// moves no other, so it changes only a small part of the ledger.
     fn sort_groups(&mut self) {
         self.scheduled.sort_by_key(|group| group.since);
         self.restarting.sort_by(|one, other| one.in_common().cmp(&other.in_common()));
     }
 
-    /// A line, if the member can be read back from it, and no other node has its name.
+    /// Adds a line, if the member can be read back from it, and no other node has its name.
     fn add(&mut self, member: &Member) {
         let node = &member.node;
         let line = line(member);
@@ -124,7 +124,7 @@ impl Written {
     }
 }
 
-/// What is not in the name of a member that waits or is done.
+/// The fields of a member that waits or is done, without its name.
 fn line(member: &Member) -> String {
     let Member { pod_uid, pod, node, step, since, stop_sequence, start_sequence, done_by, .. } =
         member;

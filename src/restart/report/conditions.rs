@@ -78,7 +78,7 @@ pub(super) fn refused(ledger: &Ledger, reason: &str, message: String, now: Time)
     all(values, ledger, for_a_person, now)
 }
 
-/// In the order of the status.
+/// Types of the conditions, in the order of the status.
 const KINDS: [&str; 8] = [
     "Ready",
     "Reconciling",
@@ -90,8 +90,8 @@ const KINDS: [&str; 8] = [
     "PredicatesDisabled",
 ];
 
-/// The values given, and before them the three that every tool understands (kstatus). `for_a_person` is
-/// the one of them that a person has to do something about.
+/// The given values, and before them the three that every tool understands (kstatus). `for_a_person` is
+/// the value that needs an action by a person.
 fn all(
     values: [Value; 5],
     ledger: &Ledger,
@@ -132,8 +132,8 @@ fn standard(values: &[Value; 5], ledger: &Ledger, for_a_person: Option<&Value>) 
     }
 }
 
-/// It stays True after a restart that did not do what was requested: nobody has to do anything, and
-/// nothing is going to happen. The reason and the message say how that restart ended.
+/// The value of `Ready`. It stays True after a restart that did not do what was requested: nobody has to
+/// do anything, and nothing is going to happen. The reason and the message say how that restart ended.
 fn ready(ledger: &Ledger) -> Value {
     let reason = match ledger.history.last().map(|entry| entry.outcome) {
         None | Some(Outcome::Done) => {
@@ -157,7 +157,7 @@ fn last_restart(ledger: &Ledger) -> String {
     }
 }
 
-/// By the engine's health if it is known, else by the readiness of the pods.
+/// The value of `Available`, by the engine's health if it is known, else by the readiness of the pods.
 fn available(snapshot: &Snapshot, counts: &Counts) -> Value {
     let health = snapshot.engine.as_ref().ok().and_then(|engine| engine.health.as_ref().ok());
     match health.map(|health| health.color) {
@@ -206,7 +206,7 @@ fn in_progress(ledger: &Ledger) -> Value {
     value(Status::Yes, reason, message)
 }
 
-/// By what is owed, and by the nodes that are down.
+/// The value of `Degraded`, by the debts, and by the nodes that are down.
 fn degraded(ledger: &Ledger, down: Option<String>) -> Value {
     let mut due = debts::due(ledger);
     let reason = match (due.is_empty(), &down) {
@@ -218,7 +218,7 @@ fn degraded(ledger: &Ledger, down: Option<String>) -> Value {
     value(Status::Yes, reason, due.join("; "))
 }
 
-/// Reminds people that predicates are disabled.
+/// The value of `PredicatesDisabled`, which reminds people of it.
 fn disabled(disabled: &Disabled, cluster: &str) -> Value {
     let names: Vec<&str> = disabled.iter().map(Predicate::name).collect();
     let unknown = disabled.unknown();

@@ -11,22 +11,22 @@ use crate::{
 };
 use stayput_api::{Desired, State};
 
-/// So many nodes are described in one message; the table of nodes has the others.
+/// Maximum number of nodes in one message; the table of nodes has the others.
 const MAX_DESCRIBED: usize = 3;
-/// So many lines of a log are shown where the time of the end is not known.
+/// Number of lines of a log to show where the time of the end is not known.
 const LOG_LINES: u32 = 100;
-/// An engine writes why it ends in its last minute, in milliseconds.
+/// Time before its end in which an engine logs the reason, in milliseconds.
 const LAST_MINUTE: u64 = 60_000;
 
 /// Why a node is down.
 #[derive(Debug)]
 pub(super) struct Down {
     node: String,
-    /// For programs.
+    /// The reason, for programs.
     pub(super) code: &'static str,
-    /// For people: why, where its log is, and what to do.
+    /// The reason, the place of the log, and the remedy, for people.
     pub(super) message: String,
-    /// It stays down unless a person does something.
+    /// True if the node stays down unless a person does something.
     needs_a_person: bool,
 }
 
@@ -34,7 +34,8 @@ pub(super) struct Down {
 pub(super) type DownNodes<'a> = BTreeMap<&'a str, Down>;
 
 /// The nodes that are down, without those that are being restarted, that are to be kept stopped, or
-/// whose pod is being deleted. One that a restart has stopped which only goes forward is down after a phase.
+/// whose pod is being deleted. A node that was stopped by a restart that only goes forward counts as
+/// down after the time for a phase.
 pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a> {
     let index = Index::new(snapshot);
     let under_way = member_pods::under_way(snapshot);
@@ -72,7 +73,7 @@ pub(super) fn nodes<'a>(snapshot: &'a Snapshot, policy: &Policy) -> DownNodes<'a
     down.chain(missing.map(|one| (one.name.as_str(), without_a_pod(snapshot, one)))).collect()
 }
 
-/// Its set tries again by itself to make the pod.
+/// The entry of a node without a pod. The StatefulSet retries by itself to create it.
 fn without_a_pod(snapshot: &Snapshot, missing: &MissingPod) -> Down {
     let MissingPod { name, set } = missing;
     let (namespace, _) = namespace_and_name(&snapshot.cluster.name);
@@ -83,13 +84,13 @@ fn without_a_pod(snapshot: &Snapshot, missing: &MissingPod) -> Down {
     Down { node: name.clone(), code: "pod_missing", message, needs_a_person: false }
 }
 
-/// Whether one of them stays down unless a person does something.
+/// True if one of the nodes stays down unless a person does something.
 pub(super) fn wait_for_a_person(down: &DownNodes<'_>) -> bool {
     down.values().any(|one| one.needs_a_person)
 }
 
-/// Whether nobody starts its engine: neither its manager, nor a restart that it has a part in, under way or
-/// queued, nor a start that is owed.
+/// True if nobody starts the node's engine: neither its manager, nor a restart that includes it, under
+/// way or queued, nor a start debt.
 fn needs_a_person(snapshot: &Snapshot, members: &BTreeMap<&str, &Member>, pod: &Pod) -> bool {
     let Ledger { queued, debts, .. } = &snapshot.ledger;
     let is_owed = debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
@@ -111,7 +112,7 @@ fn needs_a_person(snapshot: &Snapshot, members: &BTreeMap<&str, &Member>, pod: &
     is_held && !is_owed && !has_its_turn && !is_meant
 }
 
-/// The first of them in a sentence each; none if no node is down.
+/// The first of the nodes, in a sentence each, if any node is down.
 pub(super) fn summary(down: &DownNodes<'_>) -> Option<String> {
     let mut by_name: Vec<&Down> = down.values().collect();
     by_name.sort_by_key(|down| &down.node);
@@ -125,7 +126,7 @@ pub(super) fn summary(down: &DownNodes<'_>) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// Code and message; none if the node is not down, or nothing says so.
+/// Code and message, if the node is down and something shows that.
 fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, String)> {
     let pod = commands.pod;
     let is_missing = index.engine().is_ok() && index.node(&pod.node).is_none();
@@ -171,8 +172,8 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
     }
 }
 
-/// A pod that is not ready and whose manager does not answer. Of an operator's pod that is normal while the
-/// operator replaces pods.
+/// Code and message for a pod that is not ready and whose manager does not answer. For an operator's pod
+/// that is normal while the operator replaces pods.
 fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str, String) {
     let (code, describe) = (blocker.code.as_str(), commands.describe());
     let message = match &commands.pod.operator {
@@ -190,7 +191,7 @@ fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str,
     (code, message)
 }
 
-/// How the engine ended, where its manager does not say why it does not run.
+/// How the engine ended, where its manager gives no reason why it does not run.
 fn ended(manager: &Manager) -> String {
     match manager.last_exit.as_ref().and_then(|exit| exit.code) {
         Some(code) => format!("the engine ended with code {code}"),
@@ -202,7 +203,7 @@ fn ended(manager: &Manager) -> String {
 struct Commands<'a> {
     snapshot: &'a Snapshot,
     pod: &'a Pod,
-    /// The restart that is going to start it, if need be again and again.
+    /// The restart that is going to start the node, if need be again and again.
     retrying: Option<&'a Restart>,
 }
 
@@ -211,7 +212,7 @@ impl Commands<'_> {
         namespace_and_name(&self.snapshot.cluster.name)
     }
 
-    /// `-c NAME`; without it kubectl takes the pod's default container.
+    /// The option `-c NAME`; without it kubectl takes the pod's default container.
     fn container(&self) -> String {
         self.pod.container.as_ref().map_or_else(String::new, |name| format!(" -c {name}"))
     }
@@ -225,7 +226,8 @@ impl Commands<'_> {
         self.logs(&format!("--tail={LOG_LINES}"))
     }
 
-    /// What the engine wrote before it ended. If no manager saw that, its container was ended, too.
+    /// Command that shows the engine's log before its end. If no manager saw the end, its container was
+    /// ended, too.
     fn last_log(&self, manager: Option<&Manager>) -> String {
         match manager.map(|manager| manager.last_exit.as_ref().map(|exit| exit.ended)) {
             Some(Some(Some(ended))) => {
@@ -242,7 +244,7 @@ impl Commands<'_> {
         format!("`kubectl stayput -n {namespace} restart {cluster} --node {}`", self.pod.node)
     }
 
-    /// What a person can do; nothing if a restart starts it.
+    /// Command that starts the engine, unless a restart starts it.
     fn how_started(&self, command: impl Fn(&Self) -> String) -> String {
         match self.retrying {
             Some(restart) => {
@@ -262,7 +264,8 @@ impl Commands<'_> {
         format!("`kubectl -n {namespace} exec {manager} start`")
     }
 
-    /// What shows why a pod does not start: the log of the container that fails, or the events of the pod.
+    /// Command that shows why a pod does not start: the log of the container that fails, or the events
+    /// of the pod.
     fn unstarted(&self) -> String {
         let failing = self.pod.not_started.as_ref().filter(|why| {
             matches!(why.reason.as_str(), "CrashLoopBackOff" | "Error" | "OOMKilled")

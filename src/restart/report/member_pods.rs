@@ -1,10 +1,10 @@
-//! Which pod is there for a member: its own, or the one that replaced it.
+//! The pod of a member: its own, or the one that replaced it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Member, Pod, Snapshot};
 
-/// The members, by uid of the pod that is there for them; if none is, by uid of their own.
+/// The members, by uid of their current pod, or of their own if there is none.
 pub(super) fn by_pod(snapshot: &Snapshot) -> BTreeMap<&str, &Member> {
     let listed: BTreeSet<&str> = snapshot.pods.iter().map(|pod| pod.uid.as_str()).collect();
     let (there, gone): (Vec<&Member>, Vec<&Member>) =
@@ -25,7 +25,7 @@ pub(super) fn by_pod(snapshot: &Snapshot) -> BTreeMap<&str, &Member> {
     members
 }
 
-/// Uids of the pods that are there for the members under way.
+/// Uids of the current pods of the members under way.
 pub(super) fn under_way(snapshot: &Snapshot) -> BTreeSet<&str> {
     let is_under_way = |(_, member): &(&str, &Member)| member.is_under_way();
     by_pod(snapshot).into_iter().filter(is_under_way).map(|(uid, _)| uid).collect()

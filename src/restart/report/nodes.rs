@@ -10,11 +10,10 @@ use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
 use stayput_reuse::UpdateStep;
 
-/// Stands in [`NodeReport::because`] for a changed config, where fields of the template stand beside
-/// it.
+/// Entry in [`NodeReport::because`] for a changed config, where fields of the template are beside it.
 pub const THE_CONFIG: &str = "the config";
 
-/// What is known about one node.
+/// Facts about one node.
 struct NodeRow<'a> {
     node: &'a str,
     member: Option<&'a Member>,
@@ -82,14 +81,14 @@ impl<'a> NodeRow<'a> {
         self.phase.is_some() || self.down.is_some() || self.step.is_some() || self.waits().is_some()
     }
 
-    /// What it waits for, if that is worth a line.
+    /// The reason why the node waits, if it is worth a line.
     fn waits(&self) -> Option<&'a Waiting> {
         self.waiting.filter(|waiting| {
             !matches!(waiting.code, Code::Idle | Code::Finished | Code::Recording)
         })
     }
 
-    /// Why it is down, and what it waits for beside that.
+    /// Why the node is down, and why it waits besides.
     fn message(&self) -> Option<String> {
         let Some(down) = self.down else {
             return self.waiting.map(|waiting| waiting.message.to_string());
@@ -101,7 +100,7 @@ impl<'a> NodeRow<'a> {
         })
     }
 
-    /// `logs-10` comes after `logs-9`.
+    /// Key that sorts `logs-10` after `logs-9`.
     fn sort_key(&self) -> (u8, &'a str, Option<u64>, &'a str) {
         let rank = if self.member.is_some_and(Member::is_under_way) {
             0
@@ -142,8 +141,8 @@ impl<'a> NodeRow<'a> {
     }
 }
 
-/// How the restart of a node is carried out, and which fields make it so: of the one under way, or
-/// of the one that it needs. None if it needs none.
+/// The step of a node's restart and the fields that cause it: of the restart under way, or of the one
+/// that the node needs, if it needs one.
 pub(crate) fn step_of(
     member: Option<&Member>,
     pod: Option<&Pod>,

@@ -1,4 +1,4 @@
-//! The phase of the cluster, what blocks it, and the message for people.
+//! The phase of the cluster, the rule or fault that blocks it, and the message for people.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
 use stayput_api::State;
 use stayput_reuse::UpdateStep;
 
-/// What blocks the cluster; none while what is waited for is a part of every restart.
+/// The rule or fault that blocks the cluster, unless this wait is a part of every restart.
 pub(super) fn blocker<'a>(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -23,8 +23,8 @@ pub(super) fn blocker<'a>(
     waited_for(snapshot, plan).filter(|waiting| !is_progress(snapshot, policy, waiting))
 }
 
-/// The rule or fault that is waited for. While a node is under way the others wait for it and not for
-/// a rule: then only what that node itself waits for counts.
+/// The rule or fault for which the cluster waits. While a node is under way the others wait for it and
+/// not for a rule: then only the reason of that node counts.
 fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     let under_way = under_way(snapshot);
     let counts = |waiting: &&Waiting| {
@@ -43,7 +43,7 @@ fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
     })
 }
 
-/// What blocks, in words that do not stand in the line of its node: they name the node.
+/// The blocker in words that name the node, because they are not in the line of that node.
 pub(super) fn said(waiting: &Waiting) -> String {
     let is_of_a_node = matches!(
         waiting.code,
@@ -70,13 +70,13 @@ pub(super) fn said(waiting: &Waiting) -> String {
     }
 }
 
-/// Whether one of these pods waits.
+/// True if one of these pods waits.
 fn is_of(pods: &BTreeSet<&str>, waiting: &Waiting) -> bool {
     waiting.pod.as_deref().is_some_and(|uid| pods.contains(uid))
 }
 
-/// Whether a rolling restart that goes on waits for the nodes it has restarted: until their shards
-/// are back, or, where no other engine runs, until the engine answers. After `phaseTimeout` it is no
+/// True if a rolling restart that goes on waits for the nodes it has restarted: until their shards are
+/// back, or, where no other engine runs, until the engine answers. After `phaseTimeout` this is no
 /// longer normal.
 fn is_progress(snapshot: &Snapshot, policy: &Policy, waiting: &Waiting) -> bool {
     let Some(restart) = snapshot.ledger.restart.as_ref().filter(|one| one.ending.is_none()) else {
@@ -97,7 +97,7 @@ fn is_progress(snapshot: &Snapshot, policy: &Policy, waiting: &Waiting) -> bool 
     serves && waiting.code.passes_by_itself()
 }
 
-/// Whether no engine runs but those of the nodes under way.
+/// True if no engine runs but those of the nodes under way.
 fn no_other_engine_runs(snapshot: &Snapshot) -> bool {
     let under_way = under_way(snapshot);
     let runs = |pod: &Pod| {
@@ -140,7 +140,7 @@ pub(super) fn phase(
     }
 }
 
-/// What blocks the cluster, or what it waits for, or what a person should do.
+/// The message: the blocker, the reason for waiting, or the action that a person should take.
 pub(super) fn message(
     snapshot: &Snapshot,
     policy: &Policy,
@@ -192,12 +192,12 @@ pub(super) fn message(
     kept.map(|phase| why_kept(&snapshot.cluster, phase))
 }
 
-/// How a pod gets to the template that its owner wants; none if it is made from that.
+/// The update that brings a pod to the template that its owner wants, if it needs one.
 pub(super) fn pending_update(pod: &Pod) -> Option<&PodUpdate> {
     pod.update.as_ref().ok()?.as_ref().filter(|update| update.step != UpdateStep::None)
 }
 
-/// How many pods are to get another template, and why the first of them has not got it yet.
+/// The number of pods that are to get another template, and why the first of them has not got it yet.
 fn update_message(snapshot: &Snapshot, plan: &Plan, counts: &Counts) -> Option<String> {
     let pending = snapshot.pods.iter().filter_map(|pod| Some((pod, pending_update(pod)?)));
     let (pod, update) = pending.min_by_key(|(pod, _)| &pod.node)?;
@@ -214,7 +214,7 @@ fn update_message(snapshot: &Snapshot, plan: &Plan, counts: &Counts) -> Option<S
     Some(format!("{pods}; {}: {why}", pod.node))
 }
 
-/// The message while a SearchCluster is being deleted: it always says what that waits for.
+/// The message while a SearchCluster is being deleted: it always has the reason why that waits.
 pub(super) fn of_deletion(snapshot: &Snapshot, message: Option<String>) -> Option<String> {
     let cluster = &snapshot.cluster;
     if !cluster.deleting || !cluster.finalizer {
@@ -229,7 +229,7 @@ pub(super) fn of_deletion(snapshot: &Snapshot, message: Option<String>) -> Optio
     ))
 }
 
-/// What is unfinished of a SearchCluster that is being deleted, if no node says more.
+/// Unfinished work of a SearchCluster that is being deleted, if no node has a message.
 fn left_to_do(snapshot: &Snapshot) -> String {
     let ledger = &snapshot.ledger;
     let mut nodes: Vec<&str> = ledger.under_way().map(|member| member.node.as_str()).collect();

@@ -49,8 +49,8 @@ pub(crate) fn namespace_and_name(cluster: &str) -> (&str, &str) {
 }
 
 impl Cluster {
-    /// The gates of a kind that are closed for this restart, by name, and what people wrote into them.
-    /// `kind` is how their keys begin.
+    /// The gates of a kind that are closed for this restart, by name, with their values. `kind` is the
+    /// prefix of their keys.
     pub(crate) fn closed_gates(
         &self,
         kind: &str,
@@ -62,7 +62,7 @@ impl Cluster {
             .filter(move |(_, value)| *value != restart)
     }
 
-    /// Whether the spec or an annotation requests that the node of this pod is kept stopped.
+    /// True if the spec or an annotation requests that the node of this pod is kept stopped.
     pub(crate) fn keeps_stopped(&self, pod: &Pod) -> bool {
         self.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
     }

@@ -1,4 +1,4 @@
-//! What the engine reports about its cluster.
+//! State of the engine's cluster, as the engine reports it.
 
 use std::collections::BTreeSet;
 
@@ -99,29 +99,29 @@ pub struct RunningSnapshot {
 }
 
 impl Node {
-    /// Whether it has the role `master` or `cluster_manager`, or may have it.
+    /// True if the node has the role `master` or `cluster_manager`, or may have it.
     pub fn is_master_eligible(&self) -> bool {
         self.roles_unknown || are_master_eligible(&self.roles)
     }
 
-    /// Whether it can hold shards: data of a tier, or what OpenSearch's `search` and `warm` nodes
-    /// and a stateless Elasticsearch's `index` nodes hold.
+    /// True if the node can hold shards: data of a tier, or those of OpenSearch's `search` and `warm`
+    /// nodes and of a stateless Elasticsearch's `index` nodes.
     pub fn holds_data(&self) -> bool {
         self.roles_unknown || hold_data(&self.roles)
     }
 }
 
-/// Whether a node with these roles can be elected, or votes.
+/// True if a node with these roles can be elected, or votes.
 pub fn are_master_eligible(roles: &BTreeSet<String>) -> bool {
     roles.iter().any(|role| matches!(role.as_str(), "master" | "cluster_manager"))
 }
 
-/// Whether a node with these roles can hold shards.
+/// True if a node with these roles can hold shards.
 pub(crate) fn hold_data(roles: &BTreeSet<String>) -> bool {
     roles.iter().any(|role| holds_data(role))
 }
 
-/// Whether a node with this role can hold shards.
+/// True if a node with this role can hold shards.
 pub fn holds_data(role: &str) -> bool {
     matches!(role, "data" | "search" | "warm" | "index") || role.starts_with("data_")
 }

@@ -1,4 +1,4 @@
-//! What a manager reports, as far as decisions need it.
+//! State of a manager, as far as decisions need it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,27 +116,27 @@ pub struct LastExit {
 }
 
 impl Manager {
-    /// Whether its engine runs and serves, as far as it probes that.
+    /// True if the engine runs and serves, as far as the manager probes that.
     pub fn is_ready(&self) -> bool {
         self.state == State::Running && self.ready != Some(false)
     }
 
-    /// This time of its clock, by the clock of the reconciler.
+    /// A time of the manager's clock, by the clock of the reconciler.
     pub(crate) fn in_our_time(&self, at: Time) -> Time {
         Time(at.0.saturating_add_signed(self.clock_ahead.saturating_mul(-1000)))
     }
 
-    /// When the current run of its engine began, by the clock of the reconciler.
+    /// Start of the engine's current run, by the clock of the reconciler.
     pub(crate) fn run_began(&self) -> Option<Time> {
         Some(self.in_our_time(self.run.as_ref()?.started?))
     }
 
-    /// Who sent the last request that it has decided on, for messages.
+    /// The client that sent the last request that the manager has decided on, for messages.
     pub(crate) fn last_client(&self) -> &str {
         self.last_request.as_ref().map_or("another client", |last| last.by.as_str())
     }
 
-    /// Since when it has been ready, by this look and the one before.
+    /// The manager with `ready_since` from this observation and the one before.
     #[must_use]
     pub fn seen_after(self, before: Option<&Self>, now: Time) -> Self {
         let same = before.filter(|before| before.run == self.run);
@@ -146,8 +146,8 @@ impl Manager {
 }
 
 impl From<&api::Status> for Manager {
-    /// `lagging` and `live_mismatch` need the sources and the spec, `clock_ahead` the time of the answer,
-    /// `ready_since` the look before: they are left empty.
+    /// `lagging` and `live_mismatch` need the sources and the spec, `clock_ahead` the time of the
+    /// answer, `ready_since` the observation before: they are left empty.
     fn from(status: &api::Status) -> Self {
         let config = status.config.as_ref();
         Self {

@@ -51,7 +51,7 @@ impl Operator {
             .or_else(|| opensearch.find_map(|label| made_by(OperatorKind::OpenSearch, label)))
     }
 
-    /// Its name, for people.
+    /// Name of the operator, for people.
     pub const fn name(&self) -> &'static str {
         match self.kind {
             OperatorKind::Eck => "ECK",
@@ -59,7 +59,7 @@ impl Operator {
         }
     }
 
-    /// Its object, for people: `Elasticsearch logs`.
+    /// The operator's object, for people: `Elasticsearch logs`.
     pub fn describe_object(&self) -> String {
         let kind = match self.kind {
             OperatorKind::Eck => "Elasticsearch",
@@ -73,7 +73,7 @@ impl Operator {
         pods.iter().filter_map(|pod| pod.operator.as_ref()).find(|operator| operator.replaces_pods)
     }
 
-    /// That it replaces pods, and that nobody has to do anything, for people.
+    /// The remark, for people, that the operator replaces pods, and that nobody has to do anything.
     pub(crate) fn replaces(&self) -> String {
         format!(
             "{} replaces the pods of {}, which restarts their engines; do nothing unless it is paused",
@@ -82,7 +82,8 @@ impl Operator {
         )
     }
 
-    /// Whether it deletes shutdown records of nodes that are in the cluster, whoever made them.
+    /// True if the operator deletes shutdown records of nodes that are in the cluster, whoever
+    /// made them.
     pub(crate) const fn deletes_records(&self) -> bool {
         matches!(self.kind, OperatorKind::Eck)
     }

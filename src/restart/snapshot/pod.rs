@@ -161,8 +161,8 @@ const fn fits() -> Known<Option<String>> {
     Ok(None)
 }
 
-/// What `kubectl exec` takes to run the manager's program in a pod. `container` and `program` are as in
-/// [`Pod`].
+/// Arguments of `kubectl exec` that run the manager's program in a pod. `container` and `program` are as
+/// in [`Pod`].
 #[must_use]
 pub fn exec_manager(pod: &str, container: Option<&str>, program: Option<&str>) -> String {
     let container = container.map_or_else(String::new, |name| format!(" -c {name}"));
@@ -170,15 +170,16 @@ pub fn exec_manager(pod: &str, container: Option<&str>, program: Option<&str>) -
 }
 
 impl Pod {
-    /// Whether its engine runs on another config than its sources have, and that counts. Does not
-    /// check that the manager belongs to the pod.
+    /// True if the engine runs on another config than its sources have, and the difference counts. Does
+    /// not check that the manager belongs to the pod.
     pub(crate) fn drifts(&self) -> bool {
         let runs = self.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
         runs && !self.ignores_change && self.change().is_some()
     }
 
-    /// Makes an update that resizes the pod one that replaces it, if it has never started and another pod is
-    /// allowed: a new size of a pod that waits for a Kubernetes node may never come into effect.
+    /// Turns an update that resizes the pod into one that replaces it, if it has never started and
+    /// another pod is allowed: a new size of a pod that waits for a Kubernetes node may never come
+    /// into effect.
     pub fn replace_unstarted(&mut self, policy: &Policy) {
         if let (Some(_), Ok(Some(update))) = (&self.not_started, &mut self.update)
             && update.step == UpdateStep::Resize
@@ -188,13 +189,13 @@ impl Pod {
         }
     }
 
-    /// The checksums of the config that its engine runs on and of the one in its sources, if they
-    /// are known not to be the same.
+    /// The checksums of the config that the engine runs on and of the one in its sources, if they are
+    /// known to differ.
     pub fn change(&self) -> Option<(&str, &str)> {
         self.checksums().filter(|(runs_on, wanted)| runs_on != wanted)
     }
 
-    /// The checksums of the config that the last run of its engine was begun on and of the one in its
+    /// The checksums of the config on which the engine's last run was begun and of the one in its
     /// sources, if both are known. Does not check that the manager belongs to the pod.
     pub(crate) fn checksums(&self) -> Option<(&str, &str)> {
         let (Sources::Checksum(wanted), Ok(manager)) = (&self.sources, &self.manager) else {

@@ -41,12 +41,12 @@ impl Saved {
         Self { format: FORMAT, stayput, policy, snapshot }
     }
 
-    /// Version of the program that took it.
+    /// Version of the program that took the snapshot.
     pub fn version(&self) -> &str {
         &self.stayput
     }
 
-    /// Reads what was written as JSON.
+    /// Reads a snapshot from JSON.
     ///
     /// # Errors
     /// The text is not a snapshot of this format.
@@ -63,29 +63,29 @@ impl Saved {
 /// Why a text is not a snapshot, and what to do.
 #[derive(Debug, Error)]
 pub enum InvalidSnapshot {
-    /// It is not JSON, or has no format.
+    /// The text is not JSON, or has no format.
     #[error(
         "this is not a snapshot: {0}; take one with `kubectl stayput snapshot CLUSTER --file FILE`"
     )]
     NotASnapshot(#[source] serde_json::Error),
-    /// Another version has written it.
+    /// Another version has written the snapshot.
     #[error(
         "the snapshot has format {format}, taken by stayput {stayput:?}, and this is stayput {}, \
          which reads format {FORMAT}: use kubectl-stayput of that version",
         env!("CARGO_PKG_VERSION")
     )]
     OtherFormat {
-        /// Its format.
+        /// Format of the snapshot.
         format: u32,
-        /// Version of the program that took it.
+        /// Version of the program that took the snapshot.
         stayput: String,
     },
     /// A field is missing or wrong.
     #[error("the snapshot, taken by stayput {stayput:?}, is damaged: {error}; take a new one")]
     Damaged {
-        /// Version of the program that took it.
+        /// Version of the program that took the snapshot.
         stayput: String,
-        /// What is wrong.
+        /// The error of the parser.
         #[source]
         error: serde_json::Error,
     },

@@ -46,12 +46,12 @@ struct Table {
     indices: Vec<Arc<str>>,
     /// Names of the nodes, sorted.
     nodes: Vec<Arc<str>>,
-    /// Sorted by index, shard, and whether they are search replicas.
+    /// Copies, sorted by index, shard, and `search_only`.
     copies: Vec<NumberedCopy>,
     places: Places,
 }
 
-/// One copy, with its names as places in the lists of names.
+/// One copy, with its names as indices into the lists of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NumberedCopy {
     index: u32,
@@ -99,7 +99,7 @@ impl ShardCopies {
         &self.0.copies[self.0.places.copies_of(shard)]
     }
 
-    /// The shards with a started copy on this node, and with other copies. Search replicas are none,
+    /// The shards with a started copy on this node, and with other copies. Search replicas do not count,
     /// unless the index has no other copies at all.
     pub(crate) fn replicated_on(&self, node: usize) -> &[Replica] {
         self.0.places.replicated_on(node)
@@ -177,7 +177,7 @@ impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
 struct Names {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32, Hashed>,
-    /// The copies of an index come one after the other.
+    /// Number of the last name: the copies of an index come one after the other.
     last: u32,
 }
 

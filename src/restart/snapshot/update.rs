@@ -1,4 +1,5 @@
-//! What a pod lacks of the template that its owner wants, and what of it the pod shows already.
+//! The difference between a pod and the template that its owner wants, and the part of it that the pod
+//! has already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +40,7 @@ pub struct PodUpdate {
 }
 
 impl PodUpdate {
-    /// Whether the kubelet makes the manager's container anew. Another size comes to the container
+    /// True if the kubelet makes the manager's container anew. Another size comes to the container
     /// that runs.
     #[must_use]
     pub fn makes_a_container(&self) -> bool {
@@ -88,7 +89,7 @@ pub struct PodPatch {
 }
 
 impl PodPatch {
-    /// Whether it changes nothing.
+    /// True if the patch changes nothing.
     pub fn is_empty(&self) -> bool {
         let Self { images, resources, labels, annotations } = self;
         [images, resources, labels, annotations].into_iter().all(BTreeMap::is_empty)
@@ -218,7 +219,7 @@ pub struct OtherContainer {
 }
 
 impl OtherContainer {
-    /// Id of the last one that was made; none if none was.
+    /// Id of the last container that was made.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.id.as_deref().or(self.ended_id.as_deref())
     }

@@ -1,5 +1,5 @@
-//! Members that hold a slot, or have ended otherwise than done: what they have in common is written once, also
-//! why they are brought back.
+//! Members that hold a slot, or have ended otherwise than done: values that they have in common are
+//! written once, also why they are brought back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ pub(super) fn add(groups: &mut Vec<Restarting>, member: &Member) -> bool {
     is_free
 }
 
-/// What the nodes of a group have in common.
+/// The values that the nodes of a group have in common.
 type InCommon<'a> = (
     (Time, MemberStep, u32),
     (&'a Option<Ending>, Option<ConfigChoice>),
@@ -89,7 +89,7 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// What brings a node back, from the end of its line.
+/// The compensation that brings a node back, from the end of its line.
 fn compensation(config: ConfigChoice, text: &str) -> Option<Compensation> {
     let (stop, start) = text.split_once(' ')?;
     let stop: u64 = stop.parse().ok()?;
@@ -97,7 +97,7 @@ fn compensation(config: ConfigChoice, text: &str) -> Option<Compensation> {
     Some(Compensation { stop_sequence, start_sequence: start.parse().ok()?, config })
 }
 
-/// What is not in the name and in the group of a member.
+/// The fields of a member without its name and those of its group.
 fn line(member: &Member) -> String {
     let Member { pod_uid, pod, node, stop_sequence, start_sequence, .. } = member;
     let [ephemeral_id, node_id] =
@@ -129,7 +129,7 @@ impl Restarting {
         }
     }
 
-    /// What its nodes have in common.
+    /// The values that the nodes of this group have in common.
     pub(super) fn in_common(&self) -> InCommon<'_> {
         let how_far = (self.since, self.step, self.given_back);
         let ended = (&self.ending, self.back_on);
@@ -137,7 +137,7 @@ impl Restarting {
         (how_far, ended, node)
     }
 
-    /// The member of this line; none if the line is damaged.
+    /// The member of this line, unless the line is damaged.
     pub(super) fn read(&self, node: &str, line: &str) -> Option<Member> {
         let (line, back) = match line.rsplit_once(" +") {
             Some((line, back)) => (line, Some(back)),

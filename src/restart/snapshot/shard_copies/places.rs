@@ -1,5 +1,5 @@
-//! Where copies are found in their list: by shard, and by node. Built once, when they are observed,
-//! because every look asks for them.
+//! Places of copies in their list: by shard, and by node. Built once, when they are observed, because
+//! every decision uses them.
 
 use super::NumberedCopy;
 
@@ -22,7 +22,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Of copies that are sorted by shard, on so many nodes.
+    /// Places of copies that are sorted by shard, on so many nodes.
     pub(super) fn of(copies: &[NumberedCopy], nodes: usize) -> Self {
         let mut first_copy = vec![0];
         for shard in by_shard(copies) {
@@ -64,7 +64,7 @@ impl Places {
         }
     }
 
-    /// Where the copies of this shard are.
+    /// Places of the copies of this shard.
     pub(super) fn copies_of(&self, shard: u32) -> std::ops::Range<usize> {
         range(&self.first_copy, shard as usize)
     }
@@ -90,20 +90,20 @@ impl Places {
     }
 }
 
-/// A shard with a started copy on a node, and where its other started copies are.
+/// A shard with a started copy on a node, and the place of its other started copies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Replica {
     pub(crate) shard: u32,
-    /// Number of the node with the only other one; or one of the two below.
+    /// Number of the node with the only other copy; or [`NONE`] or [`SEVERAL`].
     other: u32,
 }
 
-/// There is no other started copy.
+/// Value of [`Replica::other`]: there is no other started copy.
 const NONE: u32 = u32::MAX;
-/// There are several.
+/// Value of [`Replica::other`]: there are several other started copies.
 const SEVERAL: u32 = u32::MAX - 1;
 
-/// Where the other started copies of a shard are.
+/// Place of the other started copies of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
     None,
@@ -135,14 +135,14 @@ impl Replica {
 /// Shards of each node, in one piece.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct ByNode<Shard> {
-    /// Node after node.
+    /// Shards, node after node.
     shards: Vec<Shard>,
     /// For each node the place of its first shard; at the end their number.
     first: Vec<u32>,
 }
 
 impl<Shard: Clone + Default> ByNode<Shard> {
-    /// Of pairs of a node and a shard.
+    /// Shards of each node, from pairs of a node and a shard.
     fn of(pairs: impl Iterator<Item = (usize, Shard)> + Clone, nodes: usize) -> Self {
         // Counted first, so that each shard is written to its place.
         let mut first = vec![0; nodes + 1];
@@ -166,16 +166,17 @@ impl<Shard: Clone + Default> ByNode<Shard> {
     }
 }
 
-/// What copies of a shard are to each other.
+/// Relation of the copies of a shard on a node to its other copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// There are several.
+    /// There are several copies.
     Replicated,
-    /// There is one.
+    /// There is one copy.
     Single,
-    /// Several search replicas, beside copies that are written to.
+    /// There are several search replicas, beside copies that are written to.
     Searched,
-    /// One search replica beside those: nothing stands in for it, and waiting would not help.
+    /// There is one search replica, beside copies that are written to: nothing stands in for it, and
+    /// waiting would not help.
     OnlySearched,
 }
 
