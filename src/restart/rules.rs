@@ -3,7 +3,7 @@
 //!
 //! * No rule chooses a node: [`order()`] says which node is next, [`Evaluation::check_rules`] whether
 //!   it may be stopped.
-//! * What is unknown blocks: the message says what could not be read.
+//! * Unknown state blocks: the message says what could not be read.
 //! * The state of the cluster ([`Evaluation`] and its parts) is built once for a plan and used for
 //!   every candidate, so that a plan over many pods stays linear.
 
@@ -41,7 +41,7 @@ pub(crate) use selection::{NAMED, Selection, list_names, select};
 pub(crate) use stop_impact::StopImpact;
 pub(crate) use version::numbers;
 
-/// The number of shards besides the one that is named.
+/// Part of a message: the number of further shards, if `lost` is more than the one that the message names.
 fn more_shards(lost: usize) -> String {
     match lost {
         0 | 1 => String::new(),

@@ -1,4 +1,4 @@
-//! Whether one candidate may be stopped: the rules in their order, the first that blocks counts.
+//! Checks if one candidate may be stopped: the rules in their order; the first that blocks counts.
 
 use super::{deleted_data, predicates, preflight, unreplicated_index};
 use super::{evaluation::Evaluation, peer::Peer};
@@ -24,8 +24,8 @@ impl Evaluation<'_> {
         fit
     }
 
-    /// Passes if the pod may take a slot: first what would be deleted; then the quorum, whose loss would
-    /// be the worst outage; then the predicates in their order; then indices without replicas.
+    /// Passes if the pod may take a slot. The order of the checks: data that would be deleted; the quorum,
+    /// whose loss would be the worst outage; the predicates in their order; indices without replicas.
     pub(crate) fn check_rules(&self, pod: &Pod, strategy: Strategy) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         roles_known(candidate)?;
@@ -58,14 +58,14 @@ impl Evaluation<'_> {
         unreplicated_index::check(self, candidate)
     }
 
-    /// Passes unless the only copy of something would be deleted with the pod or its container. For a node
+    /// Passes unless the only copy of something would be deleted with the pod or its container, for a node
     /// that is down already.
     pub(crate) fn check_deletion(&self, pod: &Pod) -> Check {
         let Some(candidate) = self.peer(&pod.uid) else { return Ok(()) };
         deleted_data::check(self, candidate)
     }
 
-    /// Health and budget, as they are asked right before a stop.
+    /// Checks health and budget as right before a stop.
     fn check_state(&self, candidate: &Peer<'_>, strategy: Strategy, as_a_whole: bool) -> Check {
         if candidate.serves {
             self.check_health_again(strategy)?;
@@ -76,7 +76,7 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Whether a node is blocked only by copies that are being moved. All copies have a node, so
+    /// True if the blocker is only about shard copies that are moving. All copies have a node then, so
     /// limited allocation does not delay them.
     pub(crate) fn is_only_moving(&self, blocker: &Blocker) -> bool {
         blocker.code == Code::Predicate(Predicate::Yellow)
@@ -117,7 +117,7 @@ impl Evaluation<'_> {
     fn check_budget_again(&self, candidate: &Peer<'_>, serves: bool) -> Check {
         let ours =
             self.under_way().len() - usize::from(self.under_way().contains(candidate.name()));
-        // Those kept stopped are not counted.
+        // Nodes kept stopped are not counted.
         let is_counted = candidate.has_failed() && !self.is_kept_stopped(candidate.pod);
         let foreign = self.counts.failed - usize::from(is_counted);
         let down = if serves { ours + foreign } else { ours };
@@ -135,7 +135,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Blocks a node that is in the cluster and has not said what it is.
+/// Blocks a node that is in the cluster and has not reported its roles.
 fn roles_known(candidate: &Peer<'_>) -> Check {
     if candidate.node.is_none_or(|node| !node.roles_unknown) {
         return Ok(());
@@ -148,7 +148,7 @@ fn roles_known(candidate: &Peer<'_>) -> Check {
     Err(Blocker { code: Code::EngineUnreachable, message })
 }
 
-/// Whether the predicate also holds for an immediate restart, which ignores the cluster's health.
+/// True if the predicate also holds for an immediate restart, which ignores the cluster's health.
 const fn applies_to_immediate(predicate: Predicate) -> bool {
     match predicate {
         Predicate::MaxUnavailable | Predicate::Terminating | Predicate::StartedReplica => true,

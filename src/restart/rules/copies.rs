@@ -1,4 +1,4 @@
-//! Which node holds which shard copies: no stop takes the last started copy of a shard.
+//! Knows which node holds which shard copies: no stop may take the last started copy of a shard.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ pub(crate) struct Copies<'a> {
 /// A node that may hold shard copies.
 #[derive(Debug)]
 struct Holder {
-    /// By its roles.
+    /// True if no role of the node holds data.
     holds_no_data: bool,
-    /// Its number in the table; none if it has no copies there.
+    /// Number of the node in the table, if the node has copies there.
     number: Option<usize>,
 }
 
-/// All copies, and for each node that has some, by its number, whether it stays: it is in the
-/// cluster, and not down, nor may it be at any moment because of us.
+/// All shard copies. `stays`, by the number of the node: true if the node is in the cluster, is not down, and
+/// cannot go down at any moment because of us.
 #[derive(Debug)]
 struct Table<'a> {
     copies: &'a ShardCopies,
@@ -32,7 +32,8 @@ struct Table<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// Takes time in proportion to the nodes, not to the copies.
+    /// Indexes the copies by node, in time proportional to the nodes, not to the copies. `down`: nodes that
+    /// do not stay.
     pub(crate) fn of(engine: &'a Engine, down: &OwnNames) -> Self {
         let mut nodes: Lookup<'_, Holder> = with_room(engine.nodes.len());
         for node in &engine.nodes {
@@ -55,7 +56,7 @@ impl<'a> Copies<'a> {
         Self { nodes, table }
     }
 
-    /// From now on the node counts as down, or no longer.
+    /// Counts the node as down from now on, or no longer.
     pub(crate) fn set_down(&mut self, node: &str, is_down: bool) {
         let number = self.nodes.get(node).and_then(|holder| holder.number);
         if let (Some(number), Ok(table)) = (number, &mut self.table) {
@@ -125,7 +126,7 @@ impl<'a> Copies<'a> {
         }))
     }
 
-    /// All copies, and the number of this node; none if it holds none.
+    /// The table, and the number of this node in it, if the node has copies.
     fn find(&self, candidate: &str) -> Result<Option<(&Table<'a>, usize)>, &'a Unknown> {
         let holder = self.nodes.get(candidate);
         match &self.table {
@@ -153,11 +154,11 @@ impl<'a> Table<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lost<'a> {
     pub(crate) first: Option<ShardName<'a>>,
-    /// How many there are.
+    /// Number of these shards.
     pub(crate) number: usize,
 }
 
-/// A shard, of whichever node.
+/// Index and number of a shard, without its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardName<'a> {
     pub(crate) index: &'a str,

@@ -1,6 +1,6 @@
-//! A pod whose data is on no volume claim and that is replaced, or whose data is on no volume and that gets
-//! another container: the data is deleted with it. Or one whose template has the data at another place: the engine
-//! begins without it.
+//! Protects data that an update would delete: of a replaced pod whose data is on no volume claim, of a pod
+//! whose data is on no volume and that gets another container, and of a pod whose template has the data at
+//! another place, so that the engine would start without it.
 
 use super::quorum::QuorumAfterStop;
 use super::{evaluation::Evaluation, peer::Peer};
@@ -11,20 +11,20 @@ use crate::{
     UpdateStep,
 };
 
-/// What takes the data of a node with it.
+/// Part of a pod whose deletion takes the data of a node with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deletion {
     Pod,
-    /// The pod, whose engine has not said where its data is.
+    /// The pod; its engine has not reported where the data is.
     PodOfUnknown,
-    /// The pod, and the one in its place looks for the data somewhere else: whatever kept it, it is gone from the
-    /// cluster.
+    /// The pod; the new pod looks for the data at another place, so the data is gone from the cluster
+    /// wherever it was kept.
     Elsewhere,
     Container,
 }
 
 impl Deletion {
-    /// What this update deletes, with data in it or not.
+    /// The part that this update deletes, with or without data in it.
     pub(crate) fn of(update: &PodUpdate) -> Option<Self> {
         if update.step == UpdateStep::Replace {
             return Some(if update.data_elsewhere { Self::Elsewhere } else { Self::Pod });
@@ -32,7 +32,7 @@ impl Deletion {
         update.makes_a_container().then_some(Self::Container)
     }
 
-    /// What happens to the data of this node, to begin a sentence with.
+    /// Beginning of a sentence about the loss of this node's data.
     pub(crate) fn describe(self, node: &str) -> String {
         match self {
             Self::Pod => format!(
@@ -52,8 +52,8 @@ impl Deletion {
     }
 }
 
-/// What a restart of this strategy deletes with the data of a pod in it; none if the data stays. `fixed`:
-/// what the pod's turn deletes, if that has begun.
+/// The part that a restart with this strategy deletes with the pod's data in it; `None`: the data stays.
+/// `fixed`: the part that the pod's turn deletes, if the turn has begun.
 pub(crate) fn deletion(
     policy: &Policy,
     strategy: Strategy,
@@ -75,7 +75,7 @@ pub(crate) fn deletion(
     })
 }
 
-/// Uids of the pods whose turn has begun, and what it deletes.
+/// Uids of the pods whose turn has begun, and the part that the turn deletes.
 pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
     let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
     open.filter_map(|member| {
@@ -83,9 +83,9 @@ pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
     })
 }
 
-/// A pod whose data is deleted is not stopped while it may have the only copy of anything. That a shard,
-/// or the cluster, may be unavailable is not that it may be gone: no consent, no allowed outage and no
-/// disabled rule counts here.
+/// Blocks a pod whose data would be deleted while the pod may have the only copy of anything. To accept that
+/// a shard, or the cluster, is unavailable is not to accept that it is gone: no consent, no allowed outage
+/// and no disabled rule counts here.
 pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check {
     let Some(deletion) = evaluation.deletion(candidate) else { return Ok(()) };
     let name = candidate.name();
@@ -145,5 +145,5 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
     refuse(Code::UnreplicatedIndex, message)
 }
 
-/// The end of a message: what a person can do who does not need the data.
+/// The end of a message: advice for a person who does not need the data.
 const ELSEWHERE: &str = "if nobody needs this data, delete the pod yourself";

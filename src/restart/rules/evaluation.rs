@@ -26,7 +26,7 @@ pub(crate) struct Evaluation<'a> {
     pub(super) cluster: &'a str,
     pub(super) engine: &'a Engine,
     pub(super) policy: &'a Policy,
-    /// Those of the policy, and those that the request under way skips.
+    /// Predicates that the policy disables, and those that the request under way skips.
     pub(super) disabled: Disabled,
     pub(super) now: Time,
     pub(super) settled: SettledYellow,
@@ -34,23 +34,24 @@ pub(crate) struct Evaluation<'a> {
     master_voters: MasterVoters<'a>,
     /// The node whose vote is handed over for its restart.
     handing_over: Option<String>,
-    /// Of the request that is under way: indices that may be unavailable.
+    /// Patterns of indices that may be unavailable, by consent of the request under way.
     consents: Vec<Pattern>,
-    /// The request that is under way accepts an outage, for its own nodes.
+    /// True if the request under way accepts an outage, for its own nodes.
     is_outage_requested: bool,
-    /// How the request that is under way restarts its nodes; none if there is none.
+    /// Strategy of the request under way.
     strategy: Option<Strategy>,
-    /// Uids of the pods whose turn has begun, and what it deletes.
+    /// Parts of pods that a turn deletes, by uid of the pod whose turn has begun.
     deletions: BTreeMap<String, Deletion>,
-    /// Built when the first rule needs it: there are many copies.
+    /// Shard copies by node, built when the first rule needs them: there are many copies.
     copies: OnceCell<Copies<'a>>,
-    /// Counted when the first master-eligible candidate needs it.
+    /// Number of voters that are not in the cluster, counted when the first master-eligible candidate needs
+    /// it.
     missing_voters: OnceCell<usize>,
-    /// The newest version that runs; compared in a yellow cluster only.
+    /// The newest running version, compared in a yellow cluster only.
     pub(super) newest: OnceCell<Option<Vec<u64>>>,
-    /// Those kept stopped come last and are not counted.
+    /// All pods; those kept stopped come last and are not counted.
     peers: Vec<Peer<'a>>,
-    /// How many come before those.
+    /// Number of peers before those kept stopped.
     counted: usize,
     /// Positions in `peers`, by uid of the pod.
     places: Lookup<'a, usize>,
@@ -61,10 +62,11 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// `batch` are the uids of the pods that are stopped together; every other pod goes alone.
+    /// Evaluates the whole cluster once. `batch`: uids of the pods that are stopped together; every other pod
+    /// goes alone.
     ///
     /// # Errors
-    /// The engine cannot be asked, or is not this cluster's.
+    /// The engine is unreachable, or is not this cluster's.
     pub(crate) fn of(
         view: &Index<'a>,
         ledger: &Ledger,
@@ -117,7 +119,7 @@ impl<'a> Evaluation<'a> {
         // Also nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
         let request = ledger.restart.as_ref().map(|restart| &restart.request);
-        // They were checked when the request was accepted.
+        // The patterns were checked when the request was accepted.
         let consents = request.into_iter().flat_map(|request| &request.allow_unreplicated);
         let mut down = view.down(ledger);
         down.extend(peers.iter().filter(|peer| peer.is_in_batch).map(|peer| peer.pod.node.clone()));
@@ -148,7 +150,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// Without what the request under way allows: for a stop that is no part of it.
+    /// This evaluation without the permissions of the request under way, for a stop that does not belong to
+    /// the request.
     pub(crate) fn without_request(mut self) -> Self {
         self.disabled = self.policy.disabled.clone();
         self.consents.clear();
@@ -166,7 +169,7 @@ impl<'a> Evaluation<'a> {
         &self.peers[..self.counted]
     }
 
-    /// Whether the pod is kept stopped on request.
+    /// True if the pod is kept stopped on request.
     pub(super) fn is_kept_stopped(&self, pod: &Pod) -> bool {
         self.places.get(pod.uid.as_str()).is_some_and(|at| *at >= self.counted)
     }
@@ -175,18 +178,18 @@ impl<'a> Evaluation<'a> {
         self.copies.get_or_init(|| Copies::of(self.engine, &self.down))
     }
 
-    /// How many voters are not in the cluster.
+    /// Number of voters that are not in the cluster.
     pub(super) fn missing_voters(&self) -> usize {
         *self.missing_voters.get_or_init(|| voters::missing_voters(self.engine))
     }
 
-    /// Whether the cluster has only one node, and none that is kept stopped: it is never better than
-    /// yellow.
+    /// True if the cluster has only one node, and none that is kept stopped: such a cluster is never better
+    /// than yellow.
     pub(super) fn is_alone(&self) -> bool {
         self.peers.len() == 1 && self.engine.nodes.len() == 1
     }
 
-    /// How many nodes may be down at once.
+    /// Number of nodes that may be down at once.
     pub(super) fn budget(&self) -> usize {
         self.policy.max_unavailable.of(self.counted)
     }
@@ -196,15 +199,14 @@ impl<'a> Evaluation<'a> {
         &self.under_way
     }
 
-    /// The same, for messages.
+    /// Names of the nodes under way that are not in the candidate's batch, for messages.
     pub(super) fn under_way_names(&self) -> NameList<'_> {
         let mut names = NameList::default();
         self.under_way.iter().for_each(|name| names.add(name));
         names
     }
 
-    /// Whether one more node may take a slot, in whatever state it is: a limit that cannot be
-    /// disabled.
+    /// True if one more node may take a slot, in whatever state the node is. This limit cannot be disabled.
     pub(crate) fn has_free_slot(&self) -> bool {
         self.under_way.len() < self.budget()
     }
@@ -225,7 +227,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// As [`Self::quorum`], right before the stop: by now the vote must be handed over.
+    /// Like [`Self::quorum`], right before the stop: by now the vote must be handed over.
     pub(super) fn quorum_now(&self, candidate: &Peer<'_>) -> Check {
         match self.quorum_after_stop(candidate) {
             QuorumAfterStop::KeptByHandover(vote_recipient) if !self.allows_outage(candidate) => {
@@ -247,36 +249,36 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether the stop of the candidate may be an outage: by the policy, or by the request that is
-    /// under way and has the candidate as a member.
+    /// True if the stop of the candidate may be an outage: by the policy, or by the request under way if the
+    /// candidate is a member of it.
     pub(super) const fn allows_outage(&self, candidate: &Peer<'_>) -> bool {
         self.policy.allow_outage || (candidate.is_requested && self.is_outage_requested)
     }
 
-    /// What the restart under way deletes with the data of the candidate; none if that stays.
+    /// The part that the restart under way deletes with the candidate's data in it, if any.
     pub(super) fn deletion(&self, candidate: &Peer<'_>) -> Option<Deletion> {
         let fixed = self.deletions.get(candidate.pod.uid.as_str()).copied();
         let strategy = self.strategy.filter(|_| candidate.is_requested)?;
         deleted_data::deletion(self.policy, strategy, fixed, candidate.pod)
     }
 
-    /// Whether the request accepts that this index without replicas is unavailable for a while.
+    /// True if the request accepts that this index without replicas is unavailable for a while.
     pub(super) fn is_consented(&self, index: &str) -> bool {
         self.consents.iter().any(|pattern| pattern.matches(index))
     }
 
-    /// Whether the data of this index is in a snapshot repository, as far as is known.
+    /// True if the data of this index is known to be in a snapshot repository.
     pub(super) fn is_searchable_snapshot(&self, index: &str) -> bool {
         self.engine.searchable_snapshots.as_ref().is_ok_and(|names| names.contains(index))
     }
 
-    /// Whether its engine is the elected master.
+    /// True if the pod's engine is the elected master.
     pub(crate) fn is_elected(&self, pod: &Pod) -> bool {
         let node = self.peer(&pod.uid).and_then(|peer| peer.node);
         node.is_some_and(|node| self.engine.elected_master.as_ref() == Some(&node.id))
     }
 
-    /// From now on the pod counts as under way.
+    /// Counts the pod as under way from now on.
     pub(crate) fn take_slot(&mut self, uid: &str) {
         let at = self.places.get(uid).copied().filter(|at| *at < self.counted);
         let Some(at) = at else { return };
@@ -294,7 +296,7 @@ impl<'a> Evaluation<'a> {
         self.under_way.insert(peer.pod.node.clone());
     }
 
-    /// The restart of the pod is finished, and it serves again.
+    /// Counts the restart of the pod as finished, and the pod as serving again.
     pub(crate) fn release_slot(&mut self, uid: &str) {
         let Some(at) = self.places.get(uid).copied() else { return };
         let peer = &mut self.peers[at];
@@ -310,13 +312,13 @@ impl<'a> Evaluation<'a> {
         self.handing_over.take_if(|node| *node == peer.pod.node);
     }
 
-    /// Whether the node of the pod is in the cluster and has not said what it is: it may hang.
+    /// True if the pod's node is in the cluster and has not reported its roles: it may hang.
     pub(crate) fn is_silent(&self, uid: &str) -> bool {
         let node = self.peer(uid).and_then(|peer| peer.node);
         node.is_some_and(|node| node.roles_unknown)
     }
 
-    /// Whether the engine does not list the node of the pod.
+    /// True if the engine does not list the node of the pod.
     pub(crate) fn is_unlisted(&self, uid: &str) -> bool {
         self.peer(uid).is_some_and(|peer| peer.node.is_none())
     }

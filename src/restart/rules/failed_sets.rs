@@ -29,18 +29,18 @@ pub(crate) struct FailedSets<'a> {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Set {
-    /// Number of its pods that should run.
+    /// Number of pods that should run.
     pub(crate) pods: usize,
-    /// Number of these that have failed.
+    /// Number of pods that should run and have failed.
     pub(crate) failed: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PodCondition {
-    /// It ended by itself and has not served since.
+    /// The engine ended by itself and has not served since.
     Failed,
     MayServe,
-    /// It is kept stopped.
+    /// The node is kept stopped.
     NotExpected,
 }
 
@@ -69,7 +69,7 @@ impl<'a> FailedSets<'a> {
         all
     }
 
-    /// Whether the pod and all others of its set have failed.
+    /// True if the pod and all others of its set have failed.
     pub(crate) fn whole_set_failed(&self, pod: &Pod) -> bool {
         let set = self.set(pod);
         self.conditions.get(pod.uid.as_str()) == Some(&PodCondition::Failed)
@@ -114,7 +114,7 @@ fn of_engine(manager: &Manager) -> PodCondition {
     }
 }
 
-/// Whether a pod under way may be up again.
+/// True if a pod under way may be up again.
 fn may_be_up(view: &Index<'_>, pod: &Pod) -> bool {
     let runs = |manager: &Manager| manager.state == State::Running;
     pod.ready || view.node(&pod.node).is_some() || pod.manager.as_ref().is_ok_and(runs)

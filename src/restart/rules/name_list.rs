@@ -3,11 +3,11 @@
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct NameList<'a> {
     pub(super) count: usize,
-    /// The first few, sorted.
+    /// The first [`NAMED`] names, sorted.
     names: Vec<&'a str>,
 }
 
-/// How many are named.
+/// Number of names that a list keeps.
 const NAMED: usize = 3;
 
 impl<'a> NameList<'a> {
@@ -21,7 +21,7 @@ impl<'a> NameList<'a> {
         other.names.iter().for_each(|name| self.name(name));
     }
 
-    /// The names after the first few are not kept, so that fewer may be named then.
+    /// Removes a name. Names after the first few are not kept, so the list may name fewer then.
     pub(super) fn remove(&mut self, name: &str) {
         self.count = self.count.saturating_sub(1);
         self.names.retain(|known| *known != name);

@@ -28,10 +28,10 @@ pub(super) struct NodeCounts<'a> {
     pub(super) roles: Lookup<'a, RoleCount>,
 }
 
-/// Nodes with one role.
+/// Numbers of nodes with one role.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RoleCount {
-    /// Also those in the candidate's batch.
+    /// All nodes with the role, also those in the candidate's batch.
     pub(super) all: usize,
     pub(super) healthy: usize,
     pub(super) unavailable: usize,
@@ -92,7 +92,7 @@ impl<'a> NodeCounts<'a> {
         }
     }
 
-    /// A peer outside of any batch takes a slot.
+    /// Counts a peer outside of any batch as leaving: it takes a slot.
     pub(super) fn add_leaving(&mut self, peer: &Peer<'a>) {
         self.failed -= usize::from(peer.has_failed());
         if peer.is_healthy {
@@ -111,7 +111,7 @@ impl<'a> NodeCounts<'a> {
         }
     }
 
-    /// A peer that had a slot is finished and serves.
+    /// Counts a peer that had a slot as finished and serving.
     pub(super) fn remove_returned(&mut self, peer: &Peer<'a>) {
         let name = peer.name();
         self.failed -= usize::from(peer.has_failed());

@@ -38,7 +38,7 @@ pub(crate) fn order<'a>(
     pods
 }
 
-/// Whether it does not serve, by its manager; if that does not answer, by the pod.
+/// True if the engine does not run, by its manager; if the manager is unreachable, by the pod.
 fn has_failed(pod: &Pod) -> bool {
     match &pod.manager {
         Ok(manager) => manager.state != State::Running,
@@ -46,7 +46,7 @@ fn has_failed(pod: &Pod) -> bool {
     }
 }
 
-/// Why a pod has its place in the [`order`], for people.
+/// Reason for a pod's place in the [`order`], for people.
 pub(crate) fn reason_for_order(pod: &Pod, engine: Option<&Engine>) -> &'static str {
     if has_failed(pod) {
         return match pod.crash_looping {
@@ -76,22 +76,22 @@ pub(crate) fn reason_for_order(pod: &Pod, engine: Option<&Engine>) -> &'static s
 /// The role of a node in the order of restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It holds frozen data only.
+    /// Holds frozen data only.
     Frozen,
-    /// It holds cold data, and perhaps frozen data.
+    /// Holds cold data, and perhaps frozen data.
     Cold,
-    /// It holds warm data, and perhaps colder data.
+    /// Holds warm data, and perhaps colder data.
     Warm,
-    /// It holds hot data, content, or data of every tier (`data`).
+    /// Holds hot data, content, or data of every tier (`data`).
     Hot,
-    /// It holds no data and is not master-eligible; without any role it only coordinates.
+    /// Holds no data and is not master-eligible; a node without any role only coordinates.
     Coordinating,
-    /// The engine does not list it. It may be master-eligible, so among the failed nodes it does not
-    /// go before nodes that are known not to be.
+    /// Not listed by the engine. The node may be master-eligible, so among the failed nodes it does not go
+    /// before nodes that are known not to be.
     Unknown,
-    /// Also with other roles, and also if it is `voting_only`.
+    /// Master-eligible, also with other roles and also if `voting_only`.
     MasterEligible,
-    /// It goes last, so that there is only one election.
+    /// The elected master. It goes last, so that there is only one election.
     Elected,
 }
 
@@ -108,7 +108,7 @@ impl Rank {
         }
     }
 
-    /// The tier of a role that holds data.
+    /// Rank of a role that holds data.
     fn of_data(role: &str) -> Option<Self> {
         match role {
             "data_frozen" => Some(Self::Frozen),
@@ -121,7 +121,7 @@ impl Rank {
     }
 }
 
-/// By name of the node. If two nodes have the same name, the later rank counts.
+/// Ranks by name of the node. If two nodes have the same name, the later rank counts.
 fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
     let mut ranks = with_room(engine.map_or(0, |engine| engine.nodes.len()));
     for (engine, node) in engine.iter().flat_map(|engine| engine.nodes.iter().map(|n| (*engine, n)))
@@ -133,7 +133,8 @@ fn ranks(engine: Option<&Engine>) -> Lookup<'_, Rank> {
     ranks
 }
 
-/// `logs-data-10` is number 10 of `logs-data`. A name without a number is a set of its own.
+/// Splits a pod name into set and ordinal: `logs-data-10` is number 10 of `logs-data`. A name without a
+/// number is a set of its own.
 pub(super) fn set_and_ordinal(name: &str) -> (&str, Option<u64>) {
     match name.rsplit_once('-') {
         Some((set, digits)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -1,4 +1,4 @@
-//! A pod as the rules see it: what the snapshot and the ledger say of it, brought together once.
+//! A pod as the rules see it: facts of the snapshot and of the ledger, combined once.
 
 use std::collections::BTreeSet;
 
@@ -10,28 +10,29 @@ use crate::{Node, Pod};
 #[derive(Debug)]
 pub(crate) struct Peer<'a> {
     pub(super) pod: &'a Pod,
-    /// None if the engine does not list it.
+    /// The engine's entry of the node, if it is listed.
     pub(super) node: Option<&'a Node>,
-    /// Its roles: those that the engine lists, else those that the ledger remembers. None if neither
-    /// knows them; then it may have any.
+    /// Roles of the node as the engine lists them, else as the ledger remembers them. `None`: neither knows
+    /// them, and the node may have any role.
     pub(super) roles: Option<&'a BTreeSet<String>>,
-    /// The tiers whose data it may hold; none if it holds no data, or its roles are not known.
+    /// Tiers whose data the node may hold. `None`: it holds no data, or its roles are unknown.
     pub(super) tiers: Option<Tiers>,
     pub(super) is_master: bool,
-    /// It serves and is not under way. A stop would end that.
+    /// True if the node serves and is not under way, so that a stop would take it out of service.
     pub(super) is_healthy: bool,
-    /// It serves: its engine runs and is in the cluster, and its pod is not being deleted. Also while
-    /// it is under way and not stopped yet.
+    /// True if the engine runs and is in the cluster, and the pod is not being deleted; also while the node
+    /// is under way and not stopped yet.
     pub(super) serves: bool,
-    /// Its restart is requested and not finished.
+    /// True if the node's restart is requested and not finished.
     pub(super) is_requested: bool,
-    /// It holds a slot, perhaps only since this evaluation: down because of us, now or soon.
+    /// True if the node holds a slot, perhaps only since this evaluation: it is down because of us, now or
+    /// soon.
     pub(super) under_way: bool,
-    /// It is stopped together with the candidate.
+    /// True if the node is stopped together with the candidate.
     pub(super) is_in_batch: bool,
 }
 
-/// Whether a node of this entry and these roles is master-eligible.
+/// True if the node is master-eligible by the engine's entry or by these roles.
 pub(super) fn is_master(node: Option<&Node>, roles: Option<&BTreeSet<String>>) -> bool {
     node.is_some_and(Node::is_master_eligible) || roles.is_some_and(are_master_eligible)
 }
@@ -42,7 +43,7 @@ impl<'a> Peer<'a> {
         self.pod.node.as_str()
     }
 
-    /// Whether it does not serve, and not because of us.
+    /// True if the node does not serve, and not because of us.
     pub(super) fn has_failed(&self) -> bool {
         !self.is_healthy && !self.under_way
     }

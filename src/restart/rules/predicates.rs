@@ -48,7 +48,7 @@ pub(super) fn check(
     rule(evaluation, candidate)
 }
 
-/// The end of a message that says "waits": what to do if it waits for ever.
+/// The end of a message that says "waits": advice in case it waits forever.
 pub(super) fn disable_hint(predicate: Predicate) -> impl Display {
     fmt::from_fn(move |f| {
         write!(

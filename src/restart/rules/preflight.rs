@@ -1,5 +1,4 @@
-//! Whether a pod and its manager can be stopped and started at all, whatever the state of the
-//! cluster.
+//! Checks if a pod's engine can be stopped and started at all, whatever the state of the cluster.
 
 use crate::blocker::{Blocker, Check, refuse};
 use crate::snapshot::{exec_manager, namespace_and_name};
@@ -76,7 +75,7 @@ fn same_pod(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// Nothing replaces or kills the pod once the engine is down.
+/// Passes if nothing replaces or kills the pod once the engine is down.
 fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
     if let Some(message) = &pod.outdated {
         return refuse(Code::OwnerWillReplace, message);
@@ -90,7 +89,8 @@ fn undisturbed(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// If its sources are known, the config is known from them and from the manager.
+/// Passes if the config for the start is known: with declared sources, the sources and the manager must both
+/// know it.
 fn config(pod: &Pod, manager: &Manager) -> Check {
     match (&pod.sources, &manager.mounted) {
         (Sources::Unknown(_), _) => Ok(()),
@@ -108,7 +108,7 @@ fn config(pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// The engine is in a state in which it can be stopped.
+/// Passes if the engine is in a state in which it can be stopped.
 fn engine(cluster: &str, pod: &Pod, manager: &Manager) -> Check {
     let node = &pod.node;
     match (manager.state, manager.desired) {
@@ -141,7 +141,7 @@ fn engine(cluster: &str, pod: &Pod, manager: &Manager) -> Check {
     }
 }
 
-/// Who requested the stop, if the manager still knows.
+/// Name of the client that requested the stop, if the manager still knows it.
 fn stopper(manager: &Manager) -> &str {
     manager
         .last_request

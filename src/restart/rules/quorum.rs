@@ -10,12 +10,13 @@ use crate::lookup::{Lookup, OwnNames};
 use crate::{Code, Engine, Node, Unknown, Voting};
 use voter_set::VoterSet;
 
-/// What the stop of a node does to the quorum.
+/// Effect of a node's stop on the quorum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum QuorumAfterStop {
     /// Enough votes are left.
     Kept,
-    /// It has the only vote, and the quorum is kept once this node has taken the vote over.
+    /// The candidate has the only vote; the quorum is kept once the node with this name has taken the vote
+    /// over.
     KeptByHandover(String),
     /// No master could be elected, or this is unknown.
     Lost(Blocker),
@@ -26,7 +27,7 @@ pub(crate) enum QuorumAfterStop {
 pub(crate) struct MasterVoters<'a> {
     /// The SearchCluster, as `namespace/name`, for commands in messages.
     cluster: &'a str,
-    /// The nodes in the cluster, by name, and whether they are not master-eligible.
+    /// The nodes in the cluster, by name; true if the node is not master-eligible.
     ineligible: Lookup<'a, bool>,
     /// Names of the nodes that are master-eligible.
     eligible: BTreeSet<&'a str>,
@@ -34,7 +35,7 @@ pub(crate) struct MasterVoters<'a> {
     electable: BTreeSet<&'a str>,
     /// With an elected master the node list is the whole cluster, not one side of a partition.
     has_master: bool,
-    /// Each of these must keep enough voters.
+    /// The sets of voters, each of which must keep enough members.
     voter_sets: Result<Vec<VoterSet<'a>>, &'a Unknown>,
     /// Names of nodes that are excluded from voting.
     excluded: Option<&'a BTreeSet<String>>,

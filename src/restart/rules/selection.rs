@@ -22,7 +22,7 @@ pub(crate) fn select<'a>(
 #[derive(Debug, Default)]
 pub(crate) struct Selection<'a> {
     selected: Vec<&'a str>,
-    /// A node is blocked by a state that passes by itself: it goes before the elected master.
+    /// True if a node is blocked by a state that passes by itself: the elected master waits for that node.
     master_waits: bool,
 }
 
@@ -59,10 +59,10 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// How many nodes a message names.
+/// Number of nodes that a message names.
 pub(crate) const NAMED: usize = 5;
 
-/// `a`, `a and b`, `a, b and c`; of many the first few.
+/// Names joined for a message: `a`, `a and b`, `a, b and c`; of more than [`NAMED`] the first ones.
 pub(crate) fn list_names(names: &[&str]) -> String {
     match names {
         [] => "no node".to_owned(),

@@ -4,13 +4,13 @@ use crate::blocker::{Blocker, Check, refuse};
 use crate::lookup::OwnNames;
 use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
-/// Whether a yellow cluster is settled, computed once for all candidates.
+/// The check that a yellow cluster is settled, computed once for all candidates.
 #[derive(Debug)]
 pub(crate) struct SettledYellow(Check);
 
 impl SettledYellow {
-    /// `kept_stopped` are names of nodes. `expected_data` is how many *other* data nodes should be in
-    /// the cluster: a node to be kept stopped that is still in does not replace a missing one.
+    /// Checks the cluster. `kept_stopped`: names of nodes. `expected_data`: number of *other* data nodes that
+    /// should be in the cluster; a node to be kept stopped that is still in does not replace a missing one.
     pub(crate) fn of(engine: &Engine, kept_stopped: &OwnNames, expected_data: usize) -> Self {
         Self(match &engine.health {
             Err(unknown) => Err(Blocker::engine_unreachable(unknown)),
@@ -79,7 +79,7 @@ fn counted(count: u32, what: &str) -> String {
     format!("{count} shard cop{} {what}", if count == 1 { "y" } else { "ies" })
 }
 
-/// The copies that are being made, and the first of them: where to look if that never ends.
+/// Text on the initializing copies, with the first of them: where to look if that never ends.
 fn initializing(engine: &Engine, health: &Health) -> Option<String> {
     let count = health.initializing;
     let mut text = (count > 0).then(|| counted(count, "initializing"))?;
@@ -92,7 +92,8 @@ fn initializing(engine: &Engine, health: &Health) -> Option<String> {
     Some(text)
 }
 
-/// What the engine is doing, by its health.
+/// Texts on the copies that the engine is initializing, moving or looking for, and on its queue of tasks, by
+/// its health.
 fn movements(engine: &Engine, health: &Health) -> Vec<String> {
     let counts = [
         (health.relocating, "relocating"),
@@ -108,7 +109,7 @@ fn movements(engine: &Engine, health: &Health) -> Vec<String> {
     found
 }
 
-/// Whether copies may be allocated at all; if not, yellow is not the final state.
+/// Text on a setting that limits allocation, if there is one: then yellow is not the final state.
 fn allocation(allocation: &Known<Allocation>) -> Result<Option<String>, Blocker> {
     let setting = match allocation {
         Ok(allocation) => &allocation.setting,

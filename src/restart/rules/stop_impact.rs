@@ -1,25 +1,25 @@
-//! What the stop of a node changes, though the rules allow it.
+//! Impact of a node's stop that the rules allow.
 
 use super::{Evaluation, QuorumAfterStop, unreplicated_index};
 use crate::Pod;
 
-/// What the stop of a node that passed the rules changes.
+/// Impact of the stop of a node that passed the rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StopImpact {
-    /// The node hands its vote over to this one first.
+    /// Name of the node that takes over the vote before the stop.
     pub(crate) vote_recipient: Option<String>,
-    /// It passed only because an outage is allowed.
+    /// True if the node passed only because an outage is allowed.
     pub(crate) costs_quorum: bool,
-    /// It is the request that allows an outage, and not the policy.
+    /// True if only the request can have allowed the outage, because the policy allows none.
     pub(crate) by_request: bool,
     /// The engine need not answer: the whole set has failed, or no master is elected.
     pub(crate) without_engine: bool,
-    /// Which shards are unavailable until it is back; the end of a message.
+    /// End of a message: the shards that are unavailable until the node is back.
     pub(crate) unavailable: String,
 }
 
 impl StopImpact {
-    /// Of a candidate that passed the rules.
+    /// Impact of the stop of a candidate that passed the rules.
     pub(crate) fn of(pod: &Pod, evaluation: &Evaluation<'_>) -> Self {
         let Some(candidate) = evaluation.peer(&pod.uid) else { return Self::default() };
         let unavailable = unreplicated_index::unavailable(evaluation, candidate);

@@ -120,7 +120,7 @@ fn shards(lines: &[&str]) -> ShardCopies {
     lines.iter().flat_map(copies).collect()
 }
 
-/// What could not be read.
+/// A fact that could not be read.
 fn unknown() -> Unknown {
     Unknown { message: "no answer within 5s".to_owned() }
 }

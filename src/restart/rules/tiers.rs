@@ -16,7 +16,7 @@ pub(super) struct Tiers {
 }
 
 impl Tiers {
-    /// Of a node with these roles; none if it holds no data. The role `data` means every tier.
+    /// Tiers of a node with these roles, if it holds data. The role `data` means every tier.
     pub(super) fn of(roles: &BTreeSet<String>) -> Option<Self> {
         let mut tiers = Self::default();
         for role in roles {
@@ -36,13 +36,13 @@ impl Tiers {
         hold_data(roles).then_some(tiers)
     }
 
-    /// Whether a node of these tiers waits for one of `other`. Two nodes never wait for each other.
+    /// True if a node of these tiers waits for one of `other`. Two nodes never wait for each other.
     pub(super) const fn wait_for(self, other: Self) -> bool {
         self.depends_on(other) && !other.depends_on(self)
     }
 
-    /// Data moves from the hot tier to the frozen tier, so the tier that receives data goes first. A
-    /// node that is not master-eligible does not wait for one that is.
+    /// True if a node of `other` should go first: data moves from the hot tier to the frozen tier, so the
+    /// tier that receives data goes first. A node that is not master-eligible does not wait for one that is.
     const fn depends_on(self, other: Self) -> bool {
         (self.master || !other.master)
             && (self.hot && (other.warm || other.cold || other.frozen)

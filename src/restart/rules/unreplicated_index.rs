@@ -6,9 +6,9 @@ use crate::blocker::{Blocker, Check, refuse};
 use crate::shell::shell_word;
 use crate::snapshot::namespace_and_name;
 
-/// A node that holds the only copy of a shard whose index has no replicas is not stopped: waiting
-/// would not help. The published rules allow such a stop. Here it needs the consent of the request,
-/// for this index; or an outage must be allowed.
+/// Blocks a node that holds the only copy of a shard whose index has no replicas: waiting would not help. The
+/// published rules allow such a stop. Here it needs the consent of the request, for this index; or an outage
+/// must be allowed.
 ///
 /// Searchable snapshots are exempt. They have no replicas by nature, their data is in a repository,
 /// and a node that comes back, or another one, reads it from there again.
@@ -46,8 +46,8 @@ pub(super) fn check(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> Check 
     )
 }
 
-/// What of the candidate's shards has no other copy and is unavailable until it is back; the end of
-/// a message, empty if there is none.
+/// End of a message: the candidate's shards that have no other copy and are unavailable until it is back;
+/// empty without such shards.
 pub(super) fn unavailable(evaluation: &Evaluation<'_>, candidate: &Peer<'_>) -> String {
     let Ok(mut single) = evaluation.copies().single(candidate.name()) else { return String::new() };
     let Some(first) = single.next() else { return String::new() };

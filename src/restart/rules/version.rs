@@ -3,7 +3,7 @@
 use super::{evaluation::Evaluation, peer::Peer};
 
 impl Evaluation<'_> {
-    /// Whether another node in the cluster runs a newer version.
+    /// True if another node in the cluster runs a newer version.
     pub(super) fn is_behind(&self, candidate: &Peer<'_>) -> bool {
         let newest = self.newest.get_or_init(|| {
             self.engine.nodes.iter().filter_map(|node| numbers(&node.version)).max()
@@ -14,7 +14,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// `8.19.0-SNAPSHOT` is 8, 19, 0.
+/// Numbers of a version: 8, 19, 0 of `8.19.0-SNAPSHOT`. `None`: it is not made of numbers.
 pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
     let release = version.split(['-', '+']).next().unwrap_or_default();
     release.split('.').map(|number| number.parse().ok()).collect()

@@ -3,7 +3,7 @@
 use crate::lookup::Names;
 use crate::{Engine, Voting};
 
-/// How many voters the engine does not list.
+/// Number of voters that the engine does not list.
 pub(super) fn missing_voters(engine: &Engine) -> usize {
     match &engine.voting {
         Ok(Voting::Configurations { committed, accepted, .. }) => {

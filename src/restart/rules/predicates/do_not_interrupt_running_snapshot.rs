@@ -2,8 +2,8 @@
 
 use super::{Check, Evaluation, Peer, Predicate, block};
 
-/// So long after its beginning, a snapshot is not waited for any more, in milliseconds: it may hang,
-/// and a node that can never be stopped is the greater risk.
+/// Longest wait for a snapshot, counted from its beginning, in milliseconds: the snapshot may hang, and a
+/// node that can never be stopped is the greater risk.
 const LONGEST: u64 = 6 * 60 * 60 * 1000;
 
 /// A node that serves waits until the engine has read what it needs of this node's shards. A stop

@@ -9,13 +9,13 @@ use crate::{Code, Engine, Node, Voting};
 
 #[derive(Debug)]
 pub(super) struct VoterSet<'a> {
-    /// What messages call its members.
+    /// Name of the members in messages.
     name: &'static str,
-    /// Its members in the cluster: how many have each name.
+    /// Members in the cluster: number of nodes by node name.
     present: BTreeMap<&'a str, usize>,
     /// Number of members in the cluster.
     listed: usize,
-    /// Number of members, in the cluster or not; none if every master-eligible node is a member.
+    /// Number of members, in the cluster or not. `None`: every master-eligible node is a member.
     size: Option<usize>,
     /// Number of members needed to elect a master.
     needed: usize,
@@ -67,7 +67,7 @@ impl<'a> VoterSet<'a> {
         Self { name, present, listed, size, needed }
     }
 
-    /// No node can be a member.
+    /// True if no node can be a member.
     pub(super) fn is_empty(&self) -> bool {
         self.size == Some(0)
     }
@@ -76,18 +76,18 @@ impl<'a> VoterSet<'a> {
         self.listed < self.needed
     }
 
-    /// Whether a listed node of this name is a member.
+    /// True if a listed node of this name is a member.
     pub(super) fn has(&self, name: &str) -> bool {
         self.present.contains_key(name)
     }
 
-    /// Whether this node is the only member.
+    /// True if this node is the only member.
     pub(super) fn is_only(&self, name: &str) -> bool {
         self.size == Some(1) && self.listed == 1 && self.has(name)
     }
 
-    /// Whether the candidate may be a member. `ineligible`: it is not master-eligible; none if it is
-    /// not in the cluster, and then its id is unknown, too.
+    /// True if the candidate may be a member. `ineligible`: true if it is not master-eligible; `None` for a
+    /// candidate that is not in the cluster, whose id is unknown, too.
     pub(super) fn may_contain(&self, candidate: &str, ineligible: Option<bool>) -> bool {
         self.has(candidate)
             || match (self.size, ineligible) {

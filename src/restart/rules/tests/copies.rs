@@ -1,4 +1,4 @@
-//! Whether another node has a started copy.
+//! The rules on nodes that have another started copy.
 
 use super::{engine, names, shards, unknown};
 use crate::Engine;
@@ -11,7 +11,7 @@ fn nodes(lines: &[&str]) -> Engine {
     engine
 }
 
-/// What would be lost: `replicated / single`.
+/// Shards that would be lost, as `replicated / single`.
 fn lost(engine: &Engine, candidate: &str, down: &str) -> Option<String> {
     let copies = Copies::of(engine, &names(down));
     let lost = copies.lost(candidate).ok()?;

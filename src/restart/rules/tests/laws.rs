@@ -106,7 +106,7 @@ fn case(text: &str) -> Case {
     cases(text).remove(0)
 }
 
-/// The same ones with every run.
+/// Proptest settings with a fixed seed: the same cases in every run.
 fn always_the_same() -> ProptestConfig {
     ProptestConfig {
         rng_seed: RngSeed::Fixed(20_261_121),

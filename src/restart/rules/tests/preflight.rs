@@ -1,4 +1,4 @@
-//! Which faults of a pod or its manager block a stop.
+//! Faults of a pod or its manager that block a stop.
 
 use super::{fit, unknown};
 use crate::rules::preflight;
@@ -8,7 +8,7 @@ use stayput_api::{Desired, RequestKind, State};
 /// A change of a pod that is fit.
 type Change = fn(&mut Pod);
 
-/// Its manager, to change something.
+/// The pod's manager, to change something.
 fn manager(pod: &mut Pod) -> &mut Manager {
     pod.manager.as_mut().expect("a manager")
 }

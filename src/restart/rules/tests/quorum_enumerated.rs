@@ -9,7 +9,7 @@ use crate::rules::{MasterVoters, QuorumAfterStop};
 use crate::tests::world::votes::Votes as Model;
 use crate::{Engine, Voting};
 
-/// What a master can be: in the committed configuration or not, in the accepted one or not.
+/// Each state of a master: in the committed configuration or not, in the accepted one or not.
 const KINDS: usize = 4;
 const COMMITTED: usize = 1;
 const ACCEPTED: usize = 2;
@@ -73,8 +73,7 @@ fn masters(listed: u32, committed: u32, accepted: u32) -> Engine {
     engine
 }
 
-/// Whether the nodes that are left have a majority once the vote is handed over as an engine would
-/// do it.
+/// True if the nodes that are left have a majority once the vote is handed over as an engine would do it.
 fn is_handed_over(listed: u32, candidate: &str, left: u32) -> bool {
     let ids = |set: u32| members(set).iter().map(|name| format!("id-{name}")).collect();
     let mut model = Model::of(&[candidate]);

@@ -1,4 +1,4 @@
-//! Whether yellow is settled: each condition alone.
+//! Each condition of settled yellow, alone.
 
 use super::{code, engine, message, names, shards, unknown};
 use crate::rules::SettledYellow;
@@ -20,7 +20,7 @@ fn yellow() -> Engine {
     engine
 }
 
-/// Its health, to change something.
+/// The engine's health, to change something.
 fn numbers(engine: &mut Engine) -> &mut Health {
     engine.health.as_mut().expect("a health")
 }

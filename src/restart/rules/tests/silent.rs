@@ -6,7 +6,7 @@ use crate::lookup::Names;
 use crate::rules::Evaluation;
 use crate::{Code, Request, Strategy};
 
-/// What blocks each of these, before its slot and before its stop, while d-1 is silent.
+/// Blockers of each of these nodes, before its slot and before its stop, while d-1 is silent.
 fn blockers(name: &str) -> [Option<&'static str>; 2] {
     let text = "case: any\nnodes: m-0 master (elected), m-1 master, m-2 master, d-0 data, d-1 data";
     let mut case = cases(text).remove(0);

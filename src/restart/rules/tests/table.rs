@@ -18,11 +18,11 @@ pub(super) struct Case {
     pub(super) snapshot: Snapshot,
     pub(super) policy: Policy,
     pub(super) strategy: Strategy,
-    /// Those whose restart is asked for and did not begin, in order of the table.
+    /// Nodes whose restart is requested and did not begin, in order of the table.
     pub(super) asked: Vec<String>,
-    /// Those that go together.
+    /// Nodes that go together.
     pub(super) together: Vec<String>,
-    /// Those that were given a slot earlier in the evaluation.
+    /// Nodes that took a slot earlier in the evaluation.
     pub(super) picked: Vec<String>,
     pub(super) goes: Vec<String>,
     /// Name and rule.
