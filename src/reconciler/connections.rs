@@ -1,11 +1,11 @@
-//! The connections of a small HTTP server. A newcomer always gets a place: where all are taken, one
-//! connection is closed, so nobody can keep the kubelet's probes out by holding connections.
+//! The connections of a small HTTP server. A new connection always gets a place: if all are taken, an old one
+//! is closed, so nobody can keep the kubelet's probes out by holding connections.
 
 use std::net::IpAddr;
 
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The connections that are open, the oldest first.
+/// The open connections, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Connections {
     most: usize,
@@ -14,12 +14,12 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// At most `most` at the same time.
+    /// A server with at most `most` connections at the same time.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, open: Vec::new(), tasks: JoinSet::new() }
     }
 
-    /// Serves a connection from `peer`. All are closed when this value is dropped.
+    /// Serves a connection from `peer`. Dropping this value closes all connections.
     pub(crate) fn serve(
         &mut self,
         peer: IpAddr,
@@ -35,11 +35,11 @@ impl Connections {
     }
 }
 
-/// The oldest connection of the address that has most of them: who opens many takes the places from
-/// itself. `peers` has at least one, the oldest first.
+/// Index of the connection to close for a new one: the oldest of the address that has most of them, so that a
+/// client with many closes its own. `peers` has at least one, the oldest first.
 fn closed_for_a_newcomer(peers: &[IpAddr]) -> usize {
     let count = |index: usize| peers.iter().filter(|peer| **peer == peers[index]).count();
-    // Of equal ones, the last of the reversed order: the oldest.
+    // For equal counts, the last one of the reversed order: the oldest.
     (0..peers.len()).rev().max_by_key(|&index| count(index)).unwrap_or(0)
 }
 

@@ -64,13 +64,13 @@ pub struct EngineClient {
 }
 
 impl EngineClient {
-    /// A client of the cluster that has these endpoints, in order of preference. Nothing is sent
-    /// yet. `timeout` is how long one endpoint may take for one answer; the engine gets a shorter
-    /// timeout, so that it can report why it gave up.
+    /// A client of the cluster that has these endpoints, in order of preference. Sends nothing yet. `timeout`
+    /// is the time limit of one endpoint for one answer; the engine gets a shorter timeout, so that it can
+    /// report why it gave up.
     ///
     /// # Errors
-    /// [`EngineError::Unusable`] if there is no endpoint, or if an address, a name or a credential
-    /// cannot be used.
+    /// [`EngineError::Unusable`] if there is no endpoint, or if an address, a name or a credential cannot be
+    /// used.
     pub fn new(
         endpoints: &[Endpoint],
         access: &Access,
@@ -79,17 +79,17 @@ impl EngineClient {
         Ok(Self { transport: Transport::new(endpoints, access, timeout)? })
     }
 
-    /// The cluster has so many pods: its answers may be larger.
+    /// Sets the number of the cluster's pods: with more of them its answers may be larger.
     pub fn expect_pods(&self, pods: usize) {
         self.transport.expect_pods(pods);
     }
 
-    /// Asks its endpoints in this order from now on, on the connections that it has.
+    /// Asks the endpoints in this order from now on, on the connections that are open.
     pub fn prefer(&self, best_first: &[Endpoint]) {
         self.transport.prefer(best_first);
     }
 
-    /// The endpoints that did not answer the last request they got.
+    /// The endpoints that did not answer their last request.
     pub fn silent(&self) -> impl Iterator<Item = &Endpoint> {
         self.transport.silent()
     }

@@ -1,51 +1,51 @@
-//! The operations of JSON patches (RFC 6902). Places are made of keys as they are: they are escaped here
-//! (RFC 6901).
+//! The operations of JSON patches (RFC 6902). Paths are made of unescaped keys and escaped here (RFC 6901).
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use serde_json::Value;
 
-/// The place that these keys lead to.
+/// Path of the value under these keys.
 pub(crate) fn place<const N: usize>(keys: [&str; N]) -> PointerBuf {
     PointerBuf::from_tokens(keys)
 }
 
-/// The place of an annotation.
+/// Path of an annotation.
 pub(crate) fn annotation(key: &str) -> PointerBuf {
     place(["metadata", "annotations", key])
 }
 
-/// The patch is refused unless this is there. A null holds if there is nothing, in a map that exists.
+/// Tests a value: the apiserver refuses the patch if another one is at this path. A null tests that the key
+/// is absent, in a map that exists.
 pub(crate) fn test(path: PointerBuf, value: impl Into<Value>) -> PatchOperation {
     PatchOperation::Test(TestOperation { path, value: value.into() })
 }
 
-/// The patch is refused if the object has another resource version.
+/// Tests the resource version: the apiserver refuses the patch if the object has another one.
 pub(crate) fn is_at_version(resource_version: Option<&str>) -> PatchOperation {
     test(place(["metadata", "resourceVersion"]), resource_version)
 }
 
-/// The patch is refused if it is another object of the same name.
+/// Tests the uid: the apiserver refuses the patch for another object of the same name.
 pub(crate) fn has_uid(uid: Option<&str>) -> PatchOperation {
     test(place(["metadata", "uid"]), uid)
 }
 
-/// Sets what may be absent.
+/// Sets a value that may be absent.
 pub(crate) fn add(path: PointerBuf, value: impl Into<Value>) -> PatchOperation {
     PatchOperation::Add(AddOperation { path, value: value.into() })
 }
 
-/// Sets what is there.
+/// Sets a value that exists.
 pub(crate) fn replace(path: PointerBuf, value: impl Into<Value>) -> PatchOperation {
     PatchOperation::Replace(ReplaceOperation { path, value: value.into() })
 }
 
-/// Removes what is there.
+/// Removes a value that exists.
 pub(crate) fn remove(path: PointerBuf) -> PatchOperation {
     PatchOperation::Remove(RemoveOperation { path })
 }
 
-/// All finalizers of the object from now on.
+/// Replaces all finalizers of the object.
 pub(crate) fn set_finalizers(all: &[String]) -> PatchOperation {
     add(place(["metadata", "finalizers"]), all)
 }

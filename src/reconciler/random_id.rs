@@ -2,12 +2,12 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The operating system gave no random numbers.
+/// Error: the operating system gave no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no random numbers")]
 pub(crate) struct NoRandomNumbers;
 
-/// Twelve random hexadecimal digits. Two that are the same would make two requests one.
+/// Twelve random hexadecimal digits. Two requests with the same id would count as one.
 pub(crate) fn random_id() -> Result<String, NoRandomNumbers> {
     let mut bytes = [0; 6];
     SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandomNumbers)?;

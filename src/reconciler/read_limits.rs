@@ -1,25 +1,25 @@
-//! No wait on the apiserver is without end: by itself, `kube` waits for ever for a list, and for a watch
-//! that is being set up.
+//! Limits of waits on the apiserver: by itself, `kube` waits for ever for a list, and for a watch that is
+//! being set up.
 
 use std::time::Duration;
 
 use kube::Config;
 use kube::runtime::watcher;
 
-/// How long a connection may bring nothing while an answer is awaited: longer than a watch lasts, and
+/// Time limit of a connection that brings nothing while an answer is awaited: longer than a watch lasts, and
 /// shorter than a lost apiserver should stay unnoticed.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long one watch lasts, in seconds; then the next one follows.
+/// Length of one watch, in seconds; then the next one follows.
 pub(crate) const WATCH_SECONDS: u32 = 60;
 
 pub(crate) fn limited(mut config: Config) -> Config {
     config.read_timeout = Some(READ_TIMEOUT);
-    // The time in which a connection was not used does not count.
+    // The time before a request, in which the connection was not used, does not count.
     config.reset_reader_on_write = true;
     config
 }
 
-/// How everything is watched.
+/// Settings of every watch.
 pub(crate) fn watch_config() -> watcher::Config {
     watcher::Config::default().timeout(WATCH_SECONDS)
 }

@@ -1,5 +1,5 @@
-//! The right to renew: of these objects alone. Kubernetes cannot limit `create` to a name, so the
-//! reconciler gets no right to create them.
+//! The Role that lets the reconciler renew these objects alone. Kubernetes cannot limit `create` to a name,
+//! so the reconciler gets no right to create them.
 
 use serde_json::{Value, json};
 use stayput_certificates::names::{KEY_SET, Names};
@@ -7,11 +7,11 @@ use stayput_certificates::names::{KEY_SET, Names};
 use super::metadata;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// The account that `deploy/` gives to the reconciler, and its namespace.
+/// Name of the account that `deploy/` gives to the reconciler.
 const ACCOUNT: &str = "stayput-reconciler";
 const NAMESPACE: &str = "stayput";
 
-/// With `secrets`, it may renew the certificates, too.
+/// The Role. With `secrets`, the reconciler may renew the certificates, too.
 pub(crate) fn role(names: &Names, secrets: bool) -> Value {
     let verbs = ["get", "patch"];
     let mut rules = vec![json!({

@@ -1,6 +1,6 @@
 //! Fields and values that only one of two definitions has, ours or that in the cluster, because they are of
-//! two versions. Kubernetes drops what is written to a field that its definition does not have without a
-//! word, and refuses what has such a value.
+//! two versions. Kubernetes silently drops a field that its definition does not have, and refuses an unknown
+//! value.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::crd;
 
-/// Fields that only one definition has; shown as the first field, and how many there are besides.
+/// Fields that only one definition has; shown as the first field, and the number of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldsOfOneSide {
     first: String,
@@ -23,13 +23,14 @@ impl fmt::Display for FieldsOfOneSide {
     }
 }
 
-/// The fields of SearchClusters, and the values of those that have a list of them (`spec.field=value`), that
-/// these schemas of their versions do not have.
+/// The fields of our SearchCluster, and the values of its enums (`spec.field=value`), that these schemas, one
+/// of each version, do not have.
 pub fn missing_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<FieldsOfOneSide> {
     only_in(&our_fields(), &fields(theirs))
 }
 
-/// The fields and values of these schemas that this program does not know: they are of a newer version.
+/// The fields and values of these schemas that this program does not know: the schemas are of a newer
+/// version.
 pub fn unknown_fields<'a>(theirs: impl IntoIterator<Item = &'a Value>) -> Option<FieldsOfOneSide> {
     only_in(&fields(theirs), &our_fields())
 }
@@ -43,7 +44,7 @@ fn our_fields() -> BTreeSet<String> {
 
 /// The fields of `these` that are not in `others`.
 fn only_in(these: &BTreeSet<String>, others: &BTreeSet<String>) -> Option<FieldsOfOneSide> {
-    // A field is named once, and not with all fields and values inside of it.
+    // A missing field is named once, without the fields and values inside of it.
     let above = |field: &'_ String| -> Option<String> {
         let (above, _) = field.split_once('=').or_else(|| field.rsplit_once('.'))?;
         Some(above.to_owned())
@@ -54,7 +55,7 @@ fn only_in(these: &BTreeSet<String>, others: &BTreeSet<String>) -> Option<Fields
     Some(FieldsOfOneSide { first, more: only.count() })
 }
 
-/// The paths of all fields, and the values that each may have.
+/// The paths of all fields, and the values of those with an enum.
 fn fields<'a>(schemas: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for schema in schemas {

@@ -98,7 +98,7 @@ pub fn allows(
     if named.contains(&cluster) {
         return Ok(());
     }
-    // Others that may use it stay.
+    // The other SearchClusters keep their right to use it.
     named.push(cluster);
     Err(NotAllowed {
         secret: secret.to_owned(),

@@ -90,7 +90,7 @@ impl Sources {
             directory: part.directory,
             optional: part.optional,
         };
-        // A manager does not start with one that is no pattern.
+        // A manager does not start with a glob that is no pattern.
         let globs = config.live.iter().chain(live).filter_map(|glob| Pattern::new(glob).ok());
         let live = Live(globs.collect());
         Self { parts: config.parts.into_iter().map(part).collect(), live }

@@ -111,7 +111,7 @@ impl Windows {
             let problem = "is nothing, so that no node could ever be stopped: write such as \"6h\"";
             return Err(invalid("duration", problem.to_owned()));
         }
-        // Of the program: images without a file system of their own have no time zones.
+        // Time zones of the program itself: images without a file system of their own have none.
         let zone = TimeZoneDatabase::bundled().get(&written.time_zone).map_err(|_| {
             let text = &written.time_zone;
             let problem = format!(

@@ -1,11 +1,11 @@
-//! How long to wait before an attempt is repeated.
+//! Pauses between attempts.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The pause after so many failures in a row: half a second, doubled each time, 30 s at most.
+/// Pause after this number of failures in a row: half a second, doubled each time, 30 s at most.
 pub(super) fn pause(failures: u32) -> Duration {
     let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
     FIRST.saturating_mul(doubled).min(LONGEST)

@@ -92,7 +92,7 @@ async fn keep_certificates(
     let namespace = cx.cluster.namespace().to_owned();
     let server_name = &cluster.spec.manager.server_name;
 
-    // Apiserver: what is there.
+    // Apiserver: the existing Secrets.
     let mut secrets = Secrets {
         authority: cx.api.find::<Secret>(&namespace, &names.authority).await?,
         trusted: cx.api.find::<Secret>(&namespace, &names.trusted).await?,
@@ -100,7 +100,7 @@ async fn keep_certificates(
     };
     let mut clock = None;
     for _ in 0..MAX_STEPS {
-        // No outside system: what is due.
+        // No outside system: the next due step.
         let now = now().0 / 1000;
         let mut facts = secrets.facts(names, server_name, now);
         facts.clock_differs = clock;
@@ -147,11 +147,11 @@ async fn keep_keys(
 ) -> Result<(), Failure> {
     let namespace = cx.cluster.namespace().to_owned();
 
-    // Apiserver: what managers have, and what it publishes.
+    // Apiserver: the managers' keys, and those that it publishes.
     let Some(there) = cx.api.find::<ConfigMap>(&namespace, KEY_SET).await? else { return Ok(()) };
     let published = read(&cx.api).await.unwrap_or_else(|error| Err(error.to_string()));
 
-    // No outside system: what they are to have.
+    // No outside system: the keys that managers should have.
     let decision = key_set::decide(&key_set::Facts {
         namespace: namespace.clone(),
         cluster: cx.cluster.name().to_owned(),

@@ -13,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::cluster;
 use error::CliError;
 
-/// The command cannot be used as it was written (`EX_USAGE` of sysexits).
+/// Exit code for a command that cannot be used as it was written (`EX_USAGE` of sysexits).
 const USAGE: u8 = 64;
 
 /// Restarts Elasticsearch and OpenSearch clusters on Kubernetes without losing a pod

@@ -108,7 +108,7 @@ pub(super) async fn carry_out(
 ) -> Arc<SearchCluster> {
     let generation = cluster.metadata.generation.unwrap_or_default();
     let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
-    // Of a cluster that is deleted, or not declared any more, nothing is left on the engine.
+    // A cluster that is deleted, or not declared any more, must leave no settings on the engine.
     if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
         return cluster;
     }
@@ -146,7 +146,7 @@ async fn attempt(
     spec: &EffectiveSpec,
     is_made: bool,
 ) -> Result<(Verdict, Option<Duration>), Failure> {
-    // Apiserver: what is there.
+    // Apiserver: the existing objects.
     let mut found = read::found(&cx.api, cluster).await?;
     let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
     let verdict = match &declaration {
@@ -182,7 +182,7 @@ async fn make(
 ) -> Result<Verdict, Failure> {
     let observed = &mut found.observed;
     if observed.bootstrap.as_ref().is_some_and(declare::Bootstrap::is_forming) {
-        // Engine: whether it has formed a cluster.
+        // Engine: has it formed a cluster?
         observed.formed = cx.observer.has_formed(cluster).await;
     }
     if declare::makes_claims(declaration, observed) {
@@ -190,7 +190,7 @@ async fn make(
         observed.claims = read::claims(&cx.api, &declaration.namespace).await?;
     }
 
-    // No outside system: what to make now.
+    // No outside system: the objects to make now.
     let plan = match declare::plan(declaration, observed) {
         Ok(plan) => plan,
         Err(refusals) => return Ok(Verdict::Refused(refusals)),
@@ -210,7 +210,7 @@ async fn make(
     // Apiserver: make it.
     let made = cx.declared.applied.make((&cx.api, &cx.lease), declaration, &plan.objects).await;
     if !matches!(made, Ok(false)) {
-        // What was made before a failure counts, too.
+        // Objects that were made before a failure count, too.
         cx.observer.reread_what_is_made();
         cx.declared.pending = not_observed();
     }
@@ -224,7 +224,7 @@ async fn make(
         return Err(Failure::LeaseLost);
     }
 
-    // Apiserver: delete what nobody needs any more.
+    // Apiserver: delete unneeded Secrets.
     let declared = &mut cx.declared;
     if declared.collected.is_none_or(|at| at.elapsed() >= COLLECT_INTERVAL) {
         let since = &declared.unneeded;

@@ -59,7 +59,7 @@ impl Definition {
     /// Completes when the fault changes or is repaired.
     pub(super) async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
-            // It is right, and not read again.
+            // The definition is right, and not read again.
             std::future::pending().await
         }
     }

@@ -91,7 +91,7 @@ pub(super) async fn publish(
     event: KubeEvent,
     regarding: ObjectReference,
 ) {
-    // A recorder for each: one that remembers would only count the second event of a reason, and drop
+    // A new recorder for each event: one with a cache would only count the second event of a reason, and drop
     // its message.
     let recorder = Recorder::new(api.client(), reporter);
     match timeout(SENDING_TIMEOUT, recorder.publish(&event, &regarding)).await {

@@ -180,7 +180,7 @@ impl Executor<'_> {
             }
             Action::DeletePod { uid } => {
                 let pod = self.pod(uid)?;
-                // A pod that changed since it was read may be wanted again.
+                // A pod that changed since it was read may not have to go any more.
                 match api.delete_pod(&pod.namespace, &pod.name, uid, pod.version).await {
                     Ok(()) => Ok(Answered::Done),
                     Err(error) => self.read_if_changed(pod, error).await,

@@ -1,4 +1,4 @@
-//! The HTTP server for every address, and `/livez`, `/readyz` and `/metrics`.
+//! The HTTP server for any address, and the answers of `/livez`, `/readyz` and `/metrics`.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -20,12 +20,12 @@ use super::health::Health;
 use super::metrics::{self, Metrics};
 use crate::connections::Connections;
 
-/// More connections at the same time are not needed.
+/// Limit of the connections at the same time; more are not needed.
 const MAX_CONNECTIONS: usize = 32;
-/// How long a connection may take, from its beginning until its answer has been read.
+/// Time limit of a connection, from its beginning until its answer has been read.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves health and metrics until it is dropped.
+/// Serves health and metrics until the future is dropped.
 pub(super) async fn serve_probes(
     listener: TcpListener,
     health: Arc<Health>,
@@ -34,7 +34,7 @@ pub(super) async fn serve_probes(
     serve(listener, move |request| ready(answer(&request, &health, &metrics))).await;
 }
 
-/// Serves until it is dropped.
+/// Serves until the future is dropped.
 pub(super) async fn serve<F>(
     listener: TcpListener,
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,

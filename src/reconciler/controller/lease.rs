@@ -142,7 +142,7 @@ impl Candidate {
         if let Some(mut lease) = self.written.take() {
             lease.spec = Some(self.claim(lease.spec));
             match self.api.replace(&self.name, &PostParams::default(), &lease).await {
-                // Somebody else may have written it (409), or deleted it (500): it is read.
+                // Another client may have written the Lease (409), or deleted it (500): read it.
                 Err(kube::Error::Api(_)) => {}
                 result => return self.wrote(began, result),
             }

@@ -13,14 +13,15 @@ use prometheus_client::registry::Registry;
 
 use super::lease::Lease;
 
-/// The media type of [`Metrics::scrape`].
+/// Media type of [`Metrics::scrape`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Buckets from half a second to half an hour: a phase waits for shards, or for its deadline.
+/// Upper bounds of the buckets, in seconds, from half a second to half an hour: a phase waits for shards, or
+/// for its deadline.
 const PHASE_SECONDS: [f64; 11] =
     [0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0];
 
-/// The outside system a request is sent to.
+/// The outside system that gets a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Apiserver,
@@ -56,18 +57,18 @@ pub(super) struct Metrics {
 /// The gauges of one SearchCluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gauges {
-    /// The rule that blocks it.
+    /// Code of the rule that blocks the SearchCluster.
     pub(super) blocked: Option<String>,
     pub(super) pending_restart: u32,
     pub(super) nodes_down: u32,
     pub(super) debts: u32,
     pub(super) predicates_disabled: bool,
     pub(super) restart_under_way: bool,
-    /// Allocation is limited, or is about to be, and must be restored.
+    /// True if allocation is limited, or is about to be, and must be restored.
     pub(super) allocation_limited: bool,
-    /// Since when the slowest of the nodes under way has been in its step, in seconds since the epoch.
+    /// Time since which the slowest of the nodes under way has been in its step, in seconds since the epoch.
     pub(super) under_way_since: Option<u64>,
-    /// When each certificate of its managers ends, in seconds since the epoch.
+    /// End of each certificate of the managers, in seconds since the epoch.
     pub(super) certificates: BTreeMap<&'static str, u64>,
 }
 
@@ -128,9 +129,9 @@ impl Metrics {
         }
     }
 
-    /// The Lease that says whether this replica is the leader.
+    /// Sets the Lease that shows if this replica is the leader.
     pub(super) fn set_lease(&self, lease: Lease) {
-        // There is one in a process.
+        // A process has one Lease.
         let _ = self.lease.set(lease);
     }
 
@@ -157,17 +158,17 @@ impl Metrics {
         self.restarts.get_or_create(&Restart { outcome, strategy }).inc();
     }
 
-    /// Counts nodes by what was done with them: those of a restart when it ends.
+    /// Counts nodes by the step that was carried out on them; the nodes of a restart when it ends.
     pub(super) fn count_nodes(&self, step: &str, nodes: u32) {
         self.nodes.get_or_create(&Nodes { step: step.to_owned() }).inc_by(nodes.into());
     }
 
-    /// Notes how long one phase of one node took.
+    /// Records the time that one phase of one node took, in seconds.
     pub(super) fn observe_phase(&self, phase: &'static str, strategy: &'static str, seconds: f64) {
         self.phases.get_or_create(&Phase { phase, strategy }).observe(seconds);
     }
 
-    /// Sets the gauges of a SearchCluster; none removes them.
+    /// Sets the gauges of a SearchCluster; `None` removes them.
     pub(super) fn set_gauges(&self, cluster: &str, gauges: Option<Gauges>) {
         let mut all = self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
         match gauges {
@@ -176,13 +177,13 @@ impl Metrics {
         };
     }
 
-    /// Removes what is about single SearchClusters: this replica does not reconcile them any more.
+    /// Removes the gauges of all SearchClusters: this replica does not reconcile them any more.
     pub(super) fn clear(&self) {
         self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.set_undecodable(Vec::new());
     }
 
-    /// Sets which SearchClusters cannot be decoded.
+    /// Sets the SearchClusters that cannot be decoded.
     pub(super) fn set_undecodable(&self, clusters: Vec<String>) {
         *self.undecodable.lock().unwrap_or_else(PoisonError::into_inner) = clusters;
     }

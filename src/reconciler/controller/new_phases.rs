@@ -1,5 +1,5 @@
-//! Phases that pods are about to show. Most nodes are drained and stopped within a few seconds: then the
-//! phase of the stop costs no write of its own.
+//! Delays the phase of a stop on pods. Most nodes are drained and stopped within a few seconds: then that
+//! phase costs no write of its own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::time::Instant;
 
 use stayput_restart::{Action, Phase, annotation};
 
-/// A stop that lasts longer is shown.
+/// Time after which the phase of a stop is written.
 const SHOWN_AFTER: Duration = Duration::from_secs(5);
 
-/// When a plan first asked for the phase of a stop, by uid of the pod.
+/// Time at which a plan first had the patch with the phase of a stop, by uid of the pod.
 #[derive(Debug, Default)]
 pub(super) struct NewPhases(BTreeMap<String, Instant>);
 
 impl NewPhases {
-    /// The actions without the patches that only show a stop which has just begun. The next plans ask
-    /// for them again.
+    /// The actions without the patches that only show a stop which has just begun. The next plans have these
+    /// patches again.
     pub(super) fn hold_back<'a>(
         &mut self,
         mut actions: Vec<&'a Action>,
@@ -34,7 +34,7 @@ impl NewPhases {
     }
 }
 
-/// The pod of a patch that changes nothing but our own phase, to that of a stop.
+/// Uid of the pod, for a patch that changes nothing but our own phase, to that of a stop.
 fn shows_a_stop(action: &Action) -> Option<&str> {
     let Action::PatchPod { uid, changes } = action else { return None };
     let (phase, shown) = (changes.get(annotation::PHASE)?, changes.get(annotation::SHOWN)?);

@@ -194,7 +194,7 @@ impl Observer {
             },
             self.managers.background.answers(),
             async {
-                // The managers are followed until this is over.
+                // The managers are followed until this future ends.
                 let _engine_is_read = engine_is_read;
                 let reach = reach?;
                 let zone = &checked.policy.zone_attribute;
@@ -255,7 +255,7 @@ impl Observer {
                 pod
             })
             .collect();
-        // Which pods are to be replaced or changed is known only now.
+        // Only now it is known which pods are to be replaced or changed.
         let both: Vec<_> = pods.iter().zip(&seen).collect();
         let end = Instant::now() + self.window_for_others(&snapshot.ledger);
         tokio::join!(
@@ -328,7 +328,7 @@ impl Observer {
         if !self.engine.is_old() {
             return None;
         }
-        // Before a stop the health is always waited for.
+        // A read before a stop always waits for the health.
         let zone = &checked.policy.zone_attribute;
         let engine = self.engine.read(zone, None, &self.metrics).await;
         Some(self.known_engine(cluster, engine))

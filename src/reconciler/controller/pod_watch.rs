@@ -175,7 +175,7 @@ impl PodWatch {
             return is_new;
         }
         failing.is_listed = true;
-        // The error may have been noticed late: the list has its time.
+        // The error may have been noticed late: give the list its full time.
         let at_least = Instant::now().checked_sub(LISTED_AFTER).unwrap_or(failing.since);
         failing.since = failing.since.max(at_least);
         if let Some(selector) = self.followed.as_ref().map(|followed| followed.selector.clone()) {
@@ -191,7 +191,7 @@ impl PodWatch {
     fn note_event(&mut self, event: watcher::Event<Pod>, pods: &mut Pods) -> bool {
         let Some(followed) = &self.followed else { return false };
         let mut is_change = false;
-        // This one comes before the list, whether or not there is an answer.
+        // `Init` comes before the list, even if there is no answer.
         if !matches!(event, watcher::Event::Init) {
             is_change = self.old().is_some();
             self.failing = None;

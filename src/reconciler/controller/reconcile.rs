@@ -72,11 +72,11 @@ struct Acted {
 
 /// Reconciles once. Returns what to wait for then, unless the SearchCluster is gone.
 pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
-    // Apiserver, watches: the SearchCluster, and what has arrived about its pods.
+    // Apiserver, watches: the SearchCluster, and the events of its pods.
     let cluster = cx.cluster.newest()?;
     cx.pod_watch.drain(&mut cx.observer.pods).await;
 
-    // Apiserver, read before: whether it keeps each field of the ledger.
+    // Apiserver, read before: does it keep each field of the ledger?
     let fault = cx.definition.fault();
     let spec = match EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), fault.as_deref()) {
         Ok(spec) => spec,
@@ -107,7 +107,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     let result = match acted {
         // Apiserver: report. No outside system: when to reconcile again.
         Ok(Some(acted)) => Box::pin(report_and_requeue(cx, acted, &spec)).await,
-        // From the beginning, with the new spec.
+        // Reconcile from the beginning, with the new spec.
         Ok(None) => Ok(Next::default()),
         Err(failure) => Err(failure),
     };
@@ -141,7 +141,7 @@ async fn look_and_act(
         && !error.is_conflict()
         && let Some(known) = cx.cluster.looked_at().cloned()
     {
-        // Managers: what the apiserver refuses, or does not answer, keeps no engine down.
+        // Managers: a refusal or a missing answer of the apiserver keeps no engine down.
         Starts::of(cx, &Arc::new(known), spec).send().await;
     }
     result
@@ -158,7 +158,7 @@ async fn observe_plan_act(
         return Err(Failure::LeaseLost);
     }
     let is_active = cx.observer.is_active(&cluster);
-    // Engine, at rest: what late requests of ours have left there, and which nodes it lists.
+    // Engine, at rest: settings that late requests of ours have left, and the nodes that it lists.
     let with_engine = !is_active && cx.observer.looks_at_rest(&cluster).await;
     let mut reads_live = is_active || with_engine;
     let mut must_read = BTreeSet::new();
@@ -191,7 +191,7 @@ async fn observe_plan_act(
         // Managers, engine, apiserver (annotations, finalizer): act.
         let outcome = match act(cx, &decision, &mut cluster, spec).await {
             Attempt::Done(Ok(true)) if !has_prepared && prepare_a_stop(&decision.plan.actions) => {
-                // The stop waits for nothing but a look that shows it.
+                // The stop waits only for a look that shows the limited allocation.
                 has_prepared = true;
                 must_read = BTreeSet::new();
                 continue;
@@ -277,7 +277,7 @@ async fn write_ledger(
     cx.start_times = starts;
     transitions::record(&changes, &cx.name, &cx.metrics);
     cx.requeue.after_ledger();
-    // As the apiserver returned it: later decisions are compared with what is written there.
+    // Take the ledger as the apiserver returned it: later decisions are compared with the stored one.
     snapshot.ledger = ledger_of(&written);
     Ok((snapshot, written))
 }
@@ -293,7 +293,7 @@ async fn act(
     cx.observer.flushes.keep_for(&snapshot.ledger);
     let Order { first, mut stops, last } = in_order(&plan.actions);
     if cx.pod_watch.old().is_some() {
-        // What the other pods do is not known.
+        // The state of the other pods is not known.
         stops.clear();
     }
     let last = cx.new_phases.hold_back(last, Instant::now());
@@ -305,7 +305,7 @@ async fn act(
         cx.observer.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
     }
     if stops.is_empty() {
-        // Nothing waits between the two.
+        // Nothing waits between the two parts.
         return Attempt::Done(execute(cx, &[first, last].concat(), cluster, spec).await);
     }
     let outcome = execute(cx, &first, cluster, spec).await;

@@ -117,7 +117,7 @@ impl Requeue {
         self.acted_anew = acted && !same;
         let planned = Duration::from_millis(plan.requeue_after);
         if acted {
-            // The next observation shows the effect. If it does not, the same is done again: slower.
+            // The next observation shows the effect. If it does not, the same action is repeated: slower.
             return if self.repeats == 0 { Duration::ZERO } else { backoff::pause(self.repeats) };
         }
         if planned > BLOCKED_INTERVAL {

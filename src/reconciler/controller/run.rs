@@ -1,4 +1,4 @@
-//! From settings to a running controller, and to its end.
+//! Runs the controller with its settings, until its end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use super::snapshot_requests::SnapshotQueues;
 use super::snapshot_server;
 use super::workers::Controller;
 
-/// Why the controller cannot run.
+/// Reason why the controller cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The address for probes and metrics.
+    /// Cannot listen on the address for probes and metrics.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -34,8 +34,8 @@ pub enum RunError {
     },
 }
 
-/// Reconciles SearchClusters until `stop` completes; then reconciles under way are finished and the
-/// Lease is released.
+/// Reconciles SearchClusters until `stop` completes; then finishes the reconciles under way and releases the
+/// Lease.
 ///
 /// # Errors
 /// If it cannot listen on the address of the settings.
@@ -159,7 +159,7 @@ async fn elected(
     }
 }
 
-/// A task that is aborted when this is dropped.
+/// A task that is aborted when this value is dropped.
 struct AbortOnDrop(JoinHandle<()>);
 
 impl Drop for AbortOnDrop {

@@ -11,17 +11,17 @@ use super::clusters::Key;
 use crate::random_id::NoRandomNumbers;
 use stayput_restart::Saved;
 
-/// So many requests may wait for the same SearchCluster.
+/// Limit of the requests that wait for the same SearchCluster.
 const QUEUE: usize = 4;
-/// How long the reconcile under way and the observation after it may take.
+/// Time limit of the reconcile under way and the observation after it.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A snapshot, or why there is none.
+/// A snapshot, or the reason why there is none.
 pub(super) type Answer = Result<Box<Saved>, SnapshotError>;
-/// Where the answer to one request goes.
+/// Sender of the answer to one request.
 pub(super) type Requester = oneshot::Sender<Answer>;
 
-/// Why there is no snapshot.
+/// Reason why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SnapshotError {
     #[error(

@@ -1,4 +1,4 @@
-//! A snapshot for people: everything is observed as in a reconcile, and nothing is done.
+//! Makes a snapshot for people: observes everything as in a reconcile, and changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use super::snapshot_requests::{Answer, SnapshotError};
 use crate::random_id::random_id;
 use stayput_restart::Saved;
 
-/// Observes everything now. Reads the managers and the engine, and of the apiserver the Secrets,
-/// ConfigMaps and owners.
+/// Observes everything now. Reads the managers and the engine, and of the apiserver the Secrets, ConfigMaps
+/// and owners.
 pub(super) async fn snapshot(cx: &mut Context) -> Answer {
     let cluster = cx.cluster.newest().ok_or(SnapshotError::Deleted)?;
-    // What the apiserver drops does not matter for who only looks.
+    // Fields that the apiserver drops do not matter here: nothing is written.
     let spec = EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), None)
         .map_err(|refusal| SnapshotError::InvalidSpec(refusal.message))?;
     let cluster = spec.apply(cluster);

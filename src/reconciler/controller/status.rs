@@ -64,7 +64,7 @@ impl StatusWriter {
         };
         let mut change = self.change(cluster, &status)?;
         let mut whole = SearchCluster { status: Some(status), ..cluster.clone() };
-        // They are the apiserver's to write.
+        // The apiserver writes these itself.
         whole.metadata.managed_fields = None;
         for attempt in 0..WRITE_ATTEMPTS {
             let answer = match &change {
@@ -74,7 +74,7 @@ impl StatusWriter {
             match answer {
                 Err(error) if error.is_conflict() => {}
                 Err(error) => {
-                    // What of it arrived is not known.
+                    // The write may have arrived or not.
                     self.written = None;
                     return Err(error.into());
                 }
@@ -84,13 +84,13 @@ impl StatusWriter {
                     return Ok(written);
                 }
             }
-            // If only fields were written that no decision is made from, the decision still holds.
+            // If another client changed only fields that no decision is made from, the decision still holds.
             let live = self.api.cluster_of(cluster).await?;
             if !asks_for_the_same(&live, cluster) {
                 break;
             }
             whole.metadata.clone_from(&live.metadata);
-            // If it is refused once more, what is stored is the same in another form.
+            // If the apiserver refuses the patch once more, the stored status has another form.
             change = change.filter(|_| attempt == 0 && live.status == cluster.status);
         }
         Err(Failure::StatusOvertaken)

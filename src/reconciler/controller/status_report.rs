@@ -80,7 +80,7 @@ pub(super) fn blocked(
         false => ("True", "False"),
     };
     let mut changed = vec![("Blocked", "True")];
-    // What a person has to do already stays.
+    // An earlier task for a person stays visible.
     if !is_true("Stalled") {
         changed.extend([("Ready", "False"), ("Reconciling", reconciling), ("Stalled", stalled)]);
     }

@@ -1,4 +1,4 @@
-//! Between two reconciles: until a watch, a manager or the engine reports a change, or the time is
+//! Waits between two reconciles: until a watch, a manager or the engine reports a change, or the time is
 //! over.
 
 mod engine_change;
@@ -28,7 +28,7 @@ use engine_change::{Awaited, wait_for_change};
 pub(super) use manager_polls::ManagerPolls;
 use owner_change::wait_for_owner;
 
-/// Waits for a change that `next` is about. Requests for snapshots are answered meanwhile.
+/// Waits for a change of the state in `next`, and answers requests for snapshots meanwhile.
 pub(super) async fn wait(
     cx: &mut Context,
     polls: &mut ManagerPolls,
@@ -50,7 +50,7 @@ pub(super) async fn wait(
         }
         (Some(_) | None, _) => Either::Right(pending()),
     };
-    // Apiserver: what Services send requests to, while a node drains.
+    // Apiserver: endpoints of Services, while a node drains.
     let since = cx.observer.endpoints.awaited_since().map(str::to_owned);
     let namespace = cx.cluster.namespace().to_owned();
     let endpoints = wait_for_endpoints(cx.api.clone(), namespace, since);
@@ -87,8 +87,8 @@ pub(super) async fn wait(
     }
 }
 
-/// The managers whose next change matters: those of the busy pods in the ledger, the first of them if there
-/// are very many.
+/// The managers whose next change matters: those of the busy pods in the ledger; if there are very many, the
+/// first ones.
 fn managers_to_poll(
     ledger: Option<&Ledger>,
     managers: &Managers,

@@ -9,8 +9,8 @@ use super::reconcile::reconcile;
 use super::snapshot_requests::SnapshotQueue;
 use super::wait::{ManagerPolls, wait};
 
-/// Runs until the SearchCluster is gone or `stop` is set; a reconcile under way is finished. Ends as well if a
-/// reconcile hangs: the next task begins with nothing of what this one holds.
+/// Runs until the SearchCluster is gone or `stop` is set; finishes a reconcile under way. Also ends if a
+/// reconcile hangs: the next task starts without any state of this one.
 pub(super) async fn run(
     cx: Context,
     snapshots: SnapshotQueue,

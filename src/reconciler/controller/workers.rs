@@ -25,7 +25,7 @@ use crate::read_limits::watch_config;
 use failed::Failed;
 use known::{Known, Object};
 
-/// How long reconciles under way may take at the end of the process.
+/// Time limit of the reconciles under way at the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Runs the tasks.
@@ -34,11 +34,11 @@ pub(super) struct Controller {
     pub(super) snapshots: SnapshotQueues,
 }
 
-/// An event of one watch, and the namespace it watches; none for all.
+/// An event of one watch, and the watched namespace; `None` for all namespaces.
 type NamespaceEvent = (Option<String>, watcher::Result<Event<Object>>);
 
 impl Controller {
-    /// Runs until `stop` is set; reconciles under way are finished.
+    /// Runs until `stop` is set; finishes the reconciles under way.
     pub(super) async fn run(&self, mut stop: watch::Receiver<bool>) {
         let Shared { api, metrics, settings, health, .. } = &self.shared;
         let mut events = self.watch();
@@ -103,7 +103,7 @@ impl Controller {
             );
             tasks.shutdown().await;
         }
-        // Another replica may lead now, and this one go on without the Lease.
+        // Another replica may lead now, while this one goes on without the Lease.
         metrics.clear();
     }
 
@@ -115,7 +115,7 @@ impl Controller {
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = Key> + use<> {
         let name = format!("{}/{}", key.0, key.1);
-        // Of the highest level, so that every log line has it, whatever level is logged.
+        // The highest level, so that every log line has the span, whatever level is logged.
         let span = tracing::error_span!("cluster", cluster = name, restart = "");
         let cluster = NewestCluster::new(key.clone(), clusters, span.clone());
         let cx = Context::new(key, cluster, &self.shared);

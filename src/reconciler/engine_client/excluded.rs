@@ -11,7 +11,7 @@ use super::{Engine, EngineClient, EngineError};
 
 const NAME: &str = "cluster.routing.allocation.exclude._name";
 
-/// The current values. The transient one wins.
+/// The current values of the setting. The transient one wins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludedNames {
     /// The persistent value.
@@ -21,7 +21,7 @@ pub struct ExcludedNames {
 }
 
 impl EngineClient {
-    /// Reads the current values.
+    /// Reads the current values of the setting.
     ///
     /// # Errors
     /// See [`EngineError`]; a cluster without a master refuses.
@@ -29,7 +29,7 @@ impl EngineClient {
         parse(&self.of_a_member(engine, &read_call()).await?)
     }
 
-    /// Sets the values that are given; none unsets one.
+    /// Sets the values that are given; `Some(None)` unsets one.
     ///
     /// # Errors
     /// See [`EngineError`]. A node that confirms late is no error: the setting is in force.

@@ -1,5 +1,4 @@
-//! Voting exclusions: a node that is excluded has no vote. They stay until they are removed, all at
-//! the same time.
+//! Voting exclusions: an excluded node has no vote. They stay until they are removed, all at the same time.
 
 use super::answer::Answer;
 use super::transport::{Call, MASTER_TIMEOUT};
@@ -30,7 +29,8 @@ impl EngineClient {
     }
 }
 
-/// Elasticsearch before 7.8 has the name in the path. Most versions refuse `master_timeout` here.
+/// The request that excludes a node from voting. Elasticsearch before 7.8 has the name in the path. Most
+/// versions refuse `master_timeout` here.
 pub(super) fn exclude_call(engine: &Engine, node: &str) -> Result<Call, EngineError> {
     has_configurations(engine)?;
     // A comma, a star or a leading `_` would reach other nodes.
@@ -67,8 +67,8 @@ fn has_configurations(engine: &Engine) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The body is empty, and `{}` in some versions. One that is in force but late is an error of the
-/// engine's, 500 or from Elasticsearch 9.0 on 429.
+/// Checks that an exclusion, or its removal, is in force. The body is empty, and `{}` in some versions. An
+/// exclusion that is in force but late is an error of the engine's: 500, or 429 from Elasticsearch 9.0 on.
 pub(super) fn parse(answer: &Answer) -> Result<(), EngineError> {
     let is_in_force =
         || answer.reason().starts_with("timed out waiting for voting config exclusions");

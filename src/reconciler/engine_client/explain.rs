@@ -1,4 +1,4 @@
-//! Why a shard does not move away from its node.
+//! Asks the engine why a shard does not move away from its node.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,11 +8,11 @@ use super::limited;
 use super::transport::Call;
 use super::{EngineClient, EngineError, Shard};
 
-/// So many different obstacles are named.
+/// Limit of the different obstacles that a message names.
 const NAMED: usize = 2;
 
 impl EngineClient {
-    /// Why this copy stays on its node: the engine's words, with the settings that they name. None
+    /// Reason why this copy stays on its node: the engine's words, with the settings that they name; `None`
     /// if it is going to move.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
     if body.can_move_to_other_node.as_deref() != Some("no") {
         return Ok(None);
     }
-    // It is "no" also for a copy that only waits for its turn.
+    // The engine says "no" also for a copy that only waits for its turn.
     let takes_it = |node: &OnNode| {
         let decision = node.node_decision.as_deref();
         matches!(decision, Some("throttled" | "yes" | "not_preferred"))
@@ -73,13 +73,13 @@ pub(super) fn parse(answer: &Answer) -> Result<Option<String>, EngineError> {
     let mut obstacles: Vec<(usize, String)> = Vec::new();
     let deciders = body.node_allocation_decisions.into_iter().flat_map(|node| node.deciders);
     for one in deciders.filter(|one| one.decision == "NO") {
-        // Nodes that leave are excluded by us.
+        // Our own setting excludes nodes that leave.
         if one.decider == "filter"
             && one.explanation.contains("[cluster.routing.allocation.exclude]")
         {
             continue;
         }
-        // A copy is named with its node: it would be another obstacle on each of them.
+        // The explanation names the node of the other copy: it would be another obstacle on each node.
         let text = match one.decider.as_str() {
             "same_shard" => "other nodes have a copy of it already: lower \
                              index.number_of_replicas of this index, or keep more nodes"

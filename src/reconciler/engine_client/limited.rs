@@ -7,12 +7,12 @@ use std::marker::PhantomData;
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// More nodes than any cluster has.
+/// Limit of the entries of a list by nodes: more nodes than any cluster has.
 const NODES: usize = 10_000;
-/// More indices than any cluster has.
+/// Limit of the entries of a list by indices: more indices than any cluster has.
 const INDICES: usize = 100_000;
 
-/// Something of each node, by its id, or of one node by name.
+/// Deserializes an object with an entry for each node, by its id, or with entries of one node by name.
 pub(super) fn by_node<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -21,7 +21,7 @@ where
     deserializer.deserialize_map(Map { most: NODES, entry: PhantomData })
 }
 
-/// Something of each index, by its name.
+/// Deserializes an object with an entry for each index, by its name.
 pub(super) fn by_index<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -30,7 +30,7 @@ where
     deserializer.deserialize_map(Map { most: INDICES, entry: PhantomData })
 }
 
-/// Something of each node, in a list.
+/// Deserializes a list with an entry for each node.
 pub(super) fn of_nodes<'de, D, L>(deserializer: D) -> Result<L, D::Error>
 where
     D: Deserializer<'de>,

@@ -9,13 +9,13 @@ use super::limited;
 use super::transport::{Call, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError};
 
-/// `index.store.type` of Elasticsearch's searchable snapshots, fully and partially mounted ones, and
-/// of OpenSearch's.
+/// Values of `index.store.type` for Elasticsearch's searchable snapshots, fully and partially mounted ones,
+/// and for OpenSearch's.
 const FROM_REPOSITORY: [&str; 2] = ["snapshot", "remote_snapshot"];
 
 impl EngineClient {
-    /// The names of all searchable snapshots, hidden and closed ones too. The answer has only the
-    /// indices with a store type of their own.
+    /// Names of all searchable snapshots, hidden and closed ones too. The answer has only the indices with a
+    /// store type of their own.
     ///
     /// # Errors
     /// See [`EngineError`]. The account needs the privilege `view_index_metadata`, in OpenSearch

@@ -404,7 +404,7 @@ impl From<Coordination> for Voting {
 pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, EngineError> {
     let state: State<'_> = answer.read()?;
     let State { cluster_uuid, version, master_node, nodes, metadata, blocks, snapshots } = state;
-    // The minimum may have been asked for because of a node of the past.
+    // The minimum may have been read because of an outdated node.
     let voting = match (metadata.cluster_coordination, minimum) {
         (Some(coordination), _) => coordination.into(),
         (None, Some(minimum)) => Voting::MinimumMasterNodes(minimum),

@@ -133,7 +133,7 @@ impl Call {
     #[cfg(test)]
     pub(super) fn as_recorded(&self) -> (String, String) {
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
-        // They were asked to wait for three quarters of ten seconds.
+        // The recorded requests waited for the master for three quarters of ten seconds.
         let path = self.path_with(Duration::from_millis(7_500));
         (format!("{} {path}", self.method), body)
     }
@@ -311,11 +311,11 @@ impl Transport {
                     if call.is_read() && (is_answered_elsewhere(answer.status) || fault.is_some()) {
                         if answer.status == 401 {
                             unauthorized += 1;
-                            // The next call asks those first that this one does not get to.
+                            // The next call first asks the endpoints that this one does not get to.
                             self.ask_last(at);
                         }
-                        // Others refuse at once, such as one that is overloaded: then the next one may still
-                        // have to wait.
+                        // Other endpoints refuse at once, such as one that is overloaded: then the next one
+                        // may still have to wait.
                         waited_for_master |= asked.elapsed() >= self.timeout / 4;
                         failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
                         if unauthorized == MAX_UNAUTHORIZED {

@@ -5,15 +5,15 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// `8.19.0`; what follows a dash, such as `-SNAPSHOT`, is left out.
+/// Version of an engine, such as `8.19.0`, without a suffix after a dash, such as `-SNAPSHOT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Version {
     /// The first number.
     pub major: u32,
-    /// The second.
+    /// The second number.
     pub minor: u32,
-    /// The third.
+    /// The third number.
     pub patch: u32,
 }
 

@@ -35,7 +35,7 @@ impl Revision {
     pub(crate) fn of(revision: &ControllerRevision) -> Self {
         let data = revision.data.as_ref().map_or(&Value::Null, |data| &data.0);
         let mut template = data["spec"]["template"].clone();
-        // How the revision is to be applied, and no field of a template.
+        // `$patch` says how the revision is to be applied, and is no field of a template.
         template.as_object_mut().map(|template| template.remove("$patch"));
         Self { name: revision.metadata.name.clone().unwrap_or_default(), template }
     }
@@ -49,7 +49,7 @@ pub(crate) fn update(
     engine_container: &str,
     abilities: Abilities,
 ) -> Update {
-    // What Secrets and ConfigMaps contain is compared by their checksum.
+    // The contents of Secrets and ConfigMaps are compared by their checksum.
     let content = Content::default();
     let of = |template| Declaration { template, content: &content };
     let (from, to) = (of(&actual.template), of(&wanted.template));

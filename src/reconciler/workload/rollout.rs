@@ -8,7 +8,7 @@ use super::{Set, ordinal};
 /// Reason to expect that the set replaces the pod, which was made from `revision`, or may do so, and what to
 /// do.
 pub(crate) fn replaces(set: &Set, namespace: &str, name: &str, revision: &str) -> Option<String> {
-    // A name without a number is not one of its pods' names: then nothing exempts it.
+    // A name without an ordinal is no name of the set's pods: then nothing exempts it.
     let ordinal = ordinal(name);
     let is_covered =
         set.replaced_from.is_some_and(|first| ordinal.is_none_or(|ordinal| ordinal >= first));

@@ -1,11 +1,11 @@
-//! Checks `spec.nodeSets`, and what must not be written beside it.
+//! Checks `spec.nodeSets`, and the fields that must not be written beside it.
 
 use super::Problems;
 use crate::cluster::SearchCluster;
 use stayput_declare as declare;
 
 impl Problems {
-    /// Of the spec as it is written.
+    /// Checks the fields of a declared cluster, in the spec as it is written.
     pub(super) fn declared(&mut self, cluster: &SearchCluster) {
         let spec = &cluster.spec;
         if !cluster.is_declared() {
@@ -30,7 +30,7 @@ impl Problems {
             }
             return;
         }
-        // Ours, which the completed spec has, are no mistake.
+        // The pods of the completed spec are ours, and so no mistake.
         if !spec.pods.is_unset() && spec.pods != cluster.completed_spec().pods {
             self.add("pods", "is for nodes that are made elsewhere: take it or nodeSets out");
         }

@@ -7,7 +7,7 @@ use crate::cluster::{UpdateMode, UpdateSpec};
 use stayput_restart::UpdateStep;
 
 impl Problems {
-    /// The steps that are carried out; empty if none are.
+    /// The steps that are carried out; empty if the mode is off.
     pub(super) fn update(&mut self, update: &UpdateSpec) -> BTreeSet<UpdateStep> {
         match update.mode {
             UpdateMode::Off => return BTreeSet::new(),

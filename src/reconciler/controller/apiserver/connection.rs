@@ -1,12 +1,12 @@
-//! The connection to the apiserver: no wait on it is without end, and no call is repeated in secret.
+//! The connection to the apiserver: every wait on it ends, and no call is repeated in secret.
 
 use crate::read_limits::limited;
 
-/// How to reach the apiserver, with limits. Without them a list, or a watch that is being set up, waits for ever; and a
-/// refusal by an overloaded apiserver is repeated 15 times before anything is told of it.
+/// Limits a connection to the apiserver. Without limits a list, or a watch that is being set up, waits for
+/// ever; and a refusal by an overloaded apiserver is repeated 15 times before the caller hears of it.
 pub(in crate::controller) fn bounded(config: kube::Config) -> kube::Config {
     let mut config = limited(config);
-    // What failed is tried again by the next reconcile, or by the watch.
+    // The next reconcile, or the watch, retries.
     config.default_retry = false;
     config
 }

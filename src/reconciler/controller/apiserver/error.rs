@@ -77,7 +77,7 @@ impl ApiError {
         };
         match status.code {
             409 | 410 => Self::Conflict { call, object, source },
-            // A JSON patch with a `test` that does not hold; an object that is invalid is named.
+            // A JSON patch with a failed `test`; the message about an invalid object names that object.
             422 if is_patch(call) && !names_an_object(status) && !is_of_admission(status) => {
                 Self::Conflict { call, object, source }
             }

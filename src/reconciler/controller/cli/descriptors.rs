@@ -1,9 +1,9 @@
-//! How many descriptors this process may have.
+//! Raises the limit of this process's file descriptors.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit as far as it may be raised. Each manager that is asked takes a descriptor, and the
-/// usual limit of 1024 is a convention for programs that use `select`.
+/// Raises the limit of file descriptors as far as it may be raised. Each manager that is asked takes one, and
+/// the usual limit of 1024 is a convention for programs that use `select`.
 pub(super) fn raise_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match soft < hard {
         true => setrlimit(Resource::RLIMIT_NOFILE, hard, hard),

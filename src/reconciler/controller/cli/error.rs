@@ -8,7 +8,7 @@ use kube::config::{InferConfigError, KubeconfigError};
 use crate::cluster::CrdError;
 use crate::controller::RunError;
 
-/// Why the program fails; written to stderr.
+/// Error that ends the program; written to stderr.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     #[error(transparent)]
@@ -35,7 +35,7 @@ pub(super) enum CliError {
     Run(#[from] RunError),
 }
 
-/// A value of an option that is not an address, or not one that may be used.
+/// Error of an option whose value is not an address, or not one that may be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AddressError {
     #[error("{0:?} is not a port")]

@@ -65,7 +65,7 @@ pub(super) struct Options {
 fn address(text: &str) -> Result<SocketAddr, AddressError> {
     if let Some(port) = text.strip_prefix(':') {
         let port = port.parse().map_err(|_| AddressError::Port(port.to_owned()))?;
-        // It accepts IPv4 as well.
+        // The IPv6 address accepts IPv4 as well.
         return Ok(SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port));
     }
     text.parse().map_err(|_| AddressError::Address(text.to_owned()))

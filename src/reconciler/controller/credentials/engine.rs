@@ -72,7 +72,7 @@ impl EngineAccess {
             (None, Some(_)) if may_have_tls(engine) && !engine.allow_plain_credentials => {
                 Access::Plain
             }
-            // An invalid spec is still used to finish what was begun.
+            // An invalid spec is still used to finish restarts under way.
             (None, Some(_)) if !engine.allow_plain_credentials => {
                 return Err(CredentialsError::PlainHttp);
             }

@@ -1,11 +1,11 @@
-//! Why credentials are missing or cannot be used.
+//! Errors of missing or unusable credentials.
 
 use crate::cluster::NotAllowed;
 use crate::controller::apiserver::ApiError;
 use crate::engine_client::EngineError;
 use stayput_net::manager_client::ClientError;
 
-/// Why there are no credentials, or none that can be used.
+/// Reason why there are no usable credentials.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::controller) enum CredentialsError {
     #[error("Secret {0}, which the SearchCluster names, is absent: create it, or name another")]

@@ -7,12 +7,12 @@ use crate::controller::pods::Facts;
 use stayput_net::https::{Identity, ONLY_1_3, Tls};
 use stayput_net::manager_client::{self, Address, ManagerClient};
 
-/// The last TLS settings, and the versions of the Secrets they were made from.
+/// The last TLS settings, and the text of all inputs that they were made from.
 #[derive(Debug, Default)]
 pub(super) struct ManagerTls(Option<(String, Tls)>);
 
 impl ManagerTls {
-    /// The CA of the managers' certificates, and our client certificate, if there is one.
+    /// TLS with the CA of the managers' certificates, and our client certificate, if there is one.
     pub(super) async fn get(
         &mut self,
         secrets: &mut Secrets,

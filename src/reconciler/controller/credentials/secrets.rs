@@ -1,4 +1,4 @@
-//! The Secrets that a SearchCluster names, kept for a short time.
+//! Cache of the Secrets that a SearchCluster names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::cluster::allows;
 use crate::controller::apiserver::Apiserver;
 use stayput_net::https::Pem;
 
-/// How long a Secret is kept: a changed one is in use after that at the latest.
+/// Maximum age of a cached Secret: a changed one is in use after that at the latest.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// The least time between two reads of a Secret because its credentials were refused.
+/// Least time between two reads of a Secret because its credentials were refused.
 pub(super) const REFUSED_INTERVAL: Duration = Duration::from_secs(5);
-/// The least time between two reads of a Secret because a certificate is not trusted.
+/// Least time between two reads of a Secret because a certificate is not trusted.
 pub(super) const UNTRUSTED_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long a Secret still counts that cannot be read again because the apiserver gives no answer: also
-/// then engines that we have stopped must be started.
+/// Maximum age of a Secret that cannot be read again because the apiserver gives no answer: even then engines
+/// that we have stopped must be started.
 const MAX_UNREAD: Duration = Duration::from_secs(600);
-/// The least time between two attempts to read it then.
+/// Least time between two attempts to read such a Secret.
 const UNREAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A Secret as it was read last.
@@ -30,18 +30,18 @@ const UNREAD_INTERVAL: Duration = Duration::from_secs(5);
 struct Kept {
     secret: Arc<Secret>,
     read: Instant,
-    /// When it is to be read again.
+    /// Time of the next read.
     due: Instant,
 }
 
-/// Of one SearchCluster.
+/// Cache of the Secrets of one SearchCluster.
 #[derive(Debug)]
 pub(super) struct Secrets {
     api: Apiserver,
     namespace: String,
     cluster: String,
     kept: BTreeMap<String, Kept>,
-    /// When each was last to be read again by [`Self::reread`].
+    /// Time of the last [`Self::reread`] of each Secret.
     dropped: BTreeMap<String, Instant>,
 }
 
@@ -97,7 +97,7 @@ impl Secrets {
         let none = BTreeMap::new();
         let annotations = secret.metadata.annotations.as_ref().unwrap_or(&none);
         if let Err(error) = allows(&self.namespace, name, annotations, &self.cluster) {
-            // Once it is allowed, it should be read at the next use.
+            // Once the Secret allows its use, the next use should read it.
             self.kept.remove(name);
             return Err(error.into());
         }
@@ -121,7 +121,7 @@ impl Secrets {
     }
 }
 
-/// Changes with every change of the Secret.
+/// Version of the Secret, which every change of it changes.
 pub(super) fn version(secret: &Secret) -> &str {
     secret.metadata.resource_version.as_deref().unwrap_or_default()
 }

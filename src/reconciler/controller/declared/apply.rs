@@ -69,9 +69,10 @@ impl Applied {
             return Ok(false);
         }
         let mut body = object.body.clone();
-        // The apiserver refuses it if the object is another one by now, or was written since: this process
-        // may have been suspended, and another replica have made something newer. And if somebody has
-        // made one since it was not there, their fields are not taken over.
+        // With uid and version, the apiserver refuses the write if the object is another one by now, or was
+        // written since: this process may have been suspended, and another replica may have made something
+        // newer. Without an existing object, `force` is false: if somebody has made one meanwhile, their
+        // fields are not taken over.
         if let Some(there) = &there {
             body["metadata"]["uid"] = json!(there.metadata.uid);
             body["metadata"]["resourceVersion"] = json!(there.metadata.resource_version);

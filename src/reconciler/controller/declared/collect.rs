@@ -9,7 +9,7 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::workload::mounted_secrets;
 use stayput_declare::{self as declare, Observed, SeenSecret, garbage};
 
-/// Deletes what is due, and returns since when the others are not needed.
+/// Deletes the Secrets that are due, and returns the time since which each of the others is unneeded, by uid.
 pub(super) async fn collect(
     api: &Apiserver,
     cluster: &declare::Cluster,
@@ -33,7 +33,7 @@ pub(super) async fn collect(
     for secret in due {
         match api.delete_secret(&cluster.namespace, &secret.name, &secret.uid).await {
             Ok(()) => tracing::info!("deleted Secret {} of a removed node set", secret.name),
-            // It is gone, or another one by now.
+            // The Secret is gone, or another one has its name by now.
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => return Err(error),
         }

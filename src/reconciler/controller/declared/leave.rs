@@ -81,7 +81,7 @@ pub(super) async fn step(
         return Ok(Taken { turn, due_in: waits_for_window.then_some(WINDOW_INTERVAL) });
     };
 
-    // What was read may be old if this process was suspended: another replica may lead by now.
+    // The facts may be old if this process was suspended: another replica may lead by now.
     if !cx.lease.is_held() {
         return Err(Failure::LeaseLost);
     }
@@ -190,7 +190,7 @@ async fn write(
     let was = &before.debts.leaving;
     let mut ledger = before.clone();
     if let Some(node) = was.voter.as_ref().filter(|_| leaving.voter.is_none()) {
-        // The request that excluded it may have been slow, and come again.
+        // The request for the exclusion may have been slow, and may arrive again.
         ledger.removed_exclusions.retain(|one| one.node != *node);
         ledger.removed_exclusions.push(RemovedExclusion { node: node.clone(), at: now() });
     }

@@ -1,34 +1,34 @@
-//! How far the declaration is carried out, for people.
+//! Progress of carrying out the declaration, for people.
 
 use crate::controller::failure::Failure;
 use crate::controller::status_report::{Until, blocked};
 use stayput_declare::{ForeignClaim, Refusal, Turn};
 use stayput_restart::{Report, Time};
 
-/// How far the declaration is carried out.
+/// Progress of carrying out the declaration.
 #[derive(Debug)]
 pub(in crate::controller) enum Verdict {
-    /// All of it is there.
+    /// All declared objects exist.
     Done,
-    /// The rest follows; the message says what it waits for.
+    /// Some objects or nodes are still to come or to go; the message says what that waits for.
     Waiting(String),
-    /// Nothing was changed.
+    /// The declaration cannot be carried out; nothing was changed.
     Refused(Vec<Refusal>),
-    /// Objects were made, and nodes do not leave before a person changes something.
+    /// Objects were made, but nodes do not leave before a person changes something.
     Kept(Refusal),
-    /// There are objects of somebody else with names that are needed; nothing was changed.
+    /// Objects of another owner have names that are needed; nothing was changed.
     Foreign(Vec<String>),
-    /// There are volume claims of somebody else that new nodes would mount; nothing was changed.
+    /// New nodes would mount volume claims of another owner; nothing was changed.
     ForeignClaims(Vec<ForeignClaim>),
-    /// A call has failed; what was made before it is there.
+    /// A call has failed; objects that were made before it exist.
     Failed(Failure),
 }
 
-/// So many nodes that leave, or claims, are named.
+/// Limit of the leaving nodes, or claims, that a message names.
 const NAMED: usize = 3;
 
 impl Verdict {
-    /// With how far the nodes are that leave.
+    /// The verdict with the progress of the nodes that leave.
     pub(super) fn with(self, turn: Turn) -> Self {
         if let Some(refusal) = turn.refusal {
             return Self::Kept(refusal);
@@ -51,7 +51,7 @@ impl Verdict {
         Self::Waiting(leaving.join("; "))
     }
 
-    /// Code, reason and message of what a person has to do something about.
+    /// Code, reason and message of a problem that is not solved by waiting.
     fn problem(&self) -> Option<(&'static str, &'static str, String)> {
         match self {
             Self::Done | Self::Waiting(_) => None,
@@ -87,7 +87,7 @@ impl Verdict {
         }
     }
 
-    /// The report, with it. A rule that blocks keeps its code.
+    /// The report with the problem or the wait. A rule that blocks keeps its code.
     pub(super) fn report(&self, mut report: Report, now: Time) -> Report {
         if let Self::Waiting(waiting) = self
             && report.message.is_none()
@@ -114,7 +114,7 @@ impl Verdict {
         }
     }
 
-    /// Logs it if it is another one than the last.
+    /// Logs a problem that differs from the last one.
     pub(super) fn log(&self, before: &Self) {
         let message = |verdict: &Self| verdict.problem().map(|(_, _, message)| message);
         if let Some(now) = message(self)

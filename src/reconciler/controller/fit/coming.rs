@@ -84,7 +84,7 @@ fn admit(new: &mut PodSpec, old: &PodSpec, live: PodSpec) {
             selector.entry(key).or_insert(value);
         }
     }
-    // By its runtime class.
+    // The runtime class sets the overhead.
     if new.runtime_class_name == old.runtime_class_name && new.overhead.is_none() {
         new.overhead = live.overhead;
     }
@@ -99,7 +99,7 @@ fn containers(new: &mut Vec<Container>, old: &[Container], live: Vec<Container>)
                 new.resources = Some(resources(of(new), &of(had), of(&there)));
             }
             (None, None) => new.push(there),
-            // The template has taken it up, or out.
+            // The template adds or removes the container.
             (Some(_), None) | (None, Some(_)) => {}
         }
     }
@@ -117,7 +117,7 @@ fn resources(
     let is_limited_anew =
         |name: &String, limits: &Amounts| limits.get(name) != old_limits.get(name);
     for (name, amount) in live.requests.into_iter().flatten() {
-        // Without a request of its own it follows the limit.
+        // A request that the template does not have follows the limit.
         let follows = !old_requests.contains_key(&name)
             && (old_limits.contains_key(&name) || is_limited_anew(&name, &limits));
         if requests.get(&name) == old_requests.get(&name) && !follows {

@@ -62,8 +62,8 @@ pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
     for term in affinity(&coming.spec) {
         let is_met = others.iter().any(|pod| own.matches(term, &Party::of(pod)) == Some(true));
         let is_as_before = before.is_some_and(|before| affinity(before).contains(term));
-        // Then the scheduler has put a pod here with it. Beside it may be one that is nowhere else, or none
-        // anywhere, as for the first of several pods that look for each other.
+        // With the same term before, the scheduler has put a pod here. Beside it may be a pod that is nowhere
+        // else, or none anywhere, as for the first of several pods that look for each other.
         if !(is_met && has_label(term) || is_as_before && term.topology_key != HOSTNAME) {
             let to_itself = own.matches(term, &own) != Some(false);
             let says = format!("its pod affinity by {} asks for a pod", term.topology_key);

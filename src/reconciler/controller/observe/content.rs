@@ -1,5 +1,5 @@
-//! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Only
-//! digests of their contents are kept.
+//! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Keeps only
+//! digests of their contents.
 
 mod seen;
 #[cfg(test)]
@@ -22,18 +22,18 @@ use crate::controller::pods::{Facts, others};
 use seen::Seen;
 use stayput_restart::{Change, Known, PodUpdate, Policy, annotation};
 
-/// The most differences that are shown.
+/// Limit of the differences that a message shows.
 const SHOWN: usize = 5;
 
-/// The objects, as they were read.
+/// Cached state of the objects.
 #[derive(Debug, Default)]
 pub(super) struct ContentReader {
-    /// When each was read last, and what was seen of it, if it ever was.
+    /// Time of the last read of each object, and its state, if it was ever read.
     known: BTreeMap<Source, (Instant, Option<Seen>)>,
 }
 
 impl ContentReader {
-    /// Reads those that are due, and forgets those that no pod uses any more.
+    /// Reads the objects that are due, and forgets those that no pod uses any more.
     pub(super) async fn read(
         &mut self,
         api: &Apiserver,
@@ -75,8 +75,8 @@ impl ContentReader {
         }
     }
 
-    /// The pod's update, with what its container, or itself, was started with and is not wanted any
-    /// more; or with the note of it that is missing.
+    /// The pod's update, with the changed content that its container, or the pod, was started with; or with
+    /// the missing note of that content.
     pub(super) fn added_to(
         &self,
         update: Known<Option<PodUpdate>>,
@@ -116,7 +116,7 @@ impl ContentReader {
     }
 }
 
-/// The update of the template and that of the content, in one stop.
+/// Merges the update of the template and that of the content into one stop.
 fn merged(
     update: Option<PodUpdate>,
     compared: Compared,
@@ -131,7 +131,7 @@ fn merged(
         && (of_template > Some(UpdateStep::None)
             || now.is_some()
             || differences.iter().any(|difference| !needs_pod(difference)));
-    // Where no pod may be made anew, what needs that holds nothing else up.
+    // If no pod may be replaced, changes that need a replacement do not hold the others up.
     let (held_back, differences): (Vec<Difference>, Vec<Difference>) =
         differences.into_iter().partition(|difference| is_first && needs_pod(difference));
     let own = differences.iter().map(|difference| difference.step).max();
@@ -139,11 +139,11 @@ fn merged(
         differences.iter().any(|difference| difference.step == UpdateStep::Container);
     let makes_a_container = update.as_ref().is_some_and(PodUpdate::makes_a_container);
     let (step, note) = match (own, of_template) {
-        // The next look notes what another pod was started with.
+        // The next look notes the content that the replacement was started with.
         (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
-        // It is not written to this pod, but tells one change from the next.
+        // The note is not written to this pod, but tells one change from the next.
         (Some(UpdateStep::Replace), _) => (own, anew),
-        // A new container, for whatever reason, is started with what is wanted now.
+        // A new container, for whatever reason, is started with the wanted content.
         (own, Some(UpdateStep::Container)) => (own, next),
         (own, Some(UpdateStep::Resize)) if makes_a_container || needs_container => (own, next),
         (own, Some(UpdateStep::Resize)) => (own, now),

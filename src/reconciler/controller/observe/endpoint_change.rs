@@ -1,4 +1,4 @@
-//! While a node drains: the next change of an EndpointSlice of its namespace.
+//! Waits for the next change of an EndpointSlice of the namespace, while a node drains.
 
 use std::pin::pin;
 
@@ -11,8 +11,8 @@ use kube::api::WatchParams;
 use crate::controller::apiserver::Apiserver;
 use crate::read_limits::WATCH_SECONDS;
 
-/// Completes once an EndpointSlice differs from what was listed at this version; never if that is
-/// not awaited, or cannot be watched: then the next reconcile lists them again.
+/// Completes once an EndpointSlice differs from the list of this version. Never completes without a version,
+/// or if EndpointSlices cannot be watched: then the next reconcile lists them again.
 pub(in crate::controller) async fn wait_for_endpoints(
     api: Apiserver,
     namespace: String,

@@ -59,14 +59,14 @@ impl Endpoints {
         let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
         self.following.spawn(async move {
             let mut next = Instant::now();
-            // What cannot be listed is reported by the observation.
+            // The observation reports EndpointSlices that cannot be listed.
             while let Ok(listed) = api.endpoint_slices(&namespace).await {
                 let note = |uid| unserved.note(uid, &endpoint(Ok(&listed), uid), now());
                 if pods.iter().filter_map(|uid| note(uid)).count() == pods.len() {
                     return;
                 }
                 let version = listed.metadata.resource_version;
-                // Each change of any Service of the namespace ends it.
+                // Each change of any Service of the namespace ends the wait.
                 wait_for_endpoints(api.clone(), namespace.clone(), version).await;
                 next += LEAST_BETWEEN;
                 sleep_until(next).await;

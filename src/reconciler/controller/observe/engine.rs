@@ -247,7 +247,7 @@ impl EngineView {
             Err(error) => {
                 // Another engine may run there now.
                 self.identity = None;
-                // The others are not waited for: for its records a node waits longer for a master.
+                // Not waiting for allocation and records: for its records a node waits longer for a master.
                 return Err(error.into());
             }
         };
@@ -272,10 +272,10 @@ impl EngineView {
         let known_master = self.topology.as_ref().and_then(Topology::master_process);
         let (allocation, records) = match known_master == topology.master_process() {
             true => (allocation, records),
-            // They may have come from before this master had read its disks, when there was nothing.
+            // Both answers may have come from before this master had read its disks, when there was nothing.
             false => tokio::join!(client.allocation(&identity), read_records()),
         };
-        // What an older master answers is an error.
+        // An older master answers the request for records with an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
         let (shards, searchable_snapshots, health) = match health {
             None => {
@@ -351,7 +351,7 @@ impl EngineView {
     ) -> Result<bool, ViewError> {
         let (_, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
         if identity.cluster_uuid.is_none() {
-            // It may have formed by the next time.
+            // The cluster may have formed by the next time.
             self.identity = None;
         }
         Ok(identity.cluster_uuid.is_some())
@@ -424,7 +424,7 @@ impl EngineView {
         let mut best_first = endpoints.to_vec();
         best_first.sort_by_key(|endpoint| self.elsewhere.contains(endpoint));
         if let Some((_, _, before)) = &self.client {
-            // One that hangs would delay every look again.
+            // A silent endpoint would delay every look again.
             best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
         }
         best_first

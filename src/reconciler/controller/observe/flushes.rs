@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stayput_restart::Ledger;
 
-/// The nodes whose indices were flushed for their stop in the restart under way.
+/// The nodes for whose stops the indices were flushed in the restart under way.
 #[derive(Debug, Default)]
 pub(in crate::controller) struct Flushes {
     restart: Option<String>,
@@ -12,7 +12,7 @@ pub(in crate::controller) struct Flushes {
 }
 
 impl Flushes {
-    /// Forgets flushes that were done in another restart.
+    /// Forgets the flushes of another restart.
     pub(in crate::controller) fn keep_for(&mut self, ledger: &Ledger) {
         let id = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
         if self.restart.as_deref() != id {
@@ -21,7 +21,7 @@ impl Flushes {
         }
     }
 
-    /// Remembers that the indices were flushed for these nodes.
+    /// Records that the indices were flushed for these nodes.
     pub(in crate::controller) fn note(&mut self, nodes: Vec<String>) {
         self.nodes.extend(nodes);
     }

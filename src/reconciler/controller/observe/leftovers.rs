@@ -75,7 +75,7 @@ impl Observer {
             nodes: pods.iter().map(|pod| pod.node.as_str()).collect(),
         };
         let reach = self.credentials.engine(&cluster.spec.engine).await;
-        // First, so that what follows is asked in the cluster of these pods.
+        // First, so that the next requests go to the cluster of these pods.
         match self.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
             Ok(unlisted) => self.look_at_rest.unlisted = unlisted,
             Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),

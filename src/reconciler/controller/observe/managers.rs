@@ -98,7 +98,7 @@ impl Managers {
     ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.known.retain(|uid, _| there.contains(uid.as_str()));
-        // What is asked for too long is no longer known.
+        // A status is unknown if its manager has not answered for too long.
         let background = &self.background;
         self.known
             .retain(|uid, last| !background.is_asking(uid) || last.at.elapsed() < MAX_UNASKED_AGE);
@@ -126,7 +126,7 @@ impl Managers {
                     }
                     continue;
                 }
-                // Nothing was sent: a start may still be, as before.
+                // Nothing was sent. The last client can still send a start.
                 Err(error @ NoAnswer::Credentials(_)) => {
                     let (known, cursor) =
                         before.map_or((None, None), |last| (last.client, last.cursor));

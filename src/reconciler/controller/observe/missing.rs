@@ -65,7 +65,7 @@ impl Missing {
         selector: &Selector,
         now: Instant,
     ) {
-        // What it wants is not known now: what is known to be absent stays so until it is there.
+        // Desired pods unknown: keep the previous list, without those that exist now.
         let Ok(set) = set else {
             self.since.retain(|(set, ordinal), _| {
                 set != name || !pods.contains_key(format!("{name}-{ordinal}").as_str())

@@ -37,7 +37,7 @@ impl Ordered {
                 sets.entry(&owner.uid).or_default().push(pod);
             }
         }
-        // They come back, in the order of the set.
+        // Pods under way come back, in the order of the set.
         let ours = ledger.members().filter(|member| member.step == MemberStep::Restarting);
         let ours: BTreeSet<&str> = ours.map(|member| member.pod_uid.as_str()).collect();
         let first = sets.into_iter().filter_map(|(uid, pods)| {

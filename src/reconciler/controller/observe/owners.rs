@@ -108,7 +108,7 @@ impl Owners {
         };
         let set = self.set(owner).map_err(|error| unknown(format!("{}: {error}", pod.name)))?;
         if !set.wants(ordinal(&pod.name)) {
-            // Its set is about to remove it.
+            // The set is about to remove the pod.
             return Ok(None);
         }
         if let Some(reason) = set.is_not_ours(&pod.namespace) {

@@ -109,7 +109,7 @@ impl Rooms {
         };
         let answers = join_limited(due.into_iter().map(ask).collect()).await;
 
-        // Kubernetes nodes, and until when to ask about each.
+        // Kubernetes nodes to read, each with the end of the time for it.
         let mut names: BTreeMap<&str, Option<Instant>> = BTreeMap::new();
         for (facts, _, answers) in &answers {
             if answers.as_ref().is_some_and(Answers::depends_on_node)
@@ -240,7 +240,7 @@ async fn answers(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Answers {
 async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
     match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
         Ok(()) => None,
-        // Another one has its name by now, or none.
+        // The pod is gone by now, or another one has its name.
         Err(error) if error.is_not_found() || error.is_conflict() => None,
         Err(error) => Some(error.to_string()),
     }
@@ -276,12 +276,12 @@ impl Nodes {
     /// True if this volume is on one node.
     async fn is_on_one(&self, api: &Apiserver, volume: PersistentVolume) -> bool {
         let Some(affinity) = nodes_of(volume) else { return false };
-        // Without them the names of labels say it.
+        // Without a list of the nodes, the names of labels decide.
         let nodes = match self.0.get() {
             Some((_, nodes)) => nodes.clone(),
             None => {
                 let nodes = api.nodes().await.ok().map(Arc::new);
-                // Another volume's answer may be there by now.
+                // The answer for another volume may be there by now.
                 let _ = self.0.set((Instant::now(), nodes.clone()));
                 nodes
             }
@@ -301,7 +301,7 @@ async fn bound(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Result<Bound, Api
         if let Some(volume) = claim.spec.and_then(|spec| spec.volume_name) {
             match api.volume(&volume).await {
                 Ok(volume) => bound.is_on_one_node |= nodes.is_on_one(api, volume).await,
-                // The rights of one namespace do not reach volumes: then the scheduler says it.
+                // The rights of one namespace do not reach volumes: then the scheduler decides.
                 Err(error) if error.is_forbidden() => {}
                 Err(error) => return Err(error),
             }

@@ -123,7 +123,7 @@ impl SourceReader {
             let read = Object::read(api, namespace, &object).await;
             let content = read.map_err(Unread::from).and_then(|read| {
                 let Some(read) = read else { return Ok(None) };
-                // What is found in pods is what they mount.
+                // Sources that are found in pods are mounted there anyway.
                 if !checked.sources.is_empty() {
                     may_read(&object, &read, pods, (namespace, name))?;
                 }

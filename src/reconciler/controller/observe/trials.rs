@@ -95,14 +95,14 @@ impl Trials {
         if update.step != UpdateStep::Resize || !policy.update.contains(&UpdateStep::Replace) {
             return;
         }
-        // Its turn may have begun since it was asked for with the others.
+        // The pod's turn may have begun since the dry run for all pods of its owner.
         let own = self.known.get(&Question::OfPod(facts.uid.clone()));
         let known = own.or_else(|| self.known.get(&Question::of_all(facts, update)));
         let Some((_, Answer::NotResized(why))) = known else { return };
         self.replaced.insert(facts.uid.clone(), update.clone());
         update.step = UpdateStep::Replace;
         update.because.push(format!("a pod that is there cannot have that size: {why}"));
-        // Another pod reads all again.
+        // A replacement reads all content again.
         update.patch.annotations.remove(annotation::CONTENT);
     }
 
@@ -209,7 +209,7 @@ fn is_patched(update: &PodUpdate) -> bool {
 async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: bool) -> Answer {
     match ask(api, pod, update).await {
         Ok(Ok(answer)) => answer,
-        // It is another pod by now, or has changed: the next look has another question.
+        // The pod is another one by now, or has changed: the next look has another question.
         Ok(Err(error)) if error.is_not_found() || error.is_conflict() => {
             Answer::Yes(BTreeMap::new())
         }
@@ -230,7 +230,7 @@ async fn ask(
     if update.step == UpdateStep::Resize && !resources.is_empty() {
         let patch = patches::resources(pod, On::AnyVersion, resources)?;
         if let Err(error) = api.try_to_resize_pod(&pod.namespace, &pod.name, patch).await {
-            // The pod or the subresource.
+            // Not found is either the pod or the subresource.
             if error.is_not_found() && api.get::<Pod>(&pod.namespace, &pod.name).await.is_ok() {
                 return Ok(Ok(Answer::NoResize));
             }
@@ -248,7 +248,7 @@ async fn ask(
         Ok(first) => first,
         Err(error) => return Ok(Err(error)),
     };
-    // What is asked for then must stay as it is: it would never be there.
+    // A second dry run must leave these images as they are: a pod would never have the wanted ones otherwise.
     let mut again = images.clone();
     for (container, image) in &first {
         let wanted = Some(image.clone());

@@ -1,5 +1,5 @@
-//! Pods of a SearchCluster whose selector was edited and matches no pod any more: as long as they are
-//! there, what is owed to them stays owed.
+//! Pods of a SearchCluster whose selector was edited and matches no pod any more: as long as they exist,
+//! their debts stay.
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +10,7 @@ use stayput_restart::Ledger;
 
 use crate::controller::apiserver::Apiserver;
 
-/// Uids of the pods of this ledger that are owed something and are there. A pod that nobody can ask
-/// about counts as there.
+/// Uids of the existing pods that this ledger has debts to. If pods cannot be listed, all count as existing.
 pub(super) async fn read(api: &Apiserver, namespace: &str, ledger: &Ledger) -> BTreeSet<String> {
     let owed: BTreeSet<String> = ledger.owed_pods().map(str::to_owned).collect();
     if owed.is_empty() {

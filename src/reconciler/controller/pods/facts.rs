@@ -128,7 +128,7 @@ impl Facts {
             node: label.and_then(|label| labels.get(label)).unwrap_or(&name).clone(),
             name,
             version: metadata.resource_version.as_ref()?.parse().ok()?,
-            // That of a pod that has ended may be another pod's by now.
+            // The address of a pod that has ended may be another pod's by now.
             address: (status.filter(|_| !has_ended(pod))).and_then(|status| status.pod_ip.clone()),
             labels,
             annotations,

@@ -26,7 +26,7 @@ impl StartFacts {
         if !spec.containers.iter().any(may_read) && !init.into_iter().any(may_read_for_the_pod) {
             return vec![];
         }
-        // As in its template: what admission adds to a pod is read by its containers, too.
+        // The pod stands in for its template: its containers also read the parts that admission adds.
         let template = json!({"spec": spec});
         let beside = spec.init_containers.iter().flatten().filter(|one| is_sidecar(one));
         let facts = spec.containers.iter().chain(beside).map(|container| Self {

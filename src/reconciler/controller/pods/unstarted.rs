@@ -17,7 +17,7 @@ impl Unstarted {
     /// The state of a pod that has not started; `None` once every container has run.
     pub(super) fn of(pod: &Pod) -> Option<Self> {
         let status = pod.status.as_ref()?;
-        // Kubernetes calls a pod so until all of its containers have run.
+        // A pod is `Pending` until all of its containers have run.
         if status.phase.as_deref() != Some("Pending") {
             return None;
         }

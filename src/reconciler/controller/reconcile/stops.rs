@@ -25,7 +25,7 @@ pub(super) async fn stop(
 ) -> Outcome {
     // Apiserver: the live SearchCluster and pods.
     let Some(mut unread) = read_live(cx, stops, cluster, spec).await? else { return Ok(false) };
-    // Engine: once more if what is known of it is old. Then a person may have paused meanwhile.
+    // Engine: once more if the last answer is old. Then a person may have paused meanwhile.
     let engine = Box::pin(cx.observer.read_engine_again(cluster, &spec.checked)).await;
     if engine.is_some() {
         unread = match read_live(cx, stops, cluster, spec).await? {
@@ -34,7 +34,7 @@ pub(super) async fn stop(
         };
     }
 
-    // No outside system: the same plan on what was read now.
+    // No outside system: the same plan on the live state.
     let mut fresh = refresh(snapshot, cluster, &cx.observer.pods);
     if let Some(engine) = engine {
         fresh.engine = engine;
@@ -60,7 +60,7 @@ async fn read_live(
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
 ) -> Result<Option<Unread>, Failure> {
-    // The pods are read by this spec, and do not count if the live one is another.
+    // The pods are read by this spec, and do not count if the live one differs.
     let reading = Reading::of(&cluster.spec);
     let pods = read_pods(&cx.api, &cx.observer.pods, stops, &reading);
     let (live, (pods, unread)) = tokio::join!(cx.api.cluster_of(cluster), pods);

@@ -9,8 +9,8 @@ pub(super) fn pods_of(actions: &[&Action]) -> BTreeSet<String> {
     actions.iter().filter_map(|action| action.pod()).map(str::to_owned).collect()
 }
 
-/// Uids of the pods that the plan is about to act on although their managers were last asked before
-/// this observation began; `is_old` says so of one pod.
+/// Uids of the pods that the plan is about to act on although their managers were last asked before this
+/// observation began; `is_old` is true for such a pod.
 pub(super) fn read_before(
     plan: &Plan,
     ledger: &Ledger,
@@ -31,8 +31,8 @@ pub(super) fn read_before(
     uids.into_iter().filter(|uid| is_old(uid)).map(str::to_owned).collect()
 }
 
-/// Uids of the pods whose entries have sequences in `after` that they did not have before: these are
-/// counted from what their managers have reported.
+/// Uids of the pods whose entries have sequences in `after` that they did not have before: these are counted
+/// from the sequences that their managers have reported.
 fn given_sequences<'a>(before: &Ledger, after: &'a Ledger) -> Vec<&'a str> {
     let known: BTreeSet<(&str, u64, u64)> = before
         .members()

@@ -42,7 +42,7 @@ fn changes(path: &Pointer, before: &Value, after: &Value) -> Vec<PatchOperation>
     // Text, not values: a copy of a large map takes longer.
     let length_of_test = || if is_tested(path) { before.to_string().len() } else { 0 };
     let whole = || length_of_test() + after.to_string().len();
-    // How many items a list has is tested only with the whole list.
+    // Only a test of the whole list covers its number of items.
     let is_in_parts = |parts: &Vec<PatchOperation>| {
         is_tested(path) && has_escaped(before) || length(parts) < whole()
     };

@@ -18,7 +18,7 @@ pub(super) fn due_in(
     generation: Option<i64>,
     since_last: Option<Duration>,
 ) -> Option<Duration> {
-    // A request that is there before the first status is adopted and not acted on: write at once.
+    // The first status adopts requests that exist already, without acting on them: write it at once.
     let Some(before) = before else { return Some(Duration::ZERO) };
     let interval =
         if before.observed_generation != generation || is_summary_changed(&before.report, report) {
@@ -32,8 +32,8 @@ pub(super) fn due_in(
 }
 
 fn is_summary_changed(before: &Report, now: &Report) -> bool {
-    // Every node that goes and comes back changes what is pending, and the color. Its slot and its end
-    // are writes of the ledger, and these show both.
+    // Every node that goes and comes back changes the pending count and the color. The ledger is written for
+    // its slot and its end, and these writes show both.
     let in_a_restart = before.progress.is_some() && now.progress.is_some();
     let conditions = |report: &Report| -> Vec<(String, String, String)> {
         let reason = |one: &Condition| match in_a_restart && one.kind == "Available" {
@@ -43,7 +43,7 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
         let all = report.conditions.iter();
         all.map(|one| (one.kind.clone(), one.status.clone(), reason(one))).collect()
     };
-    // While something blocks, people look at why each node waits.
+    // While something blocks, people look at the reasons why nodes wait.
     let blocked_by = |report: &Report| -> Vec<(String, String)> {
         let rows = report.nodes.iter();
         rows.filter_map(|node| Some((node.name.clone(), node.blocked_by.clone()?))).collect()

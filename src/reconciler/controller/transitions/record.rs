@@ -1,4 +1,4 @@
-//! Transitions in the log and in the metrics.
+//! Writes transitions to the log and the metrics.
 
 use super::Transition;
 use crate::controller::metrics::Metrics;

@@ -54,7 +54,7 @@ impl Awaited {
         let nodes = listed.unwrap_or_default();
         let processes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
         let not_back = not_back(ledger.under_way(), processes);
-        // Of a member whose process is not known, one that is read late cannot be told from the new one.
+        // If a member's old process is not known, a late answer with it cannot be told from the new one.
         let is_known = |member: &Member| member.ephemeral_id.is_some();
         let restores = ledger.debts.allocation.is_some() && ledger.under_way().all(is_known);
         let known = names_and_ids(nodes);
@@ -115,7 +115,7 @@ pub(super) async fn wait_for_change(
     metrics: Arc<Metrics>,
 ) -> Option<Told> {
     let mut pause = FIRST_PAUSE;
-    // Where the engine waits, we need not.
+    // If the engine waits, we need no pause.
     let mut next = match awaited.is_waited_for_by_the_engine() {
         true => Instant::now(),
         false => Instant::now() + FIRST_PAUSE,
@@ -132,7 +132,7 @@ pub(super) async fn wait_for_change(
                 let joined = client.health_once_nodes(known.len() + 1).await;
                 metrics.count_request(Side::Engine, "health", joined.is_ok());
                 let is_longer = joined.as_ref().is_ok_and(|joined| !joined.timed_out);
-                // Also if no more nodes are there: one may have joined and another one left.
+                // Also if there are no more nodes: one may have joined and another one left.
                 let has_changed = is_longer || list_differs(&client, known, &metrics).await;
                 (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
             }
@@ -149,7 +149,7 @@ pub(super) async fn wait_for_change(
                 metrics.count_request(Side::Engine, "health", now.is_ok());
                 let green = now.as_ref().ok().filter(|now| now.is_green_at_rest());
                 told = green.cloned().map(Told::Green);
-                // That of this request only says that the cluster is not green.
+                // `timed_out` of this request only says that the cluster is not green.
                 let now = now.map(|now| Health { timed_out: known.timed_out, ..health(&now) });
                 (now.is_ok_and(|now| now != *known), MAX_PAUSE, true)
             }

@@ -1,4 +1,4 @@
-//! While pods are updated: the next edit of a StatefulSet that owns some of them.
+//! Waits for the next edit of a StatefulSet that owns pods, while pods are updated.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -15,10 +15,10 @@ use crate::controller::apiserver::Apiserver;
 use crate::controller::object_version::is_later;
 use crate::read_limits::WATCH_SECONDS;
 
-/// A watch is begun no sooner after the one before: a proxy may end each at once.
+/// Least time between the begins of two watches: a proxy may end each at once.
 const LEAST_BETWEEN: Duration = Duration::from_secs(10);
 
-/// Completes with the name of a StatefulSet that differs from the version that was read; never if
+/// Completes with the name of a StatefulSet that differs from the version that was read. Never completes if
 /// none is known, or if they cannot be watched: then they are read when they are due.
 pub(super) async fn wait_for_owner(
     api: Apiserver,
@@ -33,7 +33,7 @@ pub(super) async fn wait_for_owner(
         let began = Instant::now();
         match changed_in_one_watch(&sets, &known).await {
             Ok(Some(name)) => return name,
-            // One watch lasts only so long; its end is no error.
+            // One watch has a limited time; its end is no error.
             Ok(None) => sleep_until(began + LEAST_BETWEEN).await,
             Err(_) => return pending().await,
         }
@@ -44,7 +44,7 @@ async fn changed_in_one_watch(
     sets: &Api<StatefulSet>,
     known: &BTreeMap<String, String>,
 ) -> kube::Result<Option<String>> {
-    // From version 0: first all that there are, as the apiserver has them in memory.
+    // From version 0: first all existing sets, from the apiserver's cache.
     let params = WatchParams::default().timeout(WATCH_SECONDS);
     let mut changes = pin!(sets.watch_metadata(&params, "0").await?);
     while let Some(change) = changes.next().await {

@@ -27,7 +27,7 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn of(object: &Object) -> Self {
         let Object { metadata, data, ignore } = object;
-        // Who may read pods, and not Secrets, does not know the uid: without it a weak password could
+        // A user who may read pods, but not Secrets, does not know the uid: without it a weak password could
         // be guessed by its digest.
         let uid = metadata.uid.as_deref().unwrap_or_default();
         let digest = |key: &String, value: &[u8]| {
@@ -44,7 +44,7 @@ impl Seen {
             ignore: ignore.clone(),
             age: Age {
                 created: created.unwrap_or(i64::MAX),
-                // If one of them does not say when, nobody knows.
+                // If one of them has no time, the time of the last change is unknown.
                 changed: changed.max_by_key(|time| time.unwrap_or(i64::MAX)).flatten(),
             },
             contents: data

@@ -1,4 +1,4 @@
-//! From the engine client's types to those that decisions are made from. Pure.
+//! Converts the engine client's types to those that decisions are made from. Pure.
 
 use std::sync::Arc;
 

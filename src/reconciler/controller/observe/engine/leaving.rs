@@ -1,4 +1,4 @@
-//! Reads the engine for nodes that leave: the exclusion, then nodes, votes and shards, then why
+//! Reads the engine for nodes that leave: the exclusion, then nodes, votes and shards, then the reasons why
 //! shards stay.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use crate::engine_client::{Endpoint, EngineClient, Node, Shard, ShardState, Topo
 use stayput_declare::{Excluded, Seen, SeenNode, Votes};
 use stayput_restart::{are_master_eligible, holds_data};
 
-/// Of so many nodes at most it is asked why a shard stays: the answer names every node.
+/// Limit of the nodes for which the engine explains why a shard stays: its answer names every node.
 const MAX_EXPLAINED: usize = 3;
 
 impl EngineView {
@@ -46,11 +46,11 @@ impl EngineView {
     }
 }
 
-/// Everything but the exclusion, and why shards stay.
+/// The state of the cluster, without the exclusion and without the reasons why shards stay.
 fn seen(topology: &Topology) -> Seen {
     let mut shards: BTreeMap<&str, usize> = BTreeMap::new();
     for shard in topology.shards.iter() {
-        // What is moved to a node is on it soon.
+        // A shard that moves to a node is on it soon.
         for node in shard.node_name.iter().chain(&shard.relocating_to) {
             *shards.entry(node).or_default() += 1;
         }
@@ -90,7 +90,7 @@ fn seen(topology: &Topology) -> Seen {
     }
 }
 
-/// Asks why a shard stays on nodes from which none is being moved.
+/// Asks why a shard stays, for leaving nodes from which none is being moved.
 async fn explain(
     client: &EngineClient,
     topology: &Topology,

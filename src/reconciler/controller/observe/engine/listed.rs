@@ -38,7 +38,7 @@ impl EngineView {
             }
             return Ok(unlisted);
         }
-        // Who of them has answered is not known, and who else is in that cluster neither.
+        // The answer shows neither which endpoint gave it nor which others are in that cluster.
         let each = endpoints.iter().map(async |endpoint| {
             let one = slice::from_ref(endpoint);
             let one = EngineClient::new(one, &reach.access, ENGINE_ANSWER_TIMEOUT)?;
@@ -55,7 +55,7 @@ impl EngineView {
         let Some(found) = found else { return Err(ViewError::OtherCluster) };
         if self.elsewhere != elsewhere {
             self.elsewhere = elsewhere;
-            // The next one asks them last.
+            // The next client asks those of another cluster last.
             self.client = None;
             self.identity = None;
         }

@@ -86,7 +86,7 @@ impl Background {
         while let Ok(answer) = self.answers.try_recv() {
             self.take(answer, &mut all);
         }
-        // Nobody waits for the same one twice.
+        // No look waits for the same manager twice.
         self.expected.clear();
         while self.tasks.try_join_next().is_some() {}
         all

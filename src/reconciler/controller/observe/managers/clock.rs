@@ -7,7 +7,7 @@ use stayput_restart::Time;
 /// be the same. `date` is its time, in seconds, from an answer between `asked` and `answered`.
 pub(super) fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
     let Some(date) = date else { return 0 };
-    // It has no fractions of a second.
+    // The date has no fractions of a second.
     let (least, most) =
         (Time(date.saturating_mul(1000)), Time(date.saturating_mul(1000)).plus(999));
     let seconds = |milliseconds: u64| i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX);

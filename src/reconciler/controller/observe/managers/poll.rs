@@ -133,7 +133,7 @@ pub(super) async fn ask_one(
     let ahead = |date| clock::ahead(date, asked, now());
     metrics.count_request(Side::Manager, "status", result.is_ok());
     let result = match result {
-        // Only this is kept: there may be ten thousand answers at once.
+        // Keeps only this part: there may be ten thousand answers at once.
         Ok(answer) => Ok(Told {
             status: answer.status,
             clock_ahead: ahead(answer.date),

@@ -31,7 +31,7 @@ pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> P
             {
                 patch.images.insert(name.to_owned(), change(&live.image, image));
             }
-            // No request changes the size of what has run and ended.
+            // No request changes the size of a container that has run and ended.
             if runs_once(to, name) {
                 continue;
             }

@@ -87,7 +87,7 @@ async fn why_refused(
 ) -> Option<String> {
     let there: Pod = match api.get(&pod.namespace, &pod.name).await {
         Ok(there) => there,
-        // It is another look's.
+        // The pod is gone: the next look has another question.
         Err(error) if error.is_not_found() => return None,
         Err(error) => return Some(sentence(pod, &error)),
     };
@@ -150,7 +150,7 @@ fn successor(there: Pod, template: Option<PodTemplateSpec>, revision: &str) -> P
             volumes.push(volume);
         }
     }
-    // With it, some apiservers ask for a right to change the owner.
+    // With this field, some apiservers ask for a right to change the owner.
     let owner = |owner| OwnerReference { block_owner_deletion: None, ..owner };
     let owners = owner_references.into_iter().flatten().map(owner).collect();
     Pod {
