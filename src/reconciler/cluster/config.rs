@@ -37,8 +37,8 @@ pub struct Source {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = TEMPLATE))]
     pub config_map: Option<String>,
-    /// Which keys are mounted, and where, as in the pod's volume. Without it every key is, under
-    /// its own name.
+    /// Keys to mount, and their paths, as in the pod's volume. By default every key is mounted under its own
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub items: Vec<Item>,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSet {
-    /// Its name. A set with another name is another set, with other nodes.
+    /// Name of the set. A set with another name is another set, with other nodes.
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// How many nodes.
@@ -33,7 +33,7 @@ pub struct NodeSet {
     pub persistent_volume_claim_retention_policy: Option<ClaimRetention>,
 }
 
-/// What becomes of the claims of nodes that are gone.
+/// Retention of the volume claims of nodes that are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRetention {
@@ -45,13 +45,13 @@ pub struct ClaimRetention {
     pub when_scaled: Retention,
 }
 
-/// Whether claims are kept.
+/// Keep volume claims, or delete them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Retention {
-    /// They are kept.
+    /// Keep the claims.
     #[default]
     Retain,
-    /// They are deleted, and with them the data.
+    /// Delete the claims, and with them the data.
     Delete,
 }
 

@@ -45,8 +45,8 @@ pub struct RestartSpec {
     /// it any more, at most 10 s), or a fixed time such as "10s".
     #[schemars(schema_with = "drain")]
     pub drain: String,
-    /// What to do without a request about nodes that run on another config than their sources have:
-    /// only show them (none), or restart them.
+    /// How to treat nodes that run on another config than their sources have: only show them (none), or
+    /// restart them without a request.
     pub on_config_change: OnConfigChange,
     /// Start a node on the last good config if it does not become ready on the new one.
     pub rollback: bool,

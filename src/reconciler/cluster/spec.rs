@@ -61,7 +61,7 @@ use super::{Config, Engine, Manager, NodeSet, RestartSpec, SearchClusterStatus, 
     },
 ]))]
 pub struct SearchClusterSpec {
-    /// Which pods are the cluster's nodes, if they are made elsewhere. With `nodeSets` it is left
+    /// Selects the pods that are the cluster's nodes, if they are made elsewhere. With `nodeSets` it is left
     /// out.
     #[serde(default, skip_serializing_if = "Pods::is_unset")]
     pub pods: Pods,
@@ -83,7 +83,7 @@ pub struct SearchClusterSpec {
     /// How restarts are done.
     #[serde(default)]
     pub restart: RestartSpec,
-    /// What is done when the template of a StatefulSet has changed.
+    /// How a changed template of a StatefulSet is carried out.
     #[serde(default)]
     pub update: UpdateSpec,
     /// Stop no further node. Nodes that are stopped already are finished.
@@ -99,7 +99,7 @@ pub struct SearchClusterSpec {
     pub stopped: Vec<String>,
 }
 
-/// Which pods are the cluster's nodes.
+/// Selects the pods that are the cluster's nodes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pods {

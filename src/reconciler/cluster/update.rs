@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use stayput_restart::UpdateStep;
 
-/// Whether edited pod templates are carried out in pods that exist already.
+/// How edited pod templates are carried out in pods that exist already.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -14,9 +14,9 @@ use stayput_restart::UpdateStep;
                 or set update.mode to off",
 }]))]
 pub struct UpdateSpec {
-    /// off: only what `kubectl stayput diff` shows. inPlace: a pod whose StatefulSet has another
-    /// template now is brought to it by the least step, and the pod is kept where that is possible.
-    /// Its StatefulSet must have the update strategy OnDelete.
+    /// off: changes nothing; `kubectl stayput diff` shows the differences. inPlace: a pod whose StatefulSet
+    /// has another template now is brought to it by the least step, and the pod is kept where that is
+    /// possible. The StatefulSet must have the update strategy OnDelete.
     pub mode: UpdateMode,
     /// The steps that are carried out without being asked for. A pod that needs another one waits.
     #[schemars(length(max = 5), extend("x-kubernetes-list-type" = "set"))]
@@ -30,14 +30,14 @@ impl Default for UpdateSpec {
     }
 }
 
-/// Whether edited templates are carried out.
+/// How edited templates are carried out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum UpdateMode {
-    /// They are not.
+    /// Not at all.
     #[default]
     Off,
-    /// In the pods that exist.
+    /// In the pods that exist already.
     InPlace,
 }
 
