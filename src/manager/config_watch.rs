@@ -67,10 +67,10 @@ pub struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Reads the config for the first time and watches it from then on. On the thread `worker` it is
-    /// read and staged, on `keeper` kept. Needs a runtime with I/O and time. What is wrong with the
-    /// directories is in [`Observed::errors`]: a manager whose config is missing must still answer.
-    /// What cannot be watched is reported to `errors`.
+    /// Reads the config for the first time and watches it from then on. The thread `worker` reads
+    /// and stages it, `keeper` keeps generations. Needs a runtime with I/O and time. Problems with
+    /// the directories are in [`Observed::errors`]: a manager whose config is missing must still
+    /// answer. Directories that cannot be watched are reported to `errors`.
     pub async fn start(
         mut settings: ConfigSettings,
         worker: Worker,
@@ -95,9 +95,9 @@ impl ConfigWatch {
         self.shared.subscribe()
     }
 
-    /// To be called when somebody wants to know the config. Changes are not always told (gVisor, a
-    /// network file system, a mount over a directory), so the config is read again unless it was
-    /// read a moment ago. Returns at once; what is new is published.
+    /// Reads the config again unless it was read a moment ago: changes are not always reported
+    /// (gVisor, a network file system, a mount over a directory). To be called when somebody asks
+    /// for the config. Returns at once; changes are published.
     pub fn refresh(&self) {
         let read = self.shared.subscribe().borrow().observed_at;
         // An error: the clock was set back.
@@ -127,11 +127,11 @@ impl ConfigWatch {
         self.shared.prepare(Wanted { choice, expected, pinned: None }).await
     }
 
-    /// As [`Self::prepare`], but stages the kept generation with this checksum, if there is one. If
-    /// not, that is in [`Observed::errors`], and `choice` is prepared.
+    /// Like [`Self::prepare`], but stages the kept generation with this checksum, if there is one.
+    /// If not, that is in [`Observed::errors`], and `choice` is prepared.
     ///
     /// # Errors
-    /// As above.
+    /// The errors of [`Self::prepare`].
     pub async fn prepare_pinned(
         &self,
         pinned: &Checksum,
@@ -141,40 +141,41 @@ impl ConfigWatch {
         self.shared.prepare(Wanted { choice, expected: None, pinned }).await
     }
 
-    /// Whether the engine would still read what was verified. Cheap and synchronous: to be called
-    /// right before the engine is executed. Always true for what is staged.
+    /// True if the engine would still read the verified config. Cheap and synchronous: to be called
+    /// right before the engine is executed. Always true for a staged config.
     pub fn still_current(&self, prepared: &Prepared) -> bool {
         prepared.still_current()
     }
 
     /// Keeps a generation, so that an engine that comes back by itself can run on it; to be called
-    /// when the engine was started with it. What is to be kept, this and the two below, does nothing
-    /// where keeping is not configured.
+    /// when the engine was started with it. Does nothing where keeping is not configured.
     ///
     /// # Errors
-    /// Why it is not kept; also in [`Observed::errors`] until a generation is kept. What was kept
-    /// before stays.
+    /// The reason why the generation is not kept; also in [`Observed::errors`] until a generation
+    /// is kept. Earlier kept generations stay.
     pub async fn keep_pinned(&self, prepared: &Prepared) -> Result<(), KeptError> {
         self.shared.keep(prepared, Role::Pinned).await
     }
 
-    /// Keeps a generation that became ready. If there is no last good one, it becomes that.
+    /// Keeps a generation that became ready. If there is no last good one, it becomes that. Does
+    /// nothing where keeping is not configured.
     ///
     /// # Errors
-    /// As above.
+    /// The errors of [`Self::keep_pinned`].
     pub async fn keep_candidate(&self, prepared: &Prepared) -> Result<(), KeptError> {
         self.shared.keep(prepared, Role::Candidate).await
     }
 
-    /// Keeps a generation that has proved itself as the last good one.
+    /// Keeps a generation that has proved itself as the last good one. Does nothing where keeping
+    /// is not configured.
     ///
     /// # Errors
-    /// As above.
+    /// The errors of [`Self::keep_pinned`].
     pub async fn keep_last_good(&self, prepared: &Prepared) -> Result<(), KeptError> {
         self.shared.keep(prepared, Role::LastGood).await
     }
 
-    /// The checksum of directories, read once: what `stayput checksum` shows.
+    /// The checksum of directories, read once, as `stayput checksum` shows it.
     ///
     /// Blocks.
     ///

@@ -1,7 +1,7 @@
-//! What is wrong with the manager itself at present: one list, shown in the status and the metrics.
+//! Present errors of the manager itself: one list, shown in the status and the metrics.
 //!
-//! An entry is for something that the manager cannot do, tries again, and that does not concern the
-//! engine. Errors of the mounted config have their own list, [`stayput_api::Config::errors`].
+//! An entry is a failed action that the manager retries and that does not concern the engine.
+//! Errors of the mounted config have their own list, [`stayput_api::Config::errors`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use stayput_api::ManagerError;
 use tokio::sync::watch;
 
-/// What failed. The name in snake case stands in the status and is the label of the metric.
+/// Kind of failure. The name in snake case stands in the status and is the label of the metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorCode {
     /// The API is not served: an address or a socket cannot be bound.

@@ -5,9 +5,9 @@ use std::fmt;
 /// Exit code or the signal that ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExitStatus {
-    /// It ended by itself with this code, 0–255.
+    /// Exit code, 0–255, of a process that ended by itself.
     Code(i32),
-    /// This signal ended it.
+    /// Signal that ended the process.
     Signal(i32),
 }
 

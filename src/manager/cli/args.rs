@@ -1,4 +1,4 @@
-//! What can be written on the command line.
+//! Arguments and options of the `stayput` command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ pub(super) struct ClientArgs {
     pub(super) key: Option<PathBuf>,
 }
 
-/// Whether to wait for the end of a stop or start, and how long.
+/// Options that say whether to wait for the end of a stop or start, and how long.
 #[derive(Debug, Args)]
 pub(super) struct WaitArgs {
     /// Return as soon as the request is accepted

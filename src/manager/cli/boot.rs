@@ -27,13 +27,13 @@ const VOLUME_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) enum Occasion {
     /// The container was started.
     Start,
-    /// To find out whether they can be made; every fault is an error.
+    /// A check whether the parts can be made; every fault is an error.
     Rehearsal,
-    /// The engine runs already: only what nothing works without is an error.
+    /// The engine runs already: a fault is an error only if nothing works without that part.
     TakeOver,
 }
 
-/// What a manager is made of.
+/// The parts of a manager.
 pub(super) struct Parts {
     pub(super) signals: Signals,
     pub(super) errors: Errors,
@@ -110,8 +110,8 @@ fn worker(name: &'static str, errors: &Errors) -> Result<Worker, Vec<String>> {
     Worker::start(name, errors).map_err(|error| vec![error.to_string()])
 }
 
-/// The journal, and a thread that shares neither its time nor its open files; and whether this is
-/// the first start.
+/// The journal with a thread of its own, which shares no open files with others; and true if this
+/// is the first start.
 async fn open_journal(
     state_dir: Option<&Path>,
     occasion: Occasion,
@@ -138,7 +138,7 @@ async fn open_journal(
     Ok((Some((journal, worker)), is_first_start))
 }
 
-/// The config, followed; it is read and staged on one thread, and kept on another.
+/// Starts to follow the config. One thread reads and stages it, another keeps generations.
 async fn watch_config(
     settings: ConfigSettings,
     occasion: Occasion,
@@ -165,7 +165,7 @@ async fn watch_config(
     }
 }
 
-/// Whether no manager of this pod has run before: there is no journal.
+/// True if no manager of this pod has run before: there is no journal.
 ///
 /// # Errors
 /// The state directory cannot be used.
@@ -179,7 +179,7 @@ async fn is_first_start(journal: &Journal, worker: &Worker) -> Result<bool, Vec<
     }
 }
 
-/// Where the certificate is kept, if there is one: beside the journal, on a thread of its own.
+/// The store of the served certificate, if there is one: beside the journal, with a thread of its own.
 async fn keep_pair(settings: &Settings, errors: &Errors) -> Result<Option<KeptPair>, Vec<String>> {
     let (Some(state_dir), Some(_)) = (&settings.state_dir, &settings.http.tls_cert) else {
         return Ok(None);
@@ -190,7 +190,7 @@ async fn keep_pair(settings: &Settings, errors: &Errors) -> Result<Option<KeptPa
     Ok(Some(KeptPair::new(state_dir, keeper)))
 }
 
-/// The API, as far as it can be served.
+/// Binds the API, as far as it can be served.
 ///
 /// # Errors
 /// At the first start, all that cannot be served.

@@ -26,7 +26,7 @@ pub(super) enum Failure {
     Failed(String),
     /// A signal ended the command.
     Signal(u8, String),
-    /// It is not done yet.
+    /// The command was not done within its timeout.
     TimedOut(String),
     /// The output cannot be written.
     Output(io::Error),

@@ -1,5 +1,5 @@
-//! What happens if a manager cannot start that another version has executed: PID 1 must not end while
-//! the engine runs.
+//! Fallback for a manager that another version has executed and that cannot start: PID 1 must not
+//! end while the engine runs.
 
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::supervisor::Taken;
 
-/// From a failed attempt to the next one.
+/// Delay between a failed attempt and the next one.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Makes something. After an upgrade, if it fails, the version before is executed again. If that
-/// fails, too, it is tried again until it works: the same thing stands in the way of both, such as a
-/// limit on processes that the engine has reached.
+/// Calls `make`. If it fails after an upgrade, executes the previous version again. If that fails,
+/// too, retries until one works: the same obstacle stops both, such as a limit on processes that
+/// the engine has reached.
 pub(super) fn make_or_go_back<T>(
     taken: Option<&Taken>,
     mut make: impl FnMut() -> Result<T, Vec<String>>,

@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest path of a unix socket, in bytes: `sun_path` without its last zero.
 const LONGEST_SOCKET: usize = 107;
 
-/// What is wrong with the paths, one sentence each; nothing if the disks do not answer in time.
+/// Problems with the paths, one sentence each; empty if the disks do not answer in time.
 pub(super) fn problems(settings: &Settings) -> Vec<String> {
     let places = Places::of(settings);
     if places.config.is_empty() && places.socket.is_none() {
@@ -40,7 +40,7 @@ struct Place {
 struct Places {
     config: Vec<Place>,
     staged: Vec<Place>,
-    /// What the manager writes to beside the staged config.
+    /// State and temporary directory, which the manager writes to, too.
     own: Vec<Place>,
     socket: Option<PathBuf>,
 }
@@ -101,7 +101,7 @@ fn overlapping<'a>(one: &Place, others: &'a [Place]) -> Option<&'a Place> {
     })
 }
 
-/// The path without links and `..`; what of it does not exist is taken as it is written.
+/// The path without links and `..`; components that do not exist are kept as written.
 fn resolved(path: &Path) -> PathBuf {
     let mut known = PathBuf::new();
     for component in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {

@@ -70,7 +70,7 @@ pub(super) fn status(status: &Status, now: SystemTime) -> String {
     page.text
 }
 
-/// The status on one line: state, and what else is important.
+/// The status on one line: the state and the other important facts.
 pub(super) fn summary(status: &Status) -> String {
     plain(&line(status)).into_owned()
 }
@@ -212,7 +212,7 @@ impl Page {
     }
 }
 
-/// What to do if the engine runs with another config than the mounted one.
+/// Advice for an engine that runs with another config than the mounted one.
 fn drift_advice(run: Option<&Run>) -> &'static str {
     match run.map(|run| run.config) {
         // A plain restart would use the config that the engine was rolled back from.

@@ -9,7 +9,7 @@ use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::KeptListener;
 use crate::supervisor::{Handle, Serving};
 
-/// What the API is served with once more.
+/// Settings, listener and certificate for serving the API again after a failed takeover.
 pub(super) struct Again {
     pub(super) settings: HttpSettings,
     pub(super) listener: KeptListener,
@@ -42,7 +42,7 @@ pub(super) async fn serve(
 }
 
 impl Again {
-    /// The pids limit may leave no thread for it now.
+    /// Binds the API, and retries until it works: the pids limit may leave no thread for it now.
     async fn bound(&self, errors: &Errors) -> Server {
         loop {
             let (settings, listener) = (self.settings.clone(), self.listener.clone());
@@ -56,7 +56,8 @@ impl Again {
     }
 }
 
-/// Says that all connections are closed. Whether the API is served again: nothing has taken over.
+/// Reports that all connections are closed, and waits. True if the API is to be served again,
+/// because nothing has taken over.
 async fn reopens(handle: &Handle, serving: &mut watch::Receiver<Serving>) -> bool {
     handle.server_closed().await;
     let next = serving.wait_for(|serving| *serving != Serving::Closed).await;

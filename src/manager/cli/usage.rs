@@ -1,4 +1,4 @@
-//! What to write instead, for mistakes on the command line that clap has no advice for.
+//! Tips for mistakes on the command line that clap has no advice for.
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -14,7 +14,7 @@ use stayput_api::checksum::{Checksum, InvalidChecksum};
 use stayput_api::{Desired, Span, State, Status};
 use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
-/// What `wait` waits for.
+/// The state that `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Goal {
     /// The engine has no process, and none will be started.
@@ -64,7 +64,7 @@ impl Goal {
         }
     }
 
-    /// Why the goal cannot be reached without a further request; none if it can.
+    /// Reason why the goal cannot be reached without a further request, if there is one.
     fn obstacle(&self, status: &Status) -> Option<&'static str> {
         match self {
             Self::Checksum(_) if status.config.is_none() => {

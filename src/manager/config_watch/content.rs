@@ -29,7 +29,7 @@ pub(super) fn kind(stat: &FileStat) -> SFlag {
 pub(super) enum Unread {
     #[error("it is not a regular file")]
     NotRegular,
-    /// It has more bytes than are left to read.
+    /// The file has more bytes than the limit leaves.
     #[error("it is too large")]
     TooLarge,
     #[error("it changed while it was read")]

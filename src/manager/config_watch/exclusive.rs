@@ -20,7 +20,7 @@ pub(super) struct Exclusive<T> {
     worker: Worker,
 }
 
-/// The right to work.
+/// The right to work on the data; one thread has it at a time.
 #[derive(Debug)]
 pub(super) struct Turn<T> {
     data: OwnedMutexGuard<T>,
@@ -36,7 +36,7 @@ impl<T> Deref for Turn<T> {
     }
 }
 
-/// Work that was begun. It ends by itself, also if this is dropped.
+/// Work in progress. It ends by itself, also if this is dropped.
 pub(super) struct Working<R> {
     result: Pin<Box<dyn Future<Output = Result<R, WorkPanicked>> + Send>>,
     progress: Arc<Progress>,
@@ -47,10 +47,10 @@ impl<T: Send + 'static> Exclusive<T> {
         Self { data: Arc::new(Mutex::new(data)), progress: Arc::new(progress), worker }
     }
 
-    /// Waits for the work before.
+    /// Waits until the earlier work has ended.
     ///
     /// # Errors
-    /// It hangs.
+    /// The earlier work hangs.
     pub(super) async fn turn(&self) -> Result<Turn<T>, Hanging> {
         loop {
             if let Ok(turn) = timeout(self.progress.time_left(), self.turn_after_all()).await {
@@ -62,7 +62,7 @@ impl<T: Send + 'static> Exclusive<T> {
         }
     }
 
-    /// Waits for the work before, however long that takes.
+    /// Waits until the earlier work has ended, however long that takes.
     pub(super) async fn turn_after_all(&self) -> Turn<T> {
         let data = Arc::clone(&self.data).lock_owned().await;
         Turn { data, progress: Arc::clone(&self.progress), worker: self.worker.clone() }
@@ -70,7 +70,7 @@ impl<T: Send + 'static> Exclusive<T> {
 }
 
 impl<T: Send + 'static> Turn<T> {
-    /// Begins to work.
+    /// Starts the work on the worker's thread.
     pub(super) fn begin<R: Send + 'static>(
         self,
         work: impl FnOnce(&mut T, &Progress) -> R + Send + 'static,
@@ -85,7 +85,7 @@ impl<T: Send + 'static> Turn<T> {
     }
 }
 
-/// Says that nothing is accessed any more, also after a panic.
+/// Ends the progress when it is dropped, also after a panic: nothing is accessed any more.
 struct Ended<'a>(&'a Progress);
 
 impl Drop for Ended<'_> {
@@ -98,7 +98,7 @@ impl<R> Working<R> {
     /// Waits for the result as long as there is progress.
     ///
     /// # Errors
-    /// It hangs. It may be waited for again.
+    /// The work hangs. Its result may be awaited again.
     pub(super) async fn done_or_hanging(&mut self) -> Result<Result<R, WorkPanicked>, Hanging> {
         loop {
             match timeout(self.progress.time_left(), &mut self.result).await {
@@ -112,7 +112,7 @@ impl<R> Working<R> {
         }
     }
 
-    /// Waits for the result however long that takes; that it hangs is shown.
+    /// Waits for the result, however long that takes; shows it if the work hangs.
     pub(super) async fn done(mut self) -> Result<R, WorkPanicked> {
         loop {
             if let Ok(done) = self.done_or_hanging().await {

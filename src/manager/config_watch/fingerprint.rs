@@ -1,4 +1,4 @@
-//! Whether the config directories have changed since they were read.
+//! Fingerprint of the config directories, which tells whether they have changed since they were read.
 
 use std::path::{Path, PathBuf};
 
@@ -28,31 +28,31 @@ impl Stamp {
     }
 }
 
-/// Where a kubelet volume's `..data` pointed. All below it is immutable.
+/// A kubelet volume, and where its `..data` pointed. All below that is immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
     /// The directory that holds `..data`.
     pub(super) path: PathBuf,
     /// Device and inode of that directory: it may be replaced as a whole.
     pub(super) identity: (u64, u64),
-    /// Value of the link.
+    /// Value of the `..data` link.
     pub(super) target: PathBuf,
 }
 
-/// What was read, for a later comparison: if nothing differs, what was read is one generation and
-/// still the current one.
+/// Identity of everything that was read, for a later comparison: if nothing differs, the reading is
+/// one generation and still the current one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     /// Kubelet volumes, in the order they were found.
     pub(super) mounts: Vec<Mount>,
     /// Plain files and directories.
     pub(super) stamps: Vec<(PathBuf, Stamp)>,
-    /// Config directories that were not there.
+    /// Config directories that did not exist.
     pub(super) absent: Vec<PathBuf>,
 }
 
 impl Fingerprint {
-    /// Whether nothing has changed since it was read. A few system calls, no content is read.
+    /// True if nothing has changed since the reading. Takes a few system calls and reads no content.
     pub(super) fn is_current(&self) -> bool {
         self.mounts.iter().all(|mount| {
             let identity = stat(&mount.path).map(|stat| (stat.st_dev, stat.st_ino));

@@ -28,7 +28,7 @@ pub(super) struct Follower {
     /// None while the reader sets watches, and where there is no inotify.
     watches: Option<Watches>,
     ready: Option<Events>,
-    /// Every change wakes this task.
+    /// True if every change wakes this task, so that no rescan is needed.
     trusted: bool,
     /// The next reading must not begin before this time.
     next_reading: Instant,
@@ -139,9 +139,9 @@ async fn next_changes(ready: Option<&Events>, watches: Option<&Watches>) -> Chan
 /// The result of a reading.
 struct Read {
     watches: Option<Watches>,
-    /// The watches report every change.
+    /// True if the watches report every change.
     complete: bool,
-    /// What cannot be watched, and why.
+    /// Directories that cannot be watched, with the reason.
     unwatched: Vec<String>,
 }
 

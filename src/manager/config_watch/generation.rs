@@ -10,15 +10,15 @@ use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 /// A file of the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Index of its config directory.
+    /// Index of the file's config directory.
     pub(super) dir: usize,
     /// Path below that directory.
     pub(super) relative: PathBuf,
     /// Listed path and digest.
     pub(super) file: FileDigest,
-    /// Digest of its content without `cluster.initial_master_nodes`, if it has that.
+    /// Digest of the content without `cluster.initial_master_nodes`, if the file has that setting.
     pub(super) formed: Option<ContentDigest>,
-    /// Reloaded by the engine itself.
+    /// True if the engine reloads the file by itself.
     pub(super) live: bool,
     pub(super) access: Permissions,
 }
@@ -31,27 +31,27 @@ pub(super) struct Permissions {
     pub(super) gid: u32,
 }
 
-/// What is wrong with the mounts.
+/// A problem with the mounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// What is wrong and what to do.
+    /// The fault, and what to do.
     pub(super) message: String,
-    /// The checksum cannot be computed because of it.
+    /// True if the checksum cannot be computed because of the problem.
     pub(super) hides_checksum: bool,
 }
 
-/// One reading.
+/// One reading of all config directories.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Generation {
     /// Sorted by listed path once [finished](Self::finished).
     pub(super) entries: Vec<Entry>,
-    /// The checksum; none without directories, or where a problem hides it.
+    /// Checksum of the files that are not live; `None` without directories, or where a problem hides it.
     pub(super) checksum: Option<Checksum>,
     pub(super) problems: Vec<Problem>,
     pub(super) fingerprint: Fingerprint,
     /// The directories that were read and can change.
     pub(super) directories: Vec<PathBuf>,
-    /// The limit was reached: there may be directories that are not known.
+    /// True if the limit was reached: there may be directories that are not known.
     pub(super) cut_short: bool,
 }
 
@@ -78,7 +78,7 @@ impl Generation {
         self
     }
 
-    /// Every file, as it is listed.
+    /// Every file as the status lists it.
     pub(super) fn files(&self) -> impl Iterator<Item = ConfigFile> {
         self.entries.iter().map(|Entry { file, live, formed, .. }| ConfigFile {
             path: lossy(&file.path),
@@ -88,7 +88,7 @@ impl Generation {
         })
     }
 
-    /// What is wrong; one message per problem.
+    /// Messages of the problems, one each.
     pub(super) fn messages(&self) -> Vec<String> {
         self.problems.iter().map(|problem| problem.message.clone()).collect()
     }

@@ -34,14 +34,15 @@ const PINNED_BEFORE: &str = "pinned-before";
 const NEW: &str = "new";
 /// A link that is being written.
 const NEW_LINK: &str = "new-link";
-/// What a checksum begins with; the names of the directories do not.
+/// Prefix of a checksum; the names of the directories do not have it.
 const ALGORITHM: &str = "sha256:";
 
-/// What a generation is kept as.
+/// Role in which a generation is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Pinned,
-    /// If there is no last good one, there is nothing better: it becomes that at once.
+    /// Was ready, and has not proved itself yet. Becomes the last good generation at once where
+    /// there is no other.
     Candidate,
     LastGood,
 }
@@ -86,7 +87,7 @@ impl Store {
         }
     }
 
-    /// Where a link points to.
+    /// Target of a link, if the link exists.
     fn named(&self, link: &str) -> Option<PathBuf> {
         fs::read_link(self.root.join(link)).ok()
     }
@@ -94,7 +95,7 @@ impl Store {
     /// Keeps a generation.
     ///
     /// # Errors
-    /// Why not; all that was kept before is still kept then.
+    /// The reason why the generation is not kept; all earlier ones are still kept then.
     pub(super) fn keep(
         &self,
         staged: &Staged,
@@ -141,7 +142,7 @@ impl Store {
         disk::point(&self.root.join(link), name, &self.root.join(NEW_LINK))
     }
 
-    /// Removes what nothing points to, also unfinished generations.
+    /// Removes entries that nothing points to, also unfinished generations.
     fn sweep(&self) -> io::Result<()> {
         const LINKS: [&str; 4] = [LAST_GOOD, CANDIDATE, PINNED, PINNED_BEFORE];
         let used: Vec<OsString> = LINKS

@@ -1,4 +1,4 @@
-//! What is known about the mounted config, and how it is published.
+//! The known state of the mounted config, and how it is published.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,12 +24,12 @@ const MOST_ERRORS: usize = 16;
 /// The mounted config as it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observed {
-    /// Checksum of the files that are not live; none without directories, or where they cannot be
+    /// Checksum of the files that are not live; `None` without directories, or where they cannot be
     /// read as one generation.
     pub checksum: Option<Checksum>,
     /// Every file that could be read, sorted by listed path.
     pub files: Vec<ConfigFile>,
-    /// What is wrong and what to do; one message per problem.
+    /// Problems and what to do, one message each.
     pub errors: Vec<String>,
     /// Checksum of the kept generation.
     pub last_good: Option<Checksum>,
@@ -40,26 +40,26 @@ pub struct Observed {
     pub change_count: u64,
 }
 
-/// What a reading leaves for the next one.
+/// State that a reading leaves for the next one.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Volumes with files that are not live.
     mounts: Vec<Mount>,
-    /// What the last reading found wrong.
+    /// Problems that the last reading found.
     problems: Vec<String>,
 }
 
-/// What is not known, or known to be wrong, by where it was found. Locked for moments only.
+/// Known checksum and faults, by where they were found. Locked for moments only.
 #[derive(Debug, Default)]
 struct Known {
-    /// As last read; not published while the reading cannot be repeated.
+    /// Checksum as last read; not published while the reading cannot be repeated.
     checksum: Option<Checksum>,
     mounts: Vec<String>,
     kept: Option<String>,
     unpinned: Option<String>,
-    /// The volume of the config, or of a staging target, does not answer.
+    /// Message while the volume of the config, or of a staging target, does not answer.
     hanging: Option<String>,
-    /// That of the kept generations does not.
+    /// Message while the volume of the kept generations does not answer.
     kept_hanging: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Known {
     }
 }
 
-/// What receivers see.
+/// State that receivers see.
 #[derive(Debug)]
 pub(super) struct Published {
     sender: watch::Sender<Arc<Observed>>,
@@ -115,18 +115,18 @@ impl Published {
         self.change(|_, observed| observed.last_good = checksum);
     }
 
-    /// Why the last generation was not kept.
+    /// Sets the reason why the last generation was not kept, or clears it.
     pub(super) fn kept_problem(&self, problem: Option<String>) {
         self.change(|known, _| known.kept = problem);
     }
 
-    /// Why the engine came back on another generation than it was told to run.
+    /// Sets the reason why the engine came back on another generation than it was told to run, or clears it.
     pub(super) fn unpinned(&self, problem: Option<String>) {
         self.change(|known, _| known.unpinned = problem);
     }
 }
 
-/// Shared by the handle and its task.
+/// State that the handle shares with its task.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) settings: ConfigSettings,
@@ -134,14 +134,14 @@ pub(super) struct Shared {
     /// Reading and staging: an earlier reading must not be published later, and two stagings must
     /// not mix.
     pub(super) work: Exclusive<Work>,
-    /// None where nothing is kept.
+    /// Kept generations; `None` where nothing is kept.
     pub(super) store: Option<Exclusive<Store>>,
-    /// The directories shall be read again.
+    /// Wakes the task to read the directories again.
     pub(super) asked: Notify,
 }
 
 impl Shared {
-    /// Nothing read yet.
+    /// State before the first reading.
     pub(super) fn new(settings: ConfigSettings, worker: Worker, keeper: Worker) -> Self {
         let published = Arc::new(Published::new());
         let shown = Arc::clone(&published);
@@ -164,7 +164,7 @@ impl Shared {
         self.published.sender.subscribe()
     }
 
-    /// Reads the mounts and publishes what is new. Returns also [`Observed::change_count`]. Takes as
+    /// Reads the mounts and publishes changes. Also returns [`Observed::change_count`]. Takes as
     /// long as the file system takes.
     pub(super) fn observe(&self, work: &mut Work, progress: &Progress) -> (Generation, u64) {
         let read = read(&self.settings, progress);

@@ -18,33 +18,32 @@ const ATTEMPTS: usize = 4;
 /// A config that was verified, and staged where that is set.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    /// Checksum of what the engine will read; none where it is not known and was not requested.
+    /// Checksum of the config that the engine will read, if it is known or was requested.
     pub checksum: Option<Checksum>,
-    /// Where it came from.
+    /// Origin of the config.
     pub choice: ConfigChoice,
     /// The files that the checksum covers, sorted by listed path.
     pub files: Vec<ConfigFile>,
     /// [`Observed::change_count`](super::Observed::change_count) when it was read. Where nothing is
     /// staged, a higher one before the engine is ready means that it may have read a mixture.
     pub change_count: u64,
-    /// Whether the engine reads only staged copies, so that later changes of the mounts do not
-    /// reach it.
+    /// True if the engine reads only staged copies, so that later changes of the mounts do not reach it.
     pub staged: bool,
     /// The fingerprint of what the engine reads from the mounts.
     pub(super) fingerprint: Fingerprint,
-    /// Where its content is, if generations are kept.
+    /// Paths of the staged content, if generations are kept.
     pub(super) to_keep: Option<Arc<Staged>>,
 }
 
 impl Prepared {
-    /// Whether the mounts that the engine will read are still what was verified. A few system
-    /// calls; what is staged cannot change.
+    /// True if the mounts that the engine will read are still as verified. Takes a few system
+    /// calls; staged copies cannot change.
     pub(super) fn still_current(&self) -> bool {
         self.fingerprint.is_current()
     }
 }
 
-/// What to prepare.
+/// The config to prepare.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) choice: ConfigChoice,
@@ -54,7 +53,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The refusal because a volume hangs.
+    /// The refusal for a volume that hangs.
     fn refused(&self, hanging: &Hanging) -> Refusal {
         match (&hanging.access, &self.expected) {
             (Access::Read(_), Some(expected)) => Refusal::new(
@@ -66,10 +65,10 @@ impl Wanted {
     }
 }
 
-/// What is worked on: the mounts with their staging targets, and what is kept.
+/// The volumes that a preparation works on: the mounts with their staging targets, and the kept generations.
 pub(super) struct Volumes<'a> {
     pub(super) work: &'a mut Work,
-    /// None where nothing is kept, or nothing kept is wanted.
+    /// Kept generations; `None` where nothing is kept, or no kept generation is wanted.
     pub(super) store: Option<Result<&'a Store, &'a Hanging>>,
     pub(super) progress: &'a Progress,
 }
@@ -191,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// What has to be copied and linked for this generation.
+    /// Files to copy and to link for this generation.
     fn jobs(&self, read: &Generation) -> Result<Vec<Job>, Refusal> {
         self.for_each_stage(
             |dir| {
@@ -236,7 +235,7 @@ impl Shared {
         jobs.collect()
     }
 
-    /// What to keep of a generation that was just staged.
+    /// Files to keep of a generation that was just staged.
     pub(super) fn to_keep(
         &self,
         checksum: Option<&Checksum>,

@@ -1,4 +1,4 @@
-//! What the work on a volume waits for, so that a volume that hangs can be named.
+//! The access that work on a volume waits for, so that a volume that hangs can be named.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// One access to a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Access {
-    /// To the mounted config.
+    /// Access to the mounted config.
     Read(PathBuf),
-    /// To a staging target.
+    /// Access to a staging target.
     Stage(PathBuf),
     Copy {
         from: PathBuf,
         to: PathBuf,
     },
-    /// To the kept generations.
+    /// Access to the kept generations.
     Keep(PathBuf),
 }
 
@@ -54,10 +54,10 @@ pub(super) struct Hanging {
     since: Instant,
 }
 
-/// Gets the message to show while an access hangs; none when it is over.
+/// Callback: gets the message to show while an access hangs, and `None` when that is over.
 type Show = Box<dyn Fn(Option<String>) + Send + Sync>;
 
-/// The present access.
+/// The access in progress, and the callback that shows it if it hangs.
 pub(super) struct Progress {
     present: Mutex<Option<Present>>,
     show: Show,
@@ -81,7 +81,7 @@ impl Progress {
         Self { present: Mutex::default(), show: Box::new(show) }
     }
 
-    /// For work that nobody watches.
+    /// Progress of work that nobody watches.
     pub(super) fn unseen() -> Self {
         Self::new(|_| {})
     }
@@ -102,12 +102,12 @@ impl Progress {
         self.begin(Access::Keep(root.to_owned()));
     }
 
-    /// The access before it has answered.
+    /// Starts the next access; the one before has answered.
     fn begin(&self, access: Access) {
         self.replace(Some(Present { access, since: Instant::now(), shown: false }));
     }
 
-    /// All has answered.
+    /// Ends the last access: all have answered.
     pub(super) fn end(&self) {
         self.replace(None);
     }
@@ -120,7 +120,7 @@ impl Progress {
         }
     }
 
-    /// How long to wait until it may be hanging.
+    /// Time until the present access counts as hanging.
     pub(super) fn time_left(&self) -> Duration {
         let taken = self.present().as_ref().map_or(Duration::ZERO, |one| one.since.elapsed());
         ANSWER_TIMEOUT.saturating_sub(taken)

@@ -1,4 +1,4 @@
-//! What is watched, staged and kept, as plain data.
+//! Settings for watching, staging and keeping the config, as plain data.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use glob::{MatchOptions, Pattern};
 pub struct ConfigDir {
     /// First component of the listed paths; needed where there are several directories.
     pub name: Option<String>,
-    /// Where it is mounted.
+    /// Path where the directory is mounted.
     pub path: PathBuf,
 }
 
@@ -26,11 +26,11 @@ pub struct Stage {
 /// Settings of this module.
 #[derive(Debug, Clone)]
 pub struct ConfigSettings {
-    /// The config directories; none: there is no config to watch.
+    /// The config directories; empty if there is no config to watch.
     pub dirs: Vec<ConfigDir>,
-    /// Which listed paths the engine reloads by itself: shown, not in the checksum.
+    /// Listed paths that the engine reloads by itself: shown, not in the checksum.
     pub live: Vec<Pattern>,
-    /// What is copied where at each start.
+    /// Directories to copy at each start, and their targets.
     pub stage: Vec<Stage>,
     /// Directory of the kept generations, inside the state directory. It holds secrets.
     pub keep_last_good: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub struct ConfigSettings {
     pub max_bytes: u64,
     /// The most files and directories there may be.
     pub max_files: usize,
-    /// How often to read again where changes cannot be watched, and only there.
+    /// Period of readings where changes cannot be watched, and only there.
     pub rescan: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Default for ConfigSettings {
 }
 
 impl ConfigSettings {
-    /// What contradicts itself, one message per problem; empty if nothing does.
+    /// Contradictions in the settings, one message each; empty if the settings are consistent.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (at, dir) in self.dirs.iter().enumerate() {
@@ -105,7 +105,7 @@ impl ConfigSettings {
         problems
     }
 
-    /// Whether the engine reloads the file at this listed path by itself.
+    /// True if the engine reloads the file at this listed path by itself.
     pub(super) fn is_live(&self, listed: &[u8]) -> bool {
         // As in a shell: `*` does not match a slash.
         let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
@@ -113,7 +113,7 @@ impl ConfigSettings {
         self.live.iter().any(|pattern| pattern.matches_with(&listed, options))
     }
 
-    /// Whether the engine reads nothing of the config from the mounts.
+    /// True if the engine reads nothing of the config from the mounts.
     pub fn all_staged(&self) -> bool {
         !self.dirs.is_empty() && self.dirs.iter().all(|dir| self.is_staged(&dir.path))
     }

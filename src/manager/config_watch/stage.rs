@@ -71,7 +71,7 @@ enum Step {
     /// Write down the old and the new paths together.
     Announce,
     Remove(PathBuf),
-    /// Remove what an engine that was ended in its first second has left.
+    /// Remove files left by an engine that was ended in its first second.
     RemoveUnfinished,
     Place(usize),
     Link(usize),
@@ -180,7 +180,7 @@ pub(super) fn stage(jobs: &[Job], progress: &Progress) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a path stays below the directory it is joined to.
+/// True if a path stays below the directory it is joined to.
 fn stays_below(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
     !bytes.is_empty()

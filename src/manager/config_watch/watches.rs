@@ -32,35 +32,35 @@ const NAMES: AddWatchFlags = AddWatchFlags::IN_CREATE
 /// A name now refers to something else, or its directory is gone.
 const LINKS: AddWatchFlags = NAMES.union(GONE);
 
-/// Missing in nix.
+/// `IN_MASK_ADD`, which nix lacks.
 const MASK_ADD: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_ADD);
 
-/// What a watch is for.
+/// Reason to watch a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Purpose {
     /// Part of the config. Of the kubelet's own names (`..`) only `..data` counts.
     Config,
-    /// A directory where this name decides where a root leads: a link, or what is missing.
+    /// A directory where this name decides where a root leads: a link, or a missing directory.
     Link(OsString),
 }
 
-/// What the events that were read mean.
+/// Meaning of the events that were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// The directories have to be read again.
+    /// True if the directories have to be read again.
     pub(super) changed: bool,
-    /// Events were lost.
+    /// True if events were lost.
     pub(super) overflow: bool,
-    /// No event is left.
+    /// True if no event is left to read.
     pub(super) drained: bool,
 }
 
 /// The result of setting the watches.
 #[derive(Debug, Default)]
 pub(super) struct Synced {
-    /// A directory is watched that was not watched before: earlier changes in it are not known.
+    /// True if a directory is watched that was not watched before: earlier changes in it are not known.
     pub(super) fresh: bool,
-    /// Why some directory could not be watched.
+    /// Reasons why directories could not be watched.
     pub(super) unwatched: Vec<String>,
 }
 

@@ -53,8 +53,8 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A link there, or a directory of another user, is replaced: what it leads to, or what that user puts
-/// into it, is not ours to change.
+/// Makes a directory that only its owner may enter. A link there, or a directory of another user,
+/// is replaced: the link's target and that user's files are not ours to change.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     let make = || DirBuilder::new().mode(0o700).create(path);
     match make() {
@@ -82,8 +82,8 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     Ok(delete_tree::remove(path)?)
 }
 
-/// What kept configs leave free on their file system, in bytes: journal and certificate are written there, too,
-/// and without the journal no stop is accepted.
+/// Bytes that kept configs leave free on their file system: journal and certificate are written
+/// there, too, and without the journal no stop is accepted.
 const RESERVE: u64 = 128 * 1024;
 
 /// There is no room for a file of this size beside the reserve.

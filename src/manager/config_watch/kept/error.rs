@@ -11,7 +11,7 @@ use stayput_api::checksum::{InvalidChecksum, InvalidDigest};
 /// Why there is no kept generation, or why a new one is not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum KeptError {
-    /// What is kept cannot be used.
+    /// The kept generation cannot be used.
     #[error(
         "the kept config in {} cannot be used: {source}; remove it, a new one is kept when the \
          engine is next ready",
@@ -20,10 +20,10 @@ pub enum KeptError {
     Unusable {
         /// The directory of the kept generation.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault of the generation's record.
         source: RecordError,
     },
-    /// The new one cannot be written. The ones before it are still kept.
+    /// The new generation cannot be written. The earlier ones are still kept.
     #[error("the config cannot be kept in {}: {source}", root.display())]
     Unwritten {
         /// The directory of the kept generations.
@@ -41,33 +41,33 @@ pub enum KeptError {
         /// Path of the file in the config.
         file: PathBuf,
     },
-    /// The work was not done.
+    /// The thread that keeps generations has not done the work.
     #[error("the config was not kept: {0}")]
     NotDone(#[from] WorkPanicked),
 }
 
-/// What is wrong with the record of a kept generation.
+/// A fault in the record of a kept generation.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// It cannot be opened.
+    /// The record cannot be opened.
     #[error("{}", .0.desc())]
     Open(#[source] Errno),
-    /// It cannot be read to its end: why.
+    /// The record cannot be read to its end, with the reason.
     #[error("{0}")]
     Read(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It is not a record.
+    /// The file is not a record.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
-    /// Another version of stayput wrote it.
+    /// Another version of stayput wrote the record.
     #[error("another version of stayput wrote it")]
     OtherVersion,
-    /// Its name or its checksum is not one.
+    /// The checksum in the record is malformed.
     #[error(transparent)]
     Checksum(#[from] InvalidChecksum),
-    /// The digest of a file in it is not one.
+    /// The digest of a file in the record is malformed.
     #[error(transparent)]
     Digest(#[from] InvalidDigest),
-    /// The list of files is not the one that was kept.
+    /// The record lists other files than the ones that were kept.
     #[error("its list of files does not have its checksum")]
     OtherFiles,
 }

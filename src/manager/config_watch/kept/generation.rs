@@ -73,7 +73,7 @@ fn listed_path(dir: Option<&str>, relative: &Path) -> Vec<u8> {
 }
 
 impl Kept {
-    /// What is kept in this directory, if it exists.
+    /// The generation that is kept in this directory, if it exists.
     pub(super) fn load(dir: &Path) -> Result<Option<Self>, RecordError> {
         let fd = match open(&dir.join(RECORD), READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,
@@ -105,13 +105,13 @@ impl Kept {
         Ok(Some(Self { checksum, files }))
     }
 
-    /// Its files with the name of their config directory, ready to be staged: staging compares
-    /// every content with its digest, and nothing changes before all have passed.
+    /// Files with the name of their config directory, ready to be staged: staging compares every
+    /// content with its digest, and nothing changes before all have passed.
     pub(in crate::config_watch) fn files(&self) -> &[(Option<String>, Item)] {
         &self.files
     }
 
-    /// Its files as they are listed, sorted by path.
+    /// Files as the status lists them, sorted by path.
     pub(in crate::config_watch) fn listed(&self) -> Vec<ConfigFile> {
         let listed = self.files.iter().map(|(dir, item)| ConfigFile {
             path: lossy(&listed_path(dir.as_deref(), &item.relative)),
@@ -124,7 +124,7 @@ impl Kept {
         listed
     }
 
-    /// Whether every content is what the record says.
+    /// True if every content has the digest that the record says.
     pub(super) fn is_intact(&self) -> bool {
         self.files.iter().all(|(_, item)| {
             open(&item.source, READ, Mode::empty()).is_ok_and(|fd| {

@@ -27,7 +27,7 @@ pub(in crate::config_watch) enum Unverified {
     Unread(#[from] Unread),
 }
 
-/// What is wrong with a target and what to do.
+/// A fault of a target, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::config_watch) enum TargetFault {
     #[error("it does not exist: mount a writable volume there, such as an emptyDir")]

@@ -1,4 +1,4 @@
-//! Which files of a target are ours: `.stayput-staged.json` beside them.
+//! The manifest of our files in a target: `.stayput-staged.json` beside them.
 //!
 //! In the target and not in the state directory, because it must live exactly as long as what it
 //! describes: a target in the container's own layer is gone after a container restart.

@@ -152,7 +152,7 @@ impl Target {
         fsync(self.fd.as_fd()).map_err(|error| self.failed(format!("cannot write {name}"), error))
     }
 
-    /// Reads a file of ours directly in the target; none if it does not exist.
+    /// Reads a file of ours directly in the target, if it exists.
     pub(super) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let fd = match openat(&self.fd, name, READ | OFlag::O_NOFOLLOW, Mode::empty()) {
             Ok(fd) => fd,

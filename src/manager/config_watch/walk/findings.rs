@@ -1,4 +1,4 @@
-//! What a walk has found so far: files, problems, what to watch; bounded by the settings.
+//! Findings of a walk so far: files, problems, directories to watch; bounded by the settings.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,16 +17,16 @@ use stayput_api::{is_settings_file, without_initial_masters};
 /// The largest settings file in which `cluster.initial_master_nodes` is looked for, in bytes.
 const MAX_SETTINGS: usize = 256 * 1024;
 
-/// More than the settings allow: the walk ends.
+/// There are more files or bytes than the settings allow: the walk ends.
 pub(super) struct TooMuch;
 
-/// What a walk has found so far.
+/// Files and problems that a walk has found so far.
 pub(super) struct Findings<'a> {
     settings: &'a ConfigSettings,
     /// Index of the config directory that is being walked.
     dir: usize,
     pub(super) generation: Generation,
-    /// Something changed during the walk.
+    /// True if something changed during the walk.
     pub(super) changed: bool,
     files: usize,
     bytes: u64,
@@ -38,7 +38,7 @@ impl<'a> Findings<'a> {
         Self { settings, dir: 0, generation, changed: false, files: 0, bytes: 0 }
     }
 
-    /// Everything that follows is below the config directory with this index. Returns its path.
+    /// Enters the config directory with this index: everything that follows is below it. Returns its path.
     pub(super) fn enter(&mut self, dir: usize) -> PathBuf {
         self.dir = dir;
         self.path(Path::new(""))
@@ -50,7 +50,7 @@ impl<'a> Findings<'a> {
         self.settings.max_files.saturating_add(1)
     }
 
-    /// A file or directory was found.
+    /// Counts a file or directory that was found.
     pub(super) fn count(&mut self) -> Result<(), TooMuch> {
         self.files += 1;
         if self.files > self.settings.max_files {
@@ -63,31 +63,31 @@ impl<'a> Findings<'a> {
         Ok(())
     }
 
-    /// A config directory does not exist.
+    /// Notes that a config directory does not exist.
     pub(super) fn absent(&mut self, path: PathBuf) {
         self.problem(Path::new(""), "does not exist: mount the config there, or correct --config");
         self.generation.fingerprint.absent.push(path);
     }
 
-    /// A directory was read, and what is in it may change.
+    /// Notes a directory that was read and whose entries may change.
     pub(super) fn watch(&mut self, at: &Path) {
         let path = self.path(at);
         self.generation.directories.push(path);
     }
 
-    /// A plain file or directory was read, which can change in place.
+    /// Notes a plain file or directory that was read and can change in place.
     pub(super) fn stamp(&mut self, at: &Path, stat: &FileStat) {
         let path = self.path(at);
         self.generation.fingerprint.stamps.push((path, Stamp::of(stat)));
     }
 
-    /// A kubelet volume was found.
+    /// Notes a kubelet volume that was found.
     pub(super) fn mount(&mut self, at: &Path, identity: (u64, u64), target: PathBuf) {
         let path = self.path(at);
         self.generation.fingerprint.mounts.push(Mount { path, identity, target });
     }
 
-    /// Reads a file. `immutable`: it cannot change in place.
+    /// Reads a file. `immutable`: the file cannot change in place.
     pub(super) fn file(&mut self, fd: OwnedFd, at: &Path, immutable: bool) -> Result<(), TooMuch> {
         let left = self.settings.max_bytes.saturating_sub(self.bytes);
         let is_settings = is_settings_file(&at.to_string_lossy());
@@ -134,7 +134,7 @@ impl<'a> Findings<'a> {
         Ok(())
     }
 
-    /// Something is wrong with this path. `what` continues the sentence after the path.
+    /// Notes a problem with this path. `what` continues the sentence after the path.
     pub(super) fn problem(&mut self, at: &Path, what: &str) {
         let listed = self.listed(at);
         let message = format!("{} {what}", lossy(self.path(at).as_os_str().as_bytes()));

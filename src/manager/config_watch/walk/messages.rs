@@ -1,4 +1,4 @@
-//! What is wrong with a file or directory and what to do. Each message continues after the path.
+//! Messages about a fault of a file or directory, and what to do. Each continues after the path.
 
 use nix::errno::Errno;
 
@@ -7,7 +7,7 @@ pub(super) const NOT_REGULAR: &str =
 
 pub(super) const LOOP: &str = "leads back into itself, or is nested too deeply: remove the link";
 
-/// It could not be opened or read.
+/// Message for a file or directory that could not be opened or read.
 pub(super) fn unreadable(error: Errno) -> String {
     match error {
         Errno::EACCES | Errno::EPERM => format!(
@@ -19,7 +19,7 @@ pub(super) fn unreadable(error: Errno) -> String {
     }
 }
 
-/// A link could not be followed.
+/// Message for a link that could not be followed.
 pub(super) fn broken_link(error: Errno) -> String {
     match error {
         Errno::ELOOP => "is a link that leads back to itself".to_owned(),
