@@ -51,7 +51,7 @@ pub(crate) enum Peer {
 /// would have been enough.
 ///
 /// # Errors
-/// What was wrong, for the log only.
+/// The check that failed, for the log only.
 pub(crate) fn identify(
     peer: &Peer,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! Binds listener and socket. What cannot be bound is tried again until it can.
+//! Binds listener and socket, and retries each until it is bound.
 
 use std::fmt;
 use std::io;
@@ -23,7 +23,7 @@ use crate::worker::{NoThread, WorkPanicked, Worker};
 /// How long the directory of the socket may take to answer.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is bound, and what is not bound yet.
+/// Listener and socket, bound or still to be bound.
 #[derive(Debug)]
 pub(super) struct Binding {
     address: Option<SocketAddr>,
@@ -31,7 +31,7 @@ pub(super) struct Binding {
     kept: KeptListener,
     pub(super) tcp: Option<TcpListener>,
     pub(super) unix: Option<UnixListener>,
-    /// Why something is not bound yet.
+    /// Reasons why a listener is not bound yet.
     pub(super) faults: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Binding {
         })
     }
 
-    /// Binds what is not bound yet.
+    /// Tries to bind each listener that is not bound yet.
     pub(super) async fn attempt(&mut self) {
         self.faults.clear();
         if let Some(address) = self.address {
@@ -79,7 +79,7 @@ impl Binding {
         }
     }
 
-    /// Hands over what is bound, and tries again until all is.
+    /// Hands over the bound listeners, and retries until all are bound.
     pub(super) async fn complete(
         mut self,
         errors: Errors,

@@ -15,9 +15,9 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 /// The last reading of the files.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Check {
-    /// When it began, and it is done.
+    /// The reading is done; the time when it began.
     Began(Instant),
-    /// It takes long: nobody shall wait for it.
+    /// The reading takes long: nobody shall wait for it.
     Hangs,
 }
 
@@ -47,12 +47,12 @@ impl CheckedKeys {
         Self { keys, checks, asked }
     }
 
-    /// As they were last read.
+    /// The keys as last read.
     pub(super) fn in_force(&self) -> Arc<Keys> {
         self.keys.borrow().clone()
     }
 
-    /// To let somebody in: what is on disk, unless that hangs.
+    /// The keys on disk, to let a caller in; the keys as last read if the disk hangs.
     pub(super) async fn checked(&self) -> Arc<Keys> {
         let is_old = self.checks.borrow().is_old();
         if is_old {

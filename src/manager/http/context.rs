@@ -19,7 +19,7 @@ use stayput_api::Status;
 /// How long the supervisor may take for a reply that it usually gives at once.
 const SUPERVISOR_REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Through which listener a request came.
+/// The listener that a request came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListenerKind {
     Tcp,
@@ -36,7 +36,7 @@ pub(super) enum Shutdown {
     Closing,
 }
 
-/// Shared by all requests.
+/// State that all requests share.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) handle: Handle,
@@ -112,12 +112,12 @@ impl Context {
         waiting.try_acquire().ok()
     }
 
-    /// Whether the supervisor's loop replies.
+    /// True if the supervisor's loop replies.
     pub(super) async fn is_alive(&self) -> bool {
         timeout(SUPERVISOR_REPLY_TIMEOUT, self.handle.answers()).await.unwrap_or(false)
     }
 
-    /// Whether requests that wait are answered at once.
+    /// True if the server shuts down: waiting requests are answered at once.
     pub(super) fn is_shutting_down(&self) -> bool {
         *self.shutdown.borrow() > Shutdown::NotStarted
     }

@@ -16,7 +16,7 @@ use stayput_api::Refusal;
 /// Accepts what a program on this machine sends.
 ///
 /// # Errors
-/// [`Code::Forbidden`] with what is wrong about it.
+/// [`Code::Forbidden`] with the reason.
 pub(super) fn refuse_web_pages<B>(request: &Request<B>) -> Result<(), Refusal> {
     let refuse = |message: &str| Err(Refusal::new(Code::Forbidden, message));
     let header = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
@@ -39,7 +39,7 @@ pub(super) fn refuse_web_pages<B>(request: &Request<B>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether `host[:port]` is a loopback address or `localhost`, which no foreign name can be.
+/// True if `host[:port]` is a loopback address or `localhost`, which no foreign name can be.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

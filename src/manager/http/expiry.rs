@@ -1,10 +1,10 @@
-//! What to say about the end of the served certificate, and when.
+//! The problem to report about the end of the served certificate, and the time until it changes.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use stayput_net::validity::Validity;
 
-/// What to say at `now`, and what to do.
+/// Problem to report at `now`, and what to do; only shortly before the end and after it.
 pub(super) fn problem(validity: Validity, now: u64) -> Option<String> {
     let end = validity.not_after;
     let date = || humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(end));
@@ -15,7 +15,7 @@ pub(super) fn problem(validity: Validity, now: u64) -> Option<String> {
         .then(|| format!("the API's certificate expires at {}: renew --tls-cert", date()))
 }
 
-/// From `now` until [`problem`] says something else.
+/// Time from `now` until [`problem`] changes, if it changes.
 pub(super) fn until_change(validity: Validity, now: u64) -> Option<Duration> {
     let next =
         [validity.notice(), validity.not_after.saturating_add(1)].into_iter().find(|at| *at > now);

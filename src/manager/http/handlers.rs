@@ -1,4 +1,4 @@
-//! What each route does.
+//! Handlers of the routes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Reads keys and certificates from their files as one value.
 //!
-//! If a new file cannot be used, the old value stays in force. A file that is gone or empty, or a key
-//! set without any key for us, is another matter if it lets callers in (keys of tokens, the client
-//! CA): it was taken away, and nobody is let in by it any more. The certificate is kept.
+//! If a new file cannot be used, the old value stays in force. A file that is gone or empty, or a
+//! key set without any key for us, is another matter if it lets callers in (keys of tokens, the
+//! client CA): it was taken away, and lets in nobody any more. The certificate is kept.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -20,10 +20,10 @@ use super::kept_pair::Pair;
 use super::settings::HttpSettings;
 use super::tls::{self, TlsConfigError, TlsMin};
 
-/// In bytes. No key file is larger.
+/// Size limit of a key file in bytes. No key file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// How many files stand before the client CA.
+/// Number of files before the client CA: certificate and key.
 const PAIR: usize = 2;
 
 pub(super) type FileDigest = [u8; 32];
@@ -33,11 +33,11 @@ pub(super) type FileDigest = [u8; 32];
 pub(super) struct Keys {
     /// Absent without `--tls-cert`, or if no usable certificate was read yet.
     pub(super) tls: Option<Arc<ServerConfig>>,
-    /// There is no `--tls-cert`: plain HTTP is spoken.
+    /// True if there is no `--tls-cert`: plain HTTP is spoken.
     pub(super) clear_text: bool,
-    /// Of the client CA's file, if client certificates are accepted.
+    /// Digest of the client CA's file, if client certificates are accepted.
     pub(super) client_ca: Option<FileDigest>,
-    /// Of the served certificate.
+    /// Validity of the served certificate.
     pub(super) validity: Option<Validity>,
     pub(super) tokens: Arc<Tokens>,
     /// False if a file on disk is not the one in force.
@@ -45,7 +45,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// TLS is to be spoken, and cannot be.
+    /// True if TLS is to be spoken, and no usable certificate was read yet.
     pub(super) fn lacks_certificate(&self) -> bool {
         self.tls.is_none() && !self.clear_text
     }
@@ -61,14 +61,14 @@ pub(super) enum KeyFileError {
 }
 
 impl KeyFileError {
-    /// A whole key set was read, and it says that no key is valid.
+    /// True if a whole key set was read, and it says that no key is valid.
     fn is_set_without_keys(&self) -> bool {
         use read::KeyError::NoSigningKey;
         matches!(self, Self::Unusable { source: ContentError::Key(NoSigningKey), .. })
     }
 }
 
-/// What is wrong with the content of key files.
+/// A fault of the content of key files.
 #[derive(Debug, Error)]
 pub(super) enum ContentError {
     #[error(transparent)]
@@ -81,27 +81,27 @@ pub(super) enum ContentError {
 
 type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
 
-/// What is made from certificate, key and client CA.
+/// TLS settings made from certificate, key and client CA.
 #[derive(Debug)]
 pub(super) struct Tls {
     pub(super) config: Arc<ServerConfig>,
     client_ca: Option<FileDigest>,
     pub(super) validity: Option<Validity>,
-    /// What it was made from, until that is taken.
+    /// Certificate and key that the settings were made from, until they are taken.
     pair: Option<Pair>,
 }
 
 impl Tls {
-    /// Made from a pair alone: nobody is let in by a certificate.
+    /// Makes settings from a pair alone: a certificate lets in nobody.
     ///
     /// # Errors
-    /// What is wrong with the pair.
+    /// The fault of the pair.
     pub(super) fn from_pair(pair: &Pair, min: TlsMin) -> Result<Self, ContentError> {
         read_tls(&[pair.certificate.clone().into_bytes(), pair.key.clone().into_bytes()], min)
     }
 }
 
-/// The files, and what was last read from them.
+/// The key files, and the values last read from them.
 #[derive(Debug)]
 pub(super) struct KeyFiles {
     rules: Rules,
@@ -111,7 +111,7 @@ pub(super) struct KeyFiles {
     tokens: Arc<Tokens>,
 }
 
-/// The value in force of one or more files, and why newer files cannot replace it.
+/// The value in force of one or more files, and the reason why newer files cannot replace it.
 #[derive(Debug)]
 struct Loaded<T> {
     paths: Vec<PathBuf>,
@@ -176,7 +176,7 @@ impl KeyFiles {
         self.tls.as_mut()?.value.as_mut()?.pair.take()
     }
 
-    /// Why files on disk are not in force.
+    /// Reasons why files on disk are not in force.
     pub(super) fn errors(&self) -> Vec<String> {
         let tls = self.tls.iter().filter_map(|loaded| loaded.error.as_ref());
         let keys = self.keys.iter().filter_map(|(loaded, _)| loaded.error.as_ref());
@@ -286,12 +286,12 @@ impl<T> Loaded<T> {
         Ok(Change::Value)
     }
 
-    /// The files on disk are the ones in force.
+    /// Notes that the files on disk are the ones in force.
     fn settled(&mut self, change: Change) -> Change {
         change.max(if self.error.take().is_some() { Change::Error } else { Change::None })
     }
 
-    /// Keeps what is in force. The same error again does not count as a change.
+    /// Keeps the value in force and notes the error. The same error again does not count as a change.
     fn keep(&mut self, error: KeyFileError) -> Change {
         if self.error.as_ref().is_some_and(|last| last.to_string() == error.to_string()) {
             return Change::None;
@@ -324,7 +324,8 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, KeyFileError> {
     paths.iter().map(read).collect()
 }
 
-/// Whoever mounts a file from a Secret or ConfigMap empties it instead of removing it.
+/// True if the file is gone or empty. Whoever mounts a file from a Secret or ConfigMap empties it
+/// instead of removing it.
 fn is_taken_away(path: &Path) -> bool {
     match read_file(path) {
         Ok(content) => content.trim_ascii().is_empty(),
@@ -332,8 +333,8 @@ fn is_taken_away(path: &Path) -> bool {
     }
 }
 
-/// The kubelet removes a generation right after it has swapped in the next one: a path that was
-/// followed in between is followed again.
+/// Opens a file, with a second attempt: the kubelet removes a generation right after it has swapped
+/// in the next one, so the path is followed again.
 fn open(path: &Path) -> io::Result<File> {
     match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => File::open(path),

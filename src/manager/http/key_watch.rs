@@ -1,4 +1,4 @@
-//! Watches everything that decides what the paths of the key files lead to.
+//! Watches everything that decides where the paths of the key files lead.
 //!
 //! Watches directories, not files: kubelet replaces a mounted Secret by renaming `..data`, which a
 //! watch on the file would report as a deletion. The mask leaves out opens and reads, so reading the
@@ -23,13 +23,13 @@ type Wanted = BTreeMap<PathBuf, BTreeSet<OsString>>;
 #[derive(Debug)]
 pub(super) struct KeyWatch {
     source: Arc<Source>,
-    /// Absolute.
+    /// Absolute paths of the key files.
     files: Vec<PathBuf>,
     names: BTreeMap<WatchDescriptor, BTreeSet<OsString>>,
 }
 
 impl KeyWatch {
-    /// No watches yet.
+    /// A value without watches.
     pub(super) fn new(source: Arc<Source>, files: Vec<PathBuf>) -> Self {
         Self { source, files, names: BTreeMap::new() }
     }
@@ -38,7 +38,7 @@ impl KeyWatch {
     /// before the files are read, so that no change is missed. Blocks.
     ///
     /// # Errors
-    /// What cannot be watched, and what to do.
+    /// Directories that cannot be watched, and what to do.
     pub(super) fn sync(&mut self) -> Result<(), String> {
         for _ in 0..ATTEMPTS {
             let wanted = self.wanted();
@@ -92,7 +92,7 @@ impl KeyWatch {
         result
     }
 
-    /// Reads all queued events: whether one may be about the key files.
+    /// Reads all queued events. True if one may be about the key files.
     pub(super) fn take_events(&self) -> bool {
         let mut concerned = false;
         loop {

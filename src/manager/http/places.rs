@@ -30,16 +30,16 @@ impl Origin {
     }
 }
 
-/// What a connection is used for. The first to be evicted comes first.
+/// Use of a connection, ordered: the first is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     /// A handshake, a part of a request or nothing; no credentials so far.
     Silent,
     /// A request without credentials is being answered: a probe.
     Probe,
-    /// Nothing, after a request with credentials.
+    /// No request at present, after one with credentials.
     Idle,
-    /// A request with credentials is being answered. It is never evicted.
+    /// A request with credentials is being answered: the connection is never evicted.
     Call,
 }
 
@@ -59,7 +59,8 @@ struct Table {
 }
 
 impl Table {
-    /// Which connection is evicted for a newcomer from `origin`; `None` if there is a free place.
+    /// Number of the connection that is evicted for a newcomer from `origin`; `None` if there is a
+    /// free place.
     ///
     /// Of those without credentials, the origin that has most of them loses one: who opens many
     /// connections takes the places from itself, and the kubelet keeps its own. Where all come from
@@ -102,8 +103,8 @@ impl Table {
         }
     }
 
-    /// The request has credentials. Some places stay without protection, so that there is always
-    /// one for a newcomer.
+    /// Notes that the request has credentials. Some places stay without protection, so that there
+    /// is always one for a newcomer.
     fn request_is_call(&mut self, limits: &Limits, number: u64) {
         let calls = self.connections.values().filter(|held| held.used == Use::Call).count();
         if calls + limits.unproven() < limits.connections
@@ -125,7 +126,7 @@ impl Table {
 pub(super) struct Places {
     table: Mutex<Table>,
     limits: Limits,
-    /// One for each descriptor: an evicted connection has one until it is closed.
+    /// One permit for each descriptor: an evicted connection has one until it is closed.
     descriptors: Arc<Semaphore>,
     evictions: Counter,
 }
@@ -136,8 +137,8 @@ impl Places {
         Arc::new(Self { table: Mutex::default(), limits, descriptors, evictions })
     }
 
-    /// Permission to accept a connection. While too many evicted ones are not closed yet, it waits
-    /// for them; they wait for nothing.
+    /// Permission to accept a connection. Waits while too many evicted connections are not closed
+    /// yet; those wait for nothing.
     pub(super) async fn descriptor(&self) -> OwnedSemaphorePermit {
         match self.descriptors.clone().acquire_owned().await {
             Ok(permit) => permit,
@@ -163,7 +164,7 @@ impl Places {
         (Place { places: self.clone(), number, _descriptor: descriptor }, Evicted(evicted))
     }
 
-    /// Returns when no connection is left.
+    /// Returns when no connection is left open.
     pub(super) async fn all_closed(&self) {
         let all = u32::try_from(self.limits.descriptors()).unwrap_or(u32::MAX);
         let _ = self.descriptors.acquire_many(all).await;
@@ -194,7 +195,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A request begins; it ends when the returned value is dropped.
+    /// Notes that a request begins; it ends when the returned value is dropped.
     pub(super) fn request(&self) -> OpenRequest<'_> {
         self.places.table().request_begins(self.number);
         OpenRequest(self)
@@ -219,7 +220,7 @@ impl Drop for Place {
 pub(super) struct OpenRequest<'a>(&'a Place);
 
 impl OpenRequest<'_> {
-    /// It has credentials: from now on its connection is not evicted.
+    /// Notes that the request has credentials: from now on its connection is not evicted.
     pub(super) fn has_credentials(&self) {
         let Place { places, number, .. } = self.0;
         places.table().request_is_call(&places.limits, *number);

@@ -1,5 +1,6 @@
-//! What `/readyz` says while the readiness probe fails for a moment. Elasticsearch closes its readiness port on all
-//! nodes while they elect a master: without this, one election would take every node out of the Service.
+//! Answer of `/readyz` while the readiness probe fails for a moment. Elasticsearch closes its
+//! readiness port on all nodes while they elect a master: without this, one election would take
+//! every node out of the Service.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,12 +14,13 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The reason of a status while the engine is unready on purpose.
 const DRAINING: &str = "draining";
 
-/// When `/readyz` last saw the engine ready, and in which run.
+/// Time when `/readyz` last saw the engine ready, and id of that run.
 #[derive(Debug, Default)]
 pub(super) struct LastReady(Mutex<Option<(Instant, String)>>);
 
 impl LastReady {
-    /// Whether the pod is to get requests. An engine that stops, drains or is another process gets none at once.
+    /// True if the pod is to get requests. An engine that stops, drains or is another process gets
+    /// none at once.
     pub(super) fn is_ready(&self, status: &Status) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let drains = status.reason.as_ref().is_some_and(|reason| reason.code == DRAINING);

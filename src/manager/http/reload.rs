@@ -1,9 +1,9 @@
-//! Reads keys and certificates again: when their files change, when they are used and were not read
-//! for a while, and after a fault.
+//! Reads keys and certificates again: when their files change, when they are used and the last
+//! reading is old, and after a fault.
 //!
-//! Changes are not always told: gVisor, a network file system, a mount over a directory. So whoever
-//! uses a key asks for a reading first if the last one is old (`checked_keys.rs`). Then no timer is
-//! needed at rest, and a key that was taken away does not let anybody in.
+//! Changes are not always reported: gVisor, a network file system, a mount over a directory. So
+//! whoever uses a key asks for a reading first if the last one is old (`checked_keys.rs`). Then no
+//! timer is needed at rest, and a key that was taken away lets in nobody.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,33 +23,33 @@ use crate::errors::{ErrorCode, Errors};
 use crate::inotify::{self, Events};
 use crate::worker::{NoThread, WorkPanicked, Worker};
 
-/// From the first change to reading the files: certificate and key are written one by one.
+/// Delay from the first change to reading the files: certificate and key are written one by one.
 const SETTLE_TIME: Duration = Duration::from_millis(50);
 /// How long a reading may take before requests do not wait for it.
 const SLOW_READING: Duration = Duration::from_millis(500);
-/// The clock may be set, so that a date comes earlier than it seemed.
+/// Longest sleep until a date: the clock may be set, so that the date comes earlier than it seemed.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Owns the key files and publishes what is in force.
+/// Owns the key files and publishes the keys in force.
 pub(super) struct Reloader {
     settings: HttpSettings,
     files: Arc<Mutex<KeyFiles>>,
     /// None while the thread sets watches, and where there is no inotify.
     watch: Option<KeyWatch>,
     ready: Option<Events>,
-    /// Reads the files; none if there are no files.
+    /// Reads the files, if there are any.
     worker: Option<Worker>,
     reading: Option<(Instant, ReadingUnderWay)>,
     keys: watch::Sender<Arc<Keys>>,
     kept: Option<KeptPair>,
-    /// Made from what was kept, if no mounted certificate could be used.
+    /// TLS settings from the kept certificate, if no mounted certificate could be used.
     kept_tls: Option<Tls>,
-    /// Came into force, and is not kept yet.
+    /// Certificate and key that came into force and are not kept yet.
     new_pair: Option<Pair>,
     keeping: Option<Keeping>,
     checks: watch::Sender<Check>,
     asked: Arc<Notify>,
-    /// What was wrong at the last reading.
+    /// Faults of the last reading.
     pub(super) faults: Vec<String>,
     unwatched: Option<String>,
     readings_with_faults: u32,
@@ -75,7 +75,7 @@ struct Reading {
 }
 
 impl Reloader {
-    /// Nothing is read yet.
+    /// A reloader before its first reading.
     ///
     /// # Errors
     /// The thread that reads the files cannot be made.
@@ -116,7 +116,7 @@ impl Reloader {
         CheckedKeys::new(keys, checks, Arc::clone(&self.asked))
     }
 
-    /// Publishes the keys in force and reports what is wrong, until nobody wants to know any more.
+    /// Publishes the keys in force and reports faults, until nobody receives keys any more.
     pub(super) async fn run(mut self, errors: Errors) {
         if self.worker.is_none() {
             return;
@@ -145,7 +145,7 @@ impl Reloader {
         }
     }
 
-    /// Serves what was kept if no mounted certificate can be used.
+    /// Serves the kept certificate if no mounted one can be used.
     async fn serve_kept(&mut self) {
         let keys = self.keys.borrow().clone();
         let Some(kept) = self.kept.as_ref().filter(|_| keys.lacks_certificate()) else { return };
@@ -157,7 +157,7 @@ impl Reloader {
         self.publish((*keys).clone());
     }
 
-    /// Keeps the certificate that came into force. Not before the server serves: a first start that
+    /// Keeps the certificate that came into force. Only once the server serves: a first start that
     /// is refused leaves nothing behind.
     fn keep(&mut self) {
         if let Some((kept, pair)) = self.kept.as_ref().zip(self.new_pair.take()) {
@@ -249,7 +249,7 @@ impl Reloader {
         }))
     }
 
-    /// Reports what is wrong. Returns when to read again although nothing asks for it.
+    /// Reports the faults. Returns the delay after which to read again without a cause, if any.
     fn report(&self, errors: &Errors) -> Option<Duration> {
         let report = |code, message: Option<String>| match message {
             Some(message) => errors.report(code, message),

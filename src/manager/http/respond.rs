@@ -33,7 +33,7 @@ impl Answer {
         self
     }
 
-    /// Serialized JSON.
+    /// An answer with serialized JSON.
     pub(super) fn json(status: StatusCode, body: Bytes) -> Self {
         Self::new(status, "application/json", body)
     }
@@ -52,7 +52,7 @@ impl Answer {
         Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(word))
     }
 
-    /// What hyper answers to a request that is none. The connection is closed.
+    /// The answer that hyper gives to something that is not a request. The connection is closed.
     pub(super) fn bad_request() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "", Bytes::new())
             .with(CONNECTION, HeaderValue::from_static("close"))
@@ -85,19 +85,19 @@ impl Answer {
         }
     }
 
-    /// Says that the caller waited for less than it asked for: 202 alone would mean that its time is
-    /// over.
+    /// Notes in headers that the caller waited for less than it asked for: 202 alone would mean
+    /// that its time is over.
     pub(super) fn cut_short(self, why: &'static str) -> Self {
         self.with(HeaderName::from_static("stayput-wait-cut-short"), HeaderValue::from_static(why))
             .with(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// Names the request that this is the answer to: the status may be about a later one.
+    /// Names the request of this answer in a header: the status may be about a later one.
     pub(super) fn of_request(self, sequence: u64) -> Self {
         self.with(HeaderName::from_static(SEQUENCE_HEADER), HeaderValue::from(sequence))
     }
 
-    /// Says how the times in a status are to be read.
+    /// Adds the difference of clocks by which the times in a status are to be read, in milliseconds.
     pub(super) fn with_times_ahead(self, milliseconds: i64) -> Self {
         self.with(HeaderName::from_static(TIMES_AHEAD_HEADER), HeaderValue::from(milliseconds))
     }

@@ -38,7 +38,7 @@ pub struct Route {
     pub path: &'static str,
     /// `GET`, which includes `HEAD`, or `POST`.
     pub method: &'static str,
-    /// Who may use it.
+    /// Callers that may use the route.
     pub access: Access,
     handler: Handler,
 }
@@ -124,8 +124,8 @@ where
     answer.response
 }
 
-/// Whether the request names its host once, as HTTP/1.1 demands: with two, a proxy and this manager may
-/// each mean another one.
+/// True if the request names its host once, as HTTP/1.1 demands: with two, a proxy and this manager
+/// may each mean another one.
 fn names_one_host<B>(request: &Request<B>) -> bool {
     request.version() < Version::HTTP_11 || request.headers().get_all(HOST).iter().count() == 1
 }

@@ -25,7 +25,7 @@ use crate::process::KeptListener;
 use crate::supervisor::Handle;
 use stayput_api::Status;
 
-/// From a failed accept (mostly for lack of descriptors) to the next one.
+/// Delay from a failed accept (mostly for lack of descriptors) to the next one.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long the first reading of keys and certificates may take.
@@ -41,13 +41,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Checks the settings, reads keys and certificates, binds listener and socket; the listener is the
-    /// one that is kept, if one is. What does not work is in [`Self::faults`] and is tried again while
-    /// the server serves; a certificate is kept, and what was kept is served, only then.
+    /// Checks the settings, reads keys and certificates, binds listener and socket; a kept listener
+    /// is used again. Faults are in [`Self::faults`] and are retried while the server serves; only
+    /// then a certificate is kept, or the kept one served.
     ///
-    /// # Errors
-    /// Settings that contradict each other: served, they could leave the API open. Or a
-    /// thread cannot be made: the one that reads the key files, or the one that binds the socket.
+    /// Settings that contradict each other: served, they could leave the API open. Or a thread
+    /// cannot be made: the one that reads the key files, or the one that binds the socket.
     pub async fn bind(
         settings: HttpSettings,
         limits: Limits,
@@ -73,7 +72,7 @@ impl Server {
         Ok(Self { binding, reloader, settings, limits })
     }
 
-    /// What does not work yet, and what to do: everything at once.
+    /// Faults so far, and what to do: all at once.
     pub fn faults(&self) -> Vec<String> {
         [&self.reloader.faults[..], &self.binding.faults].concat()
     }
@@ -83,9 +82,8 @@ impl Server {
         self.binding.tcp.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Serves until `stop` completes; after that, open requests have [`Limits::drain`] to be
-    /// answered. Requests that wait for the engine are answered at once. What does not work is
-    /// reported to `errors`.
+    /// Serves until `stop` completes; after that, open requests have [`Limits::drain`] to be answered.
+    /// Requests that wait for the engine are answered at once. Faults are reported to `errors`.
     pub async fn serve(self, handle: Handle, errors: Errors, stop: impl Future<Output = ()>) {
         let Self { binding, reloader, settings, limits } = self;
         let (shutdowns, shutdown) = watch::channel(Shutdown::NotStarted);
@@ -119,7 +117,7 @@ impl Server {
     }
 }
 
-/// How many descriptors this process may have.
+/// Number of descriptors that this process may have.
 fn descriptor_limit() -> usize {
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
     usize::try_from(limit).unwrap_or(usize::MAX)
@@ -147,8 +145,8 @@ fn log_rules(settings: &HttpSettings) {
     }
 }
 
-/// The next connection, and where it comes from. Without free descriptors there is none, and the
-/// delay prevents a busy loop.
+/// The next connection and its origin. `None` without free descriptors, after a delay that prevents
+/// a busy loop.
 async fn accepted<S, A>(result: io::Result<(S, A)>) -> Option<(S, A)> {
     match result {
         Ok(accepted) => Some(accepted),
@@ -213,7 +211,7 @@ async fn accept_unix(
     }
 }
 
-/// A task, boxed: the runtime's code for tasks is there once, and not for each kind.
+/// A boxed task: the runtime's code for tasks exists once, and not for each kind.
 fn task(
     future: impl Future<Output = ()> + Send + 'static,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {

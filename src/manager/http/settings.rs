@@ -50,8 +50,8 @@ pub struct HttpSettings {
 }
 
 impl HttpSettings {
-    /// What is wrong with the combination of these settings, and what to do: everything that would
-    /// leave the API open or could not work.
+    /// Faults in the combination of these settings, and what to do: everything that would leave the
+    /// API open or could not work.
     pub fn validate(&self) -> Vec<&'static str> {
         let mut errors = Vec::new();
         let mut unless = |holds: bool, message: &'static str| {
@@ -141,7 +141,7 @@ impl HttpSettings {
         errors
     }
 
-    /// What is required of tokens.
+    /// Requirements of tokens.
     pub(super) fn rules(&self) -> Rules {
         let pod_audience = match (&self.pod.namespace, &self.pod.uid) {
             (Some(namespace), Some(uid)) => Some(jwt::pod_audience(namespace, uid)),

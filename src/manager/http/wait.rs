@@ -6,9 +6,9 @@ use stayput_api::{Code, ConfigChoice, Desired, StartRequest, State, Status};
 /// How the wait for a request ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// What was requested is done.
+    /// The request is carried out.
     Done,
-    /// It will not be done.
+    /// The request will not be carried out.
     Failed(Refusal),
 }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// As many as the kernel follows.
+/// Longest chain of links, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 /// Where a path leads.
@@ -14,7 +14,7 @@ pub(crate) struct Chain {
     /// Directory and name of each link on the way. If the path leads to nothing, the last one is
     /// the name that is missing.
     pub(crate) entries: Vec<(PathBuf, OsString)>,
-    /// What the path leads to, without links; none if nothing is there.
+    /// Path without links, if the path leads to something.
     pub(crate) end: Option<PathBuf>,
 }
 

@@ -21,33 +21,33 @@ pub(super) enum Deciding {
     Verifying(Pending),
     /// An intent is being written to the journal; the act follows.
     Committing { proposed: Box<Intent>, pending: Pending, version: u64, act: Act },
-    /// Another program is to take over.
+    /// Another program is about to take over.
     Upgrading(Upgrading),
     /// The leader is being spawned.
     Spawning {
         origin: Origin,
         pending: Option<Pending>,
         prepared: Prepared,
-        /// The mounted config changed in the meantime.
+        /// True if the mounted config changed in the meantime.
         config_changed: bool,
     },
 }
 
-/// What follows when the intent is on disk.
+/// Action that follows when the intent is on disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Act {
     /// Stop the engine, with the request's own times.
     Stop {
-        /// From the stop signal to KILL.
+        /// Time from the stop signal to KILL.
         grace: Option<Span>,
-        /// Unready before the stop signal.
+        /// Time that the engine is unready before the stop signal.
         drain: Option<Span>,
-        /// The manager ends afterwards.
+        /// True if the manager ends afterwards.
         exit: bool,
     },
-    /// Spawn it with this config.
+    /// Spawn the engine with this config.
     Spawn(Prepared),
-    /// Nothing: it runs as requested.
+    /// Nothing: the engine runs as requested.
     Acknowledge,
     /// Nothing: the request is refused.
     Refuse(Refusal),
@@ -93,7 +93,7 @@ impl Pending {
         (self, intent)
     }
 
-    /// Gives it the sequence that comes next, unless its own is above those that were used.
+    /// Gives the request the next sequence, unless its own is above all used ones.
     pub(super) fn comes_after(&mut self, used: &Fencing) {
         if self.sequence <= used.sequence {
             self.sequence = used.next();
@@ -116,13 +116,13 @@ impl Pending {
 }
 
 impl Lifecycle {
-    /// No request may be passed in: one is accepted but not answered yet, the engine is being
-    /// started, or the manager is about to end.
+    /// True if no request may be passed in: one is accepted but not answered yet, the engine is
+    /// being started, or the manager is about to end.
     pub fn is_deciding(&self) -> bool {
         self.deciding.is_some() || self.exit.is_some()
     }
 
-    /// A config is being verified and staged.
+    /// True while a config is being verified and staged.
     pub(super) fn is_preparing(&self) -> bool {
         matches!(
             self.deciding,
@@ -130,7 +130,7 @@ impl Lifecycle {
         )
     }
 
-    /// What the journal must contain: the intent that is being written, otherwise the current one.
+    /// The intent that the journal must contain: the one that is being written, otherwise the current one.
     pub fn journaled_intent(&self) -> &Intent {
         match &self.deciding {
             Some(Deciding::Committing { proposed, .. }) => proposed,
@@ -159,8 +159,8 @@ impl Lifecycle {
         self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
     }
 
-    /// Refuses a request: only its sequence is written. As long as the journal is late, its sender has
-    /// given it none, and nothing is written: that would replace a journal that is not read yet.
+    /// Refuses a request: only its sequence is written. While the journal is late, the request has
+    /// no sequence and nothing is written: that would replace a journal that is not read yet.
     pub(super) fn refuse(
         &mut self,
         now: Millis,
@@ -190,8 +190,8 @@ impl Lifecycle {
         }
     }
 
-    /// Changes the current intent because of what happened to the engine, and also the intent that
-    /// is being written. Only a stop that is being written is not changed.
+    /// Changes the current intent because of something that happened to the engine, and also the
+    /// intent that is being written. Only a stop that is being written is not changed.
     pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
         change(&mut self.intent);
         match &mut self.deciding {
@@ -212,8 +212,8 @@ impl Lifecycle {
         self.persist(out);
     }
 
-    /// The journal cannot be written, or not in time. A stop that the next container would not know
-    /// is refused; a start is carried out anyway.
+    /// Notes that the journal cannot be written, or not in time. A stop that the next container
+    /// would not know is refused; a start is carried out anyway.
     pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
         self.journal.answer(version);
         match self.deciding.take() {

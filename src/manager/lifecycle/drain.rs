@@ -16,7 +16,7 @@ impl Lifecycle {
         out.push(Effect::Reply(reply));
     }
 
-    /// An engine that does not run is not ready either: there is nothing to do.
+    /// Begins a drain. An engine that does not run is not ready either: there is nothing to do.
     fn drain_ahead(&mut self, now: Millis, request: DrainRequest) -> Result<Accepted, Refusal> {
         let DrainRequest { sequence, pod } = request;
         // It is judged as the stop that follows it, so that a late one is refused.
@@ -33,12 +33,12 @@ impl Lifecycle {
         Ok(Accepted { sequence: self.intent.fencing.sequence, done: true })
     }
 
-    /// Whether the engine runs, and is not ready on purpose.
+    /// True if the engine runs, and is not ready on purpose.
     pub fn drains_ahead(&self) -> bool {
         self.phase == Phase::Running && self.timers.contains_key(&Timer::Drain)
     }
 
-    /// The engine is to run on: it is ready again at once.
+    /// Ends the drain, because the engine is to run on: it is ready again at once.
     pub(super) fn end_drain_ahead(&mut self) {
         if self.drains_ahead() {
             self.timers.remove(&Timer::Drain);

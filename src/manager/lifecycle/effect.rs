@@ -1,16 +1,16 @@
-//! What the lifecycle requests from the supervisor. Effects that can fail are answered by events.
+//! Requests of the lifecycle to the supervisor. Effects that can fail are answered by events.
 
 use super::Prepared;
 use stayput_api::{Accepted, ConfigChoice, Refusal};
 
-/// What a generation is kept as.
+/// Role in which a generation is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeepAs {
-    /// What an engine that comes back by itself runs on.
+    /// An engine that comes back by itself runs on this generation.
     Pinned,
-    /// It became ready. If there is no last good one, there is nothing better: it is that at once.
+    /// The generation became ready. If there is no last good one, it becomes that at once.
     Candidate,
-    /// It has proved itself.
+    /// The generation has proved itself.
     LastGood,
 }
 
@@ -19,9 +19,9 @@ pub enum KeepAs {
 pub enum Effect {
     /// Verify and stage a config; answered by [`super::Event::Prepared`].
     Prepare {
-        /// Which config.
+        /// The config to prepare.
         choice: ConfigChoice,
-        /// The checksum it must have.
+        /// Checksum that the config must have.
         expected: Option<String>,
         /// The kept generation with this checksum is to be used instead. If there is none, `choice`
         /// is used all the same: an engine that comes back by itself must come back.
@@ -37,7 +37,7 @@ pub enum Effect {
     SignalLeader(i32),
     /// Signal server JVMs that outlived the leader.
     SignalServer(i32),
-    /// Send TERM to what outlived leader and server.
+    /// Send TERM to the processes that outlived leader and server.
     TermStragglers,
     /// Send QUIT to the server JVM, so that it prints its threads.
     DumpThreads,
@@ -50,9 +50,9 @@ pub enum Effect {
     Keep(KeepAs),
     /// Ask the program whether it can take over; answered by [`super::Event::ProgramChecked`].
     CheckProgram,
-    /// Its answer is not waited for any more.
+    /// Stop waiting for the answer to [`Self::CheckProgram`].
     EndCheck,
-    /// Answer what is open and close all connections; answered by [`super::Event::ServerClosed`].
+    /// Answer open requests and close all connections; answered by [`super::Event::ServerClosed`].
     CloseServer,
     /// Execute the program; answered by [`super::Event::NotExecuted`] if that fails.
     Execute,

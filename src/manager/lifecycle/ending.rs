@@ -11,23 +11,23 @@ const MAX_NAMED: usize = 100;
 /// A run that is ending.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ending {
-    /// When the stop began or the leader ended by itself.
+    /// Time when the stop began or the leader ended by itself.
     pub(super) began: Millis,
-    /// The grace, which begins with the stop signal. Set until that is sent; none: no limit.
+    /// The grace, which begins with the stop signal. Set until that is sent; `None` means no limit.
     pub(super) grace: Option<Millis>,
-    /// The stop signal was sent, to the leader or to a server that outlived it.
+    /// True if the stop signal was sent, to the leader or to a server that outlived it.
     pub(super) signalled: bool,
-    /// How the leader ended, once it is reaped, and why.
+    /// Exit status of the leader, once it is reaped, and the reason.
     pub(super) leader: Option<(ExitStatus, ExitReason)>,
-    /// A process of the engine can print its threads.
+    /// True if a process of the engine can print its threads.
     pub(super) jvm: bool,
-    /// What outlived leader and server.
+    /// Processes that outlived leader and server.
     pub(super) stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
     pub(super) strangers: Vec<Process>,
-    /// How many more of both kinds were seen in one scan, at most.
+    /// Number of processes of both kinds that were seen in one scan but not named, at most.
     pub(super) unnamed: usize,
-    /// Why the remaining processes could not be read at the last scan.
+    /// Reason why the remaining processes could not be read at the last scan.
     pub(super) unseen: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Ending {
         }
     }
 
-    /// Names what a scan found, up to the limit.
+    /// Names the processes that a scan found, up to the limit.
     fn name(&mut self, stragglers: Vec<Process>, mut strangers: Vec<Process>) {
         let mut unnamed = strangers.len().saturating_sub(MAX_NAMED);
         for process in stragglers {
@@ -64,7 +64,7 @@ impl Ending {
         self.unnamed = self.unnamed.max(unnamed);
     }
 
-    /// Drops what is only shown to people.
+    /// Drops the fields that are only shown to people.
     #[cfg(test)]
     pub(super) fn forget_names(&mut self) {
         self.stragglers.clear();
@@ -78,19 +78,19 @@ impl Ending {
         &self.stragglers
     }
 
-    /// Why the remaining processes are not known, for people.
+    /// Reason why the remaining processes are not known, for people.
     pub(super) fn unseen(&self) -> Option<&str> {
         self.unseen.as_deref()
     }
 }
 
 impl Lifecycle {
-    /// Whether the leader is there to be signalled.
+    /// True if the leader is there to be signalled.
     pub fn leader_is_alive(&self) -> bool {
         self.run.is_some() && self.ending.as_ref().is_none_or(|ending| ending.leader.is_none())
     }
 
-    /// Whether a run is ending, so that each death must be followed by a scan of the tree.
+    /// True while a run is ending, so that each death must be followed by a scan of the tree.
     pub fn is_ending(&self) -> bool {
         self.ending.is_some()
     }
@@ -157,7 +157,7 @@ impl Lifecycle {
         }
     }
 
-    /// A scan found what is left of the engine.
+    /// Handles the result of a scan: the remaining processes of the engine.
     pub(super) fn tree_seen(&mut self, now: Millis, tree: Tree, out: &mut Vec<Effect>) {
         let Some(ending) = &mut self.ending else {
             return;
@@ -213,7 +213,7 @@ impl Lifecycle {
         }
     }
 
-    /// No process of the engine is left.
+    /// Ends the run: no process of the engine is left.
     fn finish(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let (Some(run), Some(ending)) = (self.run.take(), self.ending.take()) else {
             return;
@@ -241,8 +241,8 @@ impl Lifecycle {
         self.run_is_over(now, &run, reason, out);
     }
 
-    /// A run's timers end with the run, but a request may be waiting for the journal, or for a program, and
-    /// a config may still be kept.
+    /// Removes the timers of a run, which end with the run. A request may still wait for the
+    /// journal, or for a program, and a config may still be kept: those timers stay.
     pub(super) fn clear_timers(&mut self) {
         let goes_on = |timer: &Timer| {
             matches!(timer, Timer::Journal | Timer::Prepare | Timer::Upgrade | Timer::Keep)

@@ -15,13 +15,13 @@ pub enum Event {
     /// `POST /es/stop`, authorised.
     Stop {
         request: StopRequest,
-        /// Who sent it.
+        /// Caller that sent it.
         by: String,
     },
     /// `POST /es/start`, authorised.
     Start {
         request: StartRequest,
-        /// Who sent it.
+        /// Caller that sent it.
         by: String,
     },
     /// `POST /es/drain`, authorised.
@@ -32,13 +32,13 @@ pub enum Event {
     ProgramChecked(Result<Checked, String>),
     /// Answer to [`super::Effect::CloseServer`].
     ServerClosed,
-    /// Answer to [`super::Effect::Execute`]: it has no other one.
+    /// Answer to [`super::Effect::Execute`]; there is no answer if the program is executed.
     NotExecuted(String),
     /// Answer to [`super::Effect::Prepare`].
     Prepared(Result<Prepared, Refusal>),
     /// This version of the journal, and so every earlier one, is on disk.
     Persisted(u64),
-    /// This version could not be written.
+    /// This version of the journal could not be written.
     PersistFailed {
         version: u64,
         /// The system's error, with the file it is about.
@@ -55,7 +55,7 @@ pub enum Event {
     SpawnFailed {
         /// The exit code of a shell: 127 not found, 126 not executable.
         code: i32,
-        /// Processes, memory or descriptors are used up: it may work later.
+        /// True if processes, memory or descriptors are used up: a later attempt may succeed.
         shortage: bool,
         /// The system's error, with the command.
         message: String,
@@ -66,42 +66,42 @@ pub enum Event {
     ConfigChanged,
     /// The readiness probe succeeded.
     Ready,
-    /// The config that has proved itself is kept, or cannot be: answer to [`super::Effect::Keep`]
-    /// with [`super::KeepAs::LastGood`].
+    /// Answer to [`super::Effect::Keep`] with [`super::KeepAs::LastGood`]: the config that has
+    /// proved itself is kept, or cannot be.
     Kept,
     /// The leader was reaped.
     EngineExited {
-        /// How it ended.
+        /// Exit status of the leader.
         status: ExitStatus,
-        /// The kernel's out-of-memory count rose during the run.
+        /// True if the kernel's out-of-memory count rose during the run.
         oom: bool,
     },
-    /// What is left of the engine: after [`super::Effect::ScanTree`] and, while a run is ending,
-    /// after every death.
+    /// The remaining processes of the engine: after [`super::Effect::ScanTree`] and, while a run is
+    /// ending, after every death.
     Tree(Tree),
     /// A timer is due.
     Timer(Timer),
-    /// TERM to the manager.
+    /// The manager received TERM.
     Terminate,
-    /// Another signal to the manager.
+    /// The manager received another signal.
     Forward(i32),
 }
 
-/// What was read from the journal.
+/// Result of reading the journal at the start of the manager.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recovered {
     /// There is no journal: the first start in this pod.
     Fresh,
     /// The intent and the last exit of an earlier boot.
     Journal {
-        /// What was requested.
+        /// The requested state.
         intent: Box<Intent>,
         /// How the last run ended, as far as the manager saw it.
         last_exit: Option<Exit>,
-        /// The run whose end no manager wrote down.
+        /// The run whose end no manager recorded.
         run: Option<Run>,
     },
-    /// Another program was this process, and has executed this one.
+    /// Another program was this process before, and has executed this one.
     TakenOver(Box<TakenOver>),
     /// There is a journal that cannot be used, for this reason.
     Unreadable(String),
@@ -112,16 +112,16 @@ pub enum Recovered {
 /// A config that was verified and, where configured, staged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prepared {
-    /// Its checksum, if it could be read as one generation.
+    /// Checksum of the config, if it could be read as one generation.
     pub checksum: Option<String>,
-    /// Where it came from.
+    /// Origin of the config.
     pub choice: ConfigChoice,
 }
 
 /// The processes of a run besides its leader.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tree {
-    /// The engine, or one of its processes, is a JVM that can print its threads.
+    /// True if the engine, or one of its processes, is a JVM that can print its threads.
     pub jvm: bool,
     /// Server JVMs: they hold the data path and may take some time to end.
     pub server: Vec<Process>,
@@ -129,18 +129,18 @@ pub struct Tree {
     pub stragglers: Vec<Process>,
     /// Adopted orphans that are not the engine's.
     pub strangers: Vec<Process>,
-    /// There are processes that cannot be read: why, and what to do.
+    /// Reason why some processes cannot be read, and what to do.
     pub unseen: Option<String>,
 }
 
 impl Tree {
-    /// No process of the engine is left.
+    /// True if no process of the engine is left.
     pub fn is_empty(&self) -> bool {
         self.server.is_empty() && self.stragglers.is_empty() && self.unseen.is_none()
     }
 }
 
-/// What the lifecycle waits for.
+/// Timers that the lifecycle waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Timer {
     /// The drain is over, of a stop or ahead of one.
@@ -157,11 +157,11 @@ pub enum Timer {
     Settle,
     /// The config of a ready engine has proved itself.
     Prove,
-    /// The time for keeping it is over.
+    /// The time for keeping the proved config is over.
     Keep,
     /// The next restart in place is due.
     Backoff,
-    /// The start after a stop with `resumeAfter` is due, or is tried again.
+    /// The start after a stop with `resumeAfter` is due, or is retried.
     Resume,
     /// The time for writing the journal is over.
     Journal,

@@ -1,28 +1,28 @@
-//! What was requested, as it survives in the journal.
+//! The requested state of the engine, as it survives in the journal.
 
 use serde::{Deserialize, Serialize};
 
 use stayput_api::{ConfigChoice, Desired, RequestKind, StartRequest, StopRequest};
 
-/// What was requested.
+/// The requested state of the engine, and how it came about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Intent {
-    /// What the engine should be.
+    /// Desired state of the engine.
     pub desired: Desired,
     /// The config that a start without a request uses.
     pub config: ConfigChoice,
     /// Checksum of the config of the last start.
     pub checksum: Option<String>,
-    /// Why the engine is not started without a request.
+    /// Reason why the engine is not started without a request.
     pub held: Option<Held>,
-    /// Who last changed [`Self::desired`]; none if no request did.
+    /// The request that last changed [`Self::desired`], if a request did.
     #[serde(default)]
     pub asked: Option<Asked>,
-    /// The last start was requested, and the engine has not been ready since: if it ends, it is
-    /// held, also by the next container.
+    /// True if the last start was requested, and the engine has not been ready since: if it ends,
+    /// it is held, also by the next container.
     #[serde(default)]
     pub unproven: bool,
-    /// How often in a row the engine ended together with its manager since then.
+    /// Number of times in a row that the engine has ended together with its manager since then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unseen_ends: u32,
     /// A start that the manager makes by itself; only while the engine is to be stopped.
@@ -37,21 +37,21 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Who sent a request, and when.
+/// Sender and time of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Asked {
-    /// Who.
+    /// Caller that sent the request.
     pub by: String,
-    /// In milliseconds since the Unix epoch.
+    /// Time of the request in milliseconds since the Unix epoch.
     pub at: u64,
 }
 
 /// A start without a request, unless a request is accepted before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Resume {
-    /// When, in milliseconds since the Unix epoch.
+    /// Time of the start in milliseconds since the Unix epoch.
     pub at: u64,
-    /// How long after the stop was accepted that is.
+    /// Milliseconds between the acceptance of the stop and that time.
     pub after: u64,
     /// Checksum of the config that the engine must be started with.
     pub checksum: Option<String>,
@@ -76,11 +76,11 @@ impl Default for Intent {
 /// The highest sequence that passed the check, and its request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Fencing {
-    /// 0 before the first request.
+    /// Highest sequence; 0 before the first request.
     pub sequence: u64,
-    /// The request that had it.
+    /// The request that had the highest sequence.
     pub last: Option<Judged>,
-    /// The journal was lost: any sequence may come next.
+    /// True if the journal was lost: any sequence may come next.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
 }
@@ -90,11 +90,11 @@ pub struct Fencing {
 pub struct Judged {
     /// The request, with its sequence filled in.
     pub request: Request,
-    /// Whether it was accepted.
+    /// True if the request was accepted.
     pub accepted: bool,
-    /// Who sent it.
+    /// Caller that sent the request.
     pub by: String,
-    /// When, in milliseconds since the Unix epoch.
+    /// Time of the request in milliseconds since the Unix epoch.
     pub at: u64,
 }
 
@@ -109,7 +109,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Which of the two.
+    /// Kind of the request.
     pub const fn kind(&self) -> RequestKind {
         match self {
             Self::Stop(_) => RequestKind::Stop,
@@ -117,7 +117,7 @@ impl Request {
         }
     }
 
-    /// The sequence its sender gave it.
+    /// The sequence that its sender gave the request.
     pub const fn sequence(&self) -> Option<u64> {
         match self {
             Self::Stop(StopRequest { sequence, .. })
@@ -125,7 +125,7 @@ impl Request {
         }
     }
 
-    /// The pod its sender meant.
+    /// The pod that the sender meant.
     pub const fn pod(&self) -> Option<&String> {
         match self {
             Self::Stop(StopRequest { pod, .. }) | Self::Start(StartRequest { pod, .. }) => {
@@ -134,7 +134,7 @@ impl Request {
         }
     }
 
-    /// The same request under this sequence.
+    /// This request with the given sequence.
     #[must_use]
     pub fn with_sequence(mut self, number: u64) -> Self {
         match &mut self {
@@ -148,9 +148,9 @@ impl Request {
 /// Why the engine does not run and is not started without a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Held {
-    /// For programs.
+    /// Reason for programs.
     pub code: HeldCode,
-    /// For people.
+    /// Reason for people.
     pub message: String,
 }
 
@@ -158,21 +158,21 @@ pub struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldCode {
-    /// It ended before it was ready, after a requested start.
+    /// The engine ended before it was ready, after a requested start.
     StartFailed,
-    /// Its command could not be executed.
+    /// The engine's command could not be executed.
     SpawnFailed,
-    /// Its config could not be staged.
+    /// The config could not be staged.
     PrepareFailed,
-    /// It ended by itself, and `--on-exit hold` is set.
+    /// The engine ended by itself, and `--on-exit hold` is set.
     EndedByItself,
-    /// It ended by itself too often.
+    /// The engine ended by itself too often.
     TooManyRestarts,
-    /// It ended together with its manager too often before it was ready.
+    /// The engine ended together with its manager too often before it was ready.
     EndedWithManager,
-    /// The journal cannot be read, so it is not known whether it should run.
+    /// The journal cannot be read, so it is not known whether the engine should run.
     JournalUnreadable,
-    /// A newer manager has held it for a reason that this one does not know.
+    /// A newer manager has held the engine for a reason that this one does not know.
     #[serde(other)]
     Unknown,
 }

@@ -1,5 +1,5 @@
-//! Which versions of the journal were given to the writer, and what is known of them. A version is a
-//! number; it contains all that the earlier ones do.
+//! Versions of the journal that were given to the writer, and which of them are on disk. A version
+//! is a number; it contains all that the earlier ones do.
 
 use super::commit::Deciding;
 use super::{Effect, Lifecycle, Limits, Millis, Timer};
@@ -7,40 +7,40 @@ use super::{Effect, Lifecycle, Limits, Millis, Timer};
 /// Numbers of versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct JournalVersions {
-    /// The last one that was given to the writer.
+    /// Last version that was given to the writer.
     pub(super) given: u64,
-    /// The last one that changed the intent; later ones record events.
+    /// Last version that changed the intent; later ones record events.
     pub(super) intent: u64,
-    /// The last one whose writing succeeded, failed or timed out.
+    /// Last version whose writing succeeded, failed or timed out.
     pub(super) answered: u64,
-    /// The last one known to be on disk.
+    /// Last version known to be on disk.
     pub(super) durable: u64,
-    /// The one with the end of a run that was to be stopped, until it is on disk, or writing it
+    /// Version with the end of a run that was to be stopped, until it is on disk, or writing it
     /// failed or timed out.
     pub(super) unrecorded_end: Option<u64>,
-    /// Why the last write failed; none after a good one.
+    /// Reason why the last write failed, if it did.
     pub(super) error: Option<String>,
 }
 
 impl JournalVersions {
-    /// All that was given to the writer is on disk.
+    /// True if every given version is on disk.
     pub(super) fn is_on_disk(&self) -> bool {
         self.durable >= self.given
     }
 
-    /// The writer has nothing to do, or is not waited for any more.
+    /// True if the writer has nothing to do, or is not waited for any more.
     pub(super) fn is_answered(&self) -> bool {
         self.answered == self.given
     }
 
-    /// Every version up to this one is on disk.
+    /// Notes that every version up to this one is on disk.
     pub(super) fn succeeded(&mut self, version: u64) {
         self.durable = self.durable.max(version);
         self.error = None;
         self.answer(version);
     }
 
-    /// Every version up to this one is on disk, or will not be waited for any more.
+    /// Notes that every version up to this one is on disk, or is not waited for any more.
     pub(super) fn answer(&mut self, version: u64) {
         self.answered = self.answered.max(version);
         self.unrecorded_end = self.unrecorded_end.filter(|end| *end > version);
@@ -48,13 +48,13 @@ impl JournalVersions {
 }
 
 impl Lifecycle {
-    /// Whether the current intent is on disk.
+    /// True if the current intent is on disk.
     pub fn is_durable(&self) -> bool {
         self.journal.durable >= self.journal.intent
     }
 
-    /// Whether the end of the last run is on disk, if it was to be stopped; also when it cannot be
-    /// written.
+    /// True if the end of the last run is on disk, if it was to be stopped; also true when it
+    /// cannot be written.
     pub fn end_is_recorded(&self) -> bool {
         self.journal.unrecorded_end.is_none()
     }
@@ -78,9 +78,9 @@ impl Lifecycle {
         self.journal.unrecorded_end = Some(self.journal.given);
     }
 
-    /// What is not on disk is written again and again: the disk may be repaired, and there may be no
-    /// other event that writes it. A journal that is still awaited is not replaced by what is held without
-    /// it.
+    /// Retries writing the journal until it is on disk: the disk may be repaired, and there may be
+    /// no other event that writes it. A journal that is still awaited is not replaced by an intent
+    /// that was made without it.
     pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
         let is_known = self.late_journal.is_none();
         if is_known && !self.journal.is_on_disk() && self.journal.is_answered() {
@@ -90,7 +90,7 @@ impl Lifecycle {
         }
     }
 
-    /// What waits for the journal waits for a limited time.
+    /// Limits the time that a request or an end waits for the journal.
     pub(super) fn limit_wait_for_journal(&mut self, now: Millis) {
         let commits = matches!(self.deciding, Some(Deciding::Committing { .. }));
         let ends = self.exit.is_some() && self.deciding.is_none() && !self.journal.is_answered();
@@ -101,7 +101,7 @@ impl Lifecycle {
         }
     }
 
-    /// The disk has not answered in time.
+    /// Gives up waiting for a write: the disk has not answered in time.
     pub(super) fn journal_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let limit = Limits::JOURNAL_WRITE_TIMEOUT / 1000;
         self.journal.error.get_or_insert(format!("the disk did not answer for {limit} s"));

@@ -5,25 +5,25 @@
 use super::commit::Deciding;
 use super::{Effect, Fencing, Intent, Lifecycle, Millis, Origin, Phase, Recovered};
 
-/// How far reading it is.
+/// Progress of reading a late journal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum LateJournal {
-    /// It is still being read.
+    /// The journal is still being read.
     Awaited,
-    /// It was read while a start was being decided, and is followed if that start is refused.
+    /// The journal was read while a start was being decided, and is followed if that start is refused.
     Read(Box<Recovered>),
 }
 
 impl Lifecycle {
-    /// The journal is still being read, and no start is accepted without it: what is read is followed, or
-    /// the start that is being verified goes on with its sequences.
+    /// True if the journal is still being read, and no start is accepted without it: either the journal is
+    /// followed when it is read, or the start that is being verified goes on with its sequences.
     pub fn awaits_journal(&self) -> bool {
         let is_open = self.deciding.is_none() || self.is_preparing();
         is_open && self.late_journal == Some(LateJournal::Awaited)
     }
 
-    /// The disk has answered after all. A start that was made meanwhile holds; one that is being
-    /// decided is decided first.
+    /// Handles a journal that the disk has delivered late. A start that was made meanwhile holds; one
+    /// that is being decided is decided first.
     pub(super) fn journal_read(
         &mut self,
         now: Millis,
@@ -42,8 +42,8 @@ impl Lifecycle {
         }
     }
 
-    /// What was decided without the journal takes sequences above those in it: none of its requests may
-    /// act again.
+    /// Gives decisions that were made without the journal sequences above those in it: none of the
+    /// journal's requests may act again.
     fn comes_after(&mut self, read: &Fencing, out: &mut Vec<Effect>) {
         match &mut self.deciding {
             Some(Deciding::Verifying(pending)) => {
@@ -72,7 +72,7 @@ impl Lifecycle {
         self.persist(out);
     }
 
-    /// The start that was being decided is not made.
+    /// Returns to the late journal, because the start that was being decided is not made.
     pub(super) fn return_to_late_journal(
         &mut self,
         now: Millis,
@@ -85,7 +85,8 @@ impl Lifecycle {
         }
     }
 
-    /// A start that was accepted, and not made, may be on the disk in place of the journal that was read.
+    /// True if a start that was accepted, and not made, may be on the disk in place of the journal
+    /// that was read.
     pub(super) fn journal_may_be_replaced(&self) -> bool {
         self.journal.given > 0
     }

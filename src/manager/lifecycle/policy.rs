@@ -7,35 +7,33 @@ use super::Millis;
 pub struct Limits;
 
 impl Limits {
-    /// Without a readiness probe, an engine that has run this long counts as ready.
+    /// Time after which a running engine counts as ready if there is no readiness probe.
     pub const SETTLE_TIME: Millis = 10_000;
-    /// How long a drain ahead of a stop takes, if no stop comes. As long as the reconciler drains at
-    /// most.
+    /// Length of a drain ahead of a stop, if no stop comes. As long as the reconciler drains at most.
     pub const DRAIN_AHEAD: Millis = 10_000;
-    /// How long a JVM gets to print its threads before it is killed.
+    /// Time that a JVM gets to print its threads before it is killed.
     pub const THREAD_DUMP_TIMEOUT: Millis = 500;
-    /// How long KILL may take before a process counts as stuck.
+    /// Time that KILL may take before a process counts as stuck.
     pub const KILL_TIMEOUT: Millis = 10_000;
-    /// How long a request waits until the journal is written.
+    /// Time that a request waits until the journal is written.
     pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
-    /// How long to wait before a failed write of the journal is tried again.
+    /// Delay before a failed write of the journal is retried.
     pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
-    /// An engine that ended together with its manager so often in a row before it was ready is held.
+    /// Number of ends in a row, together with the manager and before it was ready, that hold an engine.
     pub const MAX_UNSEEN_ENDS: u32 = 3;
-    /// How long to wait before a start after `resumeAfter` that was refused is tried again.
+    /// Delay before a refused start after `resumeAfter` is retried.
     pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
-    /// A timer that is later than this shows that the manager was frozen, or away.
+    /// Lateness of a timer that shows that the manager was frozen, or away.
     pub const LATENESS: Millis = 10_000;
-    /// How long the start after `resumeAfter` then waits for those who could not reach the manager.
+    /// Time that the start after `resumeAfter` then waits for callers that could not reach the manager.
     pub const RESUME_GRACE: Millis = 60_000;
-    /// How long an engine must have been up since it was ready before its config replaces the last
-    /// good one.
+    /// Time that an engine must have been up since it was ready before its config replaces the last good one.
     pub const PROOF_TIME: Millis = 60_000;
-    /// How long a program that is to take over waits until a config is kept that has proved itself.
+    /// Time that an upgrade waits until a config that has proved itself is kept.
     pub const KEEP_TIMEOUT: Millis = 60_000;
-    /// How long a config may take to be verified and staged.
+    /// Time that verifying and staging a config may take.
     pub const PREPARE_TIMEOUT: Millis = 60_000;
-    /// How long each step of an upgrade may take.
+    /// Time that each step of an upgrade may take.
     pub const UPGRADE_TIMEOUT: Millis = 10_000;
     /// First wait before a restart in place; it doubles with each end within the window.
     pub const MIN_BACKOFF: Millis = 1_000;
@@ -47,7 +45,7 @@ impl Limits {
     pub const MAX_RESTARTS: usize = 5;
 }
 
-/// What to do when the engine ends by itself.
+/// Reaction to an engine that ends by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OnExit {
     /// The manager ends with the engine's code and the container's restart policy applies.
@@ -62,34 +60,34 @@ pub enum OnExit {
 /// The settings that the lifecycle reads. All times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Policy {
-    /// Requests can come: a listener or a socket is configured.
+    /// True if requests can come: a listener or a socket is configured.
     pub api: bool,
     /// Uid of our own pod, where known.
     pub pod: Option<String>,
     /// Signal that stops the engine.
     pub stop_signal: i32,
-    /// From the stop signal to KILL on a requested stop.
+    /// Time from the stop signal to KILL on a requested stop.
     pub grace: Millis,
-    /// From TERM to KILL for what outlives leader and server.
+    /// Time from TERM to KILL for processes that outlive leader and server.
     pub tree_grace: Millis,
-    /// Unready before the stop signal.
+    /// Time that the engine is unready before the stop signal.
     pub drain: Millis,
-    /// Limit for the whole stop when the manager itself must end; none: the kubelet's limit
-    /// applies.
+    /// Limit for the whole stop when the manager itself must end; without one the kubelet's limit applies.
     pub termination_grace: Option<Millis>,
-    /// Ask a JVM for its threads before KILL.
+    /// True to ask a JVM for its threads before KILL.
     pub thread_dump: bool,
-    /// What to do when the engine ends without a request.
+    /// Reaction to an engine that ends without a request.
     pub on_exit: OnExit,
     /// Exit codes of a clean stop for which the manager exits with 0.
     pub success_exit: Vec<i32>,
-    /// A readiness probe is configured; without one the engine is ready after [`Limits::SETTLE_TIME`].
+    /// True if a readiness probe is configured; without one the engine is ready after
+    /// [`Limits::SETTLE_TIME`].
     pub probe: bool,
-    /// The engine reads a staged copy, which does not change while it runs.
+    /// True if the engine reads a staged copy, which does not change while it runs.
     pub staged: bool,
-    /// Keep the generation that last proved itself.
+    /// True to keep the generation that last proved itself.
     pub keep_last_good: bool,
-    /// Start an engine that comes back by itself on the generation it was last told to run.
+    /// True to start an engine that comes back by itself on the generation it was last told to run.
     pub pin_config: bool,
     /// Random per boot: spreads the restarts of many pods.
     pub seed: u64,

@@ -115,8 +115,9 @@ impl Lifecycle {
         self.intent.fencing.judge(request)
     }
 
-    /// As long as the journal is still being read, only a start is accepted, and only one without a
-    /// sequence: the journal has the last one, so that lower ones are refused, and a stop must be written there.
+    /// Refuses requests that need the journal while it is still being read. Only a start without a
+    /// sequence needs none: the journal has the last sequence, so that lower ones are refused, and
+    /// a stop must be written there.
     fn needs_no_journal(&self, request: &Request) -> Result<(), Refusal> {
         match request {
             _ if self.late_journal.is_none() => Ok(()),
@@ -146,7 +147,7 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the running engine is what a start requests.
+    /// Refuses a start that requests another config than the running engine has.
     fn runs_as_asked(&self, request: &StartRequest) -> Result<(), Refusal> {
         let Some(run) = &self.run else {
             return Ok(());
@@ -168,7 +169,7 @@ impl Lifecycle {
         }
     }
 
-    /// How far an accepted request is.
+    /// Progress of an accepted request.
     pub(super) fn outcome(&self, pending: &Pending) -> Result<Accepted, Refusal> {
         let done = match &pending.request {
             Request::Stop(_) if self.intent.desired == Desired::Running => {
@@ -183,7 +184,7 @@ impl Lifecycle {
         Ok(Accepted { sequence: pending.sequence, done })
     }
 
-    /// Whether an accepted start is complete. The engine may have been started again since, on
+    /// True if an accepted start is complete. The engine may have been started again since, on
     /// another config.
     fn has_started(&self, request: &StartRequest) -> Result<bool, Refusal> {
         match self.phase {
@@ -210,7 +211,7 @@ impl Lifecycle {
         Refusal::new(code, self.failure_message())
     }
 
-    /// Stopped, and a container restart would not change that.
+    /// True if the engine is stopped, and a container restart would not change that.
     pub(super) fn is_stopped_for_good(&self) -> bool {
         self.phase == Phase::Stopped
             && self.intent.desired == Desired::Stopped

@@ -18,16 +18,16 @@ pub(super) struct RefusedResume {
 }
 
 impl Intent {
-    /// Whether another caller has said that the engine is to stay stopped, by a stop without
-    /// `resumeAfter`. A stop with it then stops nothing, and must not be followed by a start: it may
-    /// have been sent before that stop.
+    /// True if another caller has said that the engine is to stay stopped, by a stop without
+    /// `resumeAfter`. A stop with it then stops nothing, and must not be followed by a start: it
+    /// may have been sent before that stop.
     pub(super) fn is_kept_stopped_by_another(&self, caller: &str) -> bool {
         let is_other = self.asked.as_ref().is_some_and(|asked| asked.by != caller);
         self.desired == Desired::Stopped && self.resume.is_none() && is_other
     }
 
-    /// After a boot the instant on disk counts. Only a clock that was set back would make the wait
-    /// longer than what was asked for.
+    /// Limits the wait for the start after a boot. The instant on disk counts, and only a clock
+    /// that was set back would make the wait longer than requested. True if the instant changed.
     pub(super) fn limit_resume(&mut self, now: Millis) -> bool {
         let Some(resume) = &mut self.resume else { return false };
         let latest = now.saturating_add(resume.after);
@@ -38,7 +38,7 @@ impl Intent {
 }
 
 impl Lifecycle {
-    /// The timer follows from the state. A start that becomes due while the engine is still being
+    /// Sets the timer from the state. A start that becomes due while the engine is still being
     /// stopped, or while a request is decided, is made right after that.
     pub(super) fn follow_resume(&mut self) {
         let Some(resume) = &self.intent.resume else {
@@ -59,9 +59,8 @@ impl Lifecycle {
         }
     }
 
-    /// A manager that was frozen or away could be told nothing, and what it was told before may be
-    /// out of date: another config may be wanted by now. So it waits for a request once more.
-    /// Whether that is so.
+    /// Puts the start off, because the manager was frozen or away: no caller could reach it, and earlier
+    /// requests may be out of date, as another config may be wanted by now. True if the start was put off.
     pub(super) fn put_resume_off(&mut self, now: Millis, out: &mut Vec<Effect>) -> bool {
         let earliest = now + Limits::RESUME_GRACE;
         let is_refused = self.resume_refused.is_some();
@@ -72,7 +71,7 @@ impl Lifecycle {
         true
     }
 
-    /// The start is due. With a checksum, the mounted config is tried first, then the kept one.
+    /// Makes the start that is due. With a checksum, the mounted config is tried first, then the kept one.
     pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Some(resume) = &self.intent.resume else { return };
         let expected = resume.checksum.clone();
@@ -84,8 +83,8 @@ impl Lifecycle {
         }
     }
 
-    /// Spawns the engine. What is written beside it needs no wait: until it is on disk, the next
-    /// container finds the stop and makes the same start.
+    /// Spawns the engine without waiting for the journal: until it is on disk, the next container
+    /// finds the stop and makes the same start.
     pub(super) fn resume_on(&mut self, prepared: Prepared, out: &mut Vec<Effect>) {
         let before = Box::new(self.intent.clone());
         self.intent.desired = Desired::Running;
@@ -104,13 +103,14 @@ impl Lifecycle {
         out.push(Effect::Spawn(prepared));
     }
 
-    /// The config changed before the spawn: it is still to be started, and is due.
+    /// Takes back a start whose config changed before the spawn: the start is still due.
     pub(super) fn resume_again(&mut self, before: Intent, out: &mut Vec<Effect>) {
         self.intent = before;
         self.persist(out);
     }
 
-    /// There was no process or no memory for the spawn. It is tried again: its sender may be lost.
+    /// Retries a start later, because there was no process or no memory for the spawn: the sender
+    /// of the stop may be lost.
     pub(super) fn resume_later(
         &mut self,
         now: Millis,
@@ -126,8 +126,8 @@ impl Lifecycle {
         self.resume_refused = Some(RefusedResume { message, retry_at });
     }
 
-    /// This config cannot be used. If none can, the start is tried again when the mounted config
-    /// changes, and from time to time: a full disk may be the cause.
+    /// Handles a config that cannot be used. If none can, the start is retried when the mounted
+    /// config changes, and from time to time: a full disk may be the cause.
     pub(super) fn resume_refused(
         &mut self,
         now: Millis,
@@ -155,7 +155,7 @@ impl Lifecycle {
         self.resume_refused = Some(RefusedResume { message, retry_at });
     }
 
-    /// Whether a change of the mounted config is awaited for a start that is due.
+    /// True if a change of the mounted config is awaited for a start that is due.
     pub fn awaits_config(&self) -> bool {
         self.resume_refused.is_some()
     }

@@ -1,4 +1,4 @@
-//! What follows when a run is over.
+//! Decisions at the end of a run: end, stay stopped, hold or restart.
 
 use super::{Effect, Held, HeldCode, Lifecycle, Limits, Millis, OnExit, Phase, Run, Timer};
 use stayput_api::{ConfigChoice, Desired, ExitReason};
@@ -49,8 +49,8 @@ impl Lifecycle {
         }
     }
 
-    /// As [`Self::by_policy`], for a start that failed because of what may be over soon, such as a full
-    /// disk. It is tried again and does not count: nobody may be there who would ask for the start.
+    /// Like [`Self::by_policy`], for a start that failed because of a condition that may be over soon, such
+    /// as a full disk. The start is retried and does not count: nobody may be there to request it.
     pub(super) fn wait_out(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
         match self.policy.on_exit {
             OnExit::Exit => self.end_failed(held, out),
@@ -113,7 +113,7 @@ impl Lifecycle {
     }
 }
 
-/// Says that only a request starts the engine. Messages of other codes say themselves what to do.
+/// Adds that only a request starts the engine. Messages of other codes already say what to do.
 fn to_be_started(held: Held) -> Held {
     if !matches!(held.code, HeldCode::EndedByItself | HeldCode::TooManyRestarts) {
         return held;

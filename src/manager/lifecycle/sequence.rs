@@ -3,12 +3,12 @@
 use super::{Fencing, Request};
 use stayput_api::{Code, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, Refusal, StopRequest};
 
-/// What the sequence of a request means.
+/// Judgement on the sequence of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Decide the request under this sequence.
     Fresh(u64),
-    /// It was accepted before: answer, do not act.
+    /// The request was accepted before: answer, do not act.
     Retry,
 }
 
@@ -18,7 +18,7 @@ impl Fencing {
         self.sequence.saturating_add(1).min(MAX_SEQUENCE)
     }
 
-    /// Takes the sequence that comes next, unless its own is above those that were used.
+    /// Takes the next sequence, unless its own is above all used ones.
     pub(super) fn comes_after(&mut self, used: &Self) {
         if self.sequence <= used.sequence {
             self.sequence = used.next();
@@ -89,7 +89,7 @@ impl Fencing {
     }
 }
 
-/// Whether it is the same request. A stop may be repeated with another drain: its sender sees
+/// True if both requests are the same. A stop may be repeated with another drain: its sender sees
 /// meanwhile whether clients still come.
 fn is_repeated(last: &Request, request: &Request) -> bool {
     match (last, request) {

@@ -12,11 +12,11 @@ use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal};
 /// Why a run was started.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The manager started.
+    /// The start of the manager.
     Boot,
     /// A request.
     Request,
-    /// It had ended by itself.
+    /// A restart of an engine that had ended by itself.
     Restart,
     /// A stop with `resumeAfter`; the intent before the start.
     Resume(Box<Intent>),
@@ -40,16 +40,16 @@ pub struct Run {
     pub pid: u32,
     /// When the leader was spawned.
     pub started_at: Millis,
-    /// Checksum of its config, as long as that is certain.
+    /// Checksum of the run's config, as long as that is certain.
     pub checksum: Option<String>,
-    /// Where its config came from.
+    /// Origin of the run's config.
     pub config: ConfigChoice,
-    /// The mounted config changed while the engine read it.
+    /// True if the mounted config changed while the engine read it.
     pub config_uncertain: bool,
-    /// It was started as requested, also by a stop with `resumeAfter`, and not by itself: if it
-    /// ends before it is ready, it is held.
+    /// True if the run was started as requested, also by a stop with `resumeAfter`, and not by
+    /// itself: if it ends before it is ready, the engine is held.
     pub requested: bool,
-    /// It has been ready.
+    /// True if the engine has been ready in this run.
     pub was_ready: bool,
 }
 
@@ -94,7 +94,8 @@ impl Lifecycle {
         }
     }
 
-    /// Nothing is written before the next request: a user may still want to read the file.
+    /// Holds the engine without a usable journal. Nothing is written before the next request: a
+    /// user may still want to read the file.
     fn hold_without_journal(&mut self, message: String) {
         self.phase = Phase::Failed;
         self.intent.fencing.unknown = true;

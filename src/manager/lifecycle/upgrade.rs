@@ -1,9 +1,9 @@
 //! Another version of the manager takes over: it is executed in the place of this one, and the
-//! engine runs on. Only at rest, so that little has to be handed over, and nothing that is half done.
+//! engine runs on. Only at rest, so that little has to be handed over, and no unfinished work.
 //!
 //! The new program is first executed beside this one and says whether it can take over. Then the
-//! server closes its connections, so that answers are complete. Until the program is executed, all
-//! may still change: it is asked again before each step.
+//! server closes its connections, so that answers are complete. Until the program is executed, the
+//! state may still change, so rest is checked again before each step.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,40 +11,40 @@ use super::commit::Deciding;
 use super::{Effect, Intent, Lifecycle, Limits, Millis, Phase, Run, Timer};
 use stayput_api::{Accepted, Code, Exit, Refusal};
 
-/// How far an upgrade is.
+/// Progress of an upgrade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Upgrading {
     /// The new program is asked whether it can take over. The request has no answer yet.
     Checking,
-    /// It can. The server closes its connections.
+    /// The new program can take over. The server closes its connections.
     Closing,
 }
 
-/// What the new program says.
+/// Answer of the new program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Checked {
-    /// It can take over.
+    /// The program can take over.
     CanTakeOver,
-    /// It is the program that runs already.
+    /// The program is the one that runs already.
     Same,
 }
 
-/// What a lifecycle takes over from the one before it.
+/// State that a lifecycle takes over from the one before it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TakenOver {
-    /// What was requested; it is on disk.
+    /// The requested state; on disk.
     pub intent: Intent,
-    /// How the last run ended.
+    /// Exit of the last run.
     pub last_exit: Option<Exit>,
     /// The run of the engine, which is ready.
     pub run: Option<Run>,
-    /// How often the engine was spawned.
+    /// Number of times that the engine was spawned.
     pub starts: u64,
-    /// When runs ended by themselves.
+    /// Times when runs ended by themselves.
     pub own_ends: Vec<Millis>,
     /// Shell code of the last run, for the manager's own exit code.
     pub own_code: Option<i32>,
-    /// Since when the state has been the same.
+    /// Time since when the state has been the same.
     pub since: Millis,
 }
 
@@ -97,7 +97,7 @@ impl Lifecycle {
         }
     }
 
-    /// This manager goes on.
+    /// Ends the upgrade: this manager goes on.
     pub(super) fn not_executed(&mut self, error: String, out: &mut Vec<Effect>) {
         if self.deciding == Some(Deciding::Upgrading(Upgrading::Closing)) {
             self.end_upgrade();
@@ -128,7 +128,7 @@ impl Lifecycle {
         }
     }
 
-    /// TERM ends an upgrade whose request has no answer yet.
+    /// Ends an upgrade because of TERM while its request has no answer yet.
     pub(super) fn drop_check(&mut self, out: &mut Vec<Effect>) {
         self.end_upgrade();
         out.push(Effect::EndCheck);
@@ -141,8 +141,8 @@ impl Lifecycle {
         self.timers.remove(&Timer::Upgrade);
     }
 
-    /// Why another program cannot take over now; none if it can. What is handed over is only what is
-    /// true at rest.
+    /// Reason why another program cannot take over now, if there is one. Only facts that hold at
+    /// rest are handed over.
     fn why_not_at_rest(&self) -> Option<Refusal> {
         if self.terminating || self.exit.is_some() || self.exit_after_stop {
             let message = "the manager is ending; the next container has its image's program";
@@ -180,7 +180,7 @@ impl Lifecycle {
         Some(Refusal::new(Code::NotAtRest, message))
     }
 
-    /// What another program takes over.
+    /// State that another program takes over.
     pub fn hand_over(&self) -> TakenOver {
         TakenOver {
             intent: self.intent.clone(),
@@ -193,7 +193,7 @@ impl Lifecycle {
         }
     }
 
-    /// Goes on where the program before has ended.
+    /// Goes on from the state that the previous program handed over.
     pub(super) fn take_over(&mut self, taken: TakenOver, out: &mut Vec<Effect>) {
         let TakenOver { intent, last_exit, run, starts, own_ends, own_code, since } = taken;
         self.phase = match (&run, &intent.held) {

@@ -39,12 +39,12 @@ impl Lifecycle {
         self.intent.desired
     }
 
-    /// What was requested.
+    /// The requested state of the engine, and how it came about.
     pub fn intent(&self) -> &Intent {
         &self.intent
     }
 
-    /// Since when [`Self::state`] holds.
+    /// Time since when [`Self::state`] holds.
     pub fn since(&self) -> Millis {
         self.since
     }
@@ -54,17 +54,17 @@ impl Lifecycle {
         self.timers.iter().map(|(timer, due)| (*timer, *due))
     }
 
-    /// How often the engine was spawned in this boot.
+    /// Number of times that the engine was spawned in this boot.
     pub fn starts(&self) -> u64 {
         self.starts
     }
 
-    /// How the last run ended.
+    /// Exit of the last run.
     pub fn last_exit(&self) -> Option<&Exit> {
         self.last_exit.as_ref()
     }
 
-    /// The manager received TERM.
+    /// True if the manager received TERM.
     pub fn is_terminating(&self) -> bool {
         self.terminating
     }
@@ -101,7 +101,7 @@ impl Lifecycle {
         })
     }
 
-    /// What the engine waits for, or why it is held; none if neither is the case.
+    /// Reason why the engine waits or is held, if it does.
     pub fn reason(&self) -> Option<Reason> {
         let reason = |code: &str, message: String| Some(Reason { code: code.to_owned(), message });
         let failed = self.intent.held.as_ref().or(self.failure.as_ref());
@@ -187,7 +187,7 @@ impl Lifecycle {
         }
     }
 
-    /// Why the engine does not run.
+    /// Reason why the engine does not run, for people.
     pub(super) fn failure_message(&self) -> String {
         match self.intent.held.as_ref().or(self.failure.as_ref()) {
             Some(held) => held.message.clone(),
@@ -195,7 +195,7 @@ impl Lifecycle {
         }
     }
 
-    /// "ended with code 78 after 1.2s", to follow "the engine".
+    /// Text such as "ended with code 78 after 1.2s", to follow "the engine".
     pub(super) fn how_it_ended(&self) -> String {
         let Some(exit) = &self.last_exit else {
             return "did not run".to_owned();

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 200;
 pub(crate) struct Rejection {
     /// The check that failed.
     pub(crate) check: &'static str,
-    /// What was found and what was expected; empty if there is nothing to add.
+    /// The value that was found and the one that was expected; empty if there is nothing to add.
     pub(crate) detail: String,
 }
 
@@ -55,20 +55,20 @@ pub(super) fn short(text: &str) -> String {
     }
 }
 
-/// Which refusals were logged lately.
+/// Refusals that were logged lately.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog(Mutex<BTreeMap<&'static str, Logged>>);
 
 #[derive(Debug)]
 struct Logged {
     at: Instant,
-    /// Refusals of this kind since then.
+    /// Refusals of this kind since the one that was logged.
     more: u64,
 }
 
 impl RefusalLog {
-    /// Whether a refusal by this check is to be logged at `now`, and how many of its kind were not
-    /// logged since the last one that was.
+    /// If a refusal by this check is to be logged at `now`: the number of refusals of its kind that
+    /// were not logged since the last one that was.
     pub(crate) fn admit(&self, check: &'static str, now: Instant) -> Option<u64> {
         // Keys are the names of our checks: callers cannot add any.
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,10 +14,10 @@ use super::rejection::{Rejection, short, shown};
 use super::token_cache::TokenCache;
 use stayput_net::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider};
 
-/// In bytes. Longer subjects than the API server's would only fill the log.
+/// Longest subject of a token, in bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;
 
-/// What is required of a token beside its signature.
+/// Requirements of a token beside its signature.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Rules {
     /// `stayput:<namespace>/<pod uid>`, if the pod is known.
@@ -26,7 +26,7 @@ pub(crate) struct Rules {
     pub(crate) audience: Option<String>,
     /// The configured issuer of the key set's tokens.
     pub(crate) issuer: Option<String>,
-    /// What the subjects of the key set's tokens may do.
+    /// Scopes of the subjects of the key set's tokens.
     pub(crate) subjects: Vec<(String, Scopes)>,
 }
 
@@ -140,7 +140,8 @@ impl Tokens {
         }))
     }
 
-    /// What a failed check found in a token of the holder of this key, and what it expected.
+    /// The rejection for a failed check of a token by the holder of this key: the value found and
+    /// the value expected.
     fn explain(&self, kind: &ErrorKind, token: &str, key: &Key, now: u64) -> Rejection {
         let mut only_signature = Validation::new(key.algorithm);
         only_signature.required_spec_claims.clear();
@@ -221,9 +222,9 @@ fn value(claim: &Value) -> String {
     }
 }
 
-/// Whether a token with this header may be signed with this key. The id is a hint that selects among
-/// keys, and not a check: PEM files have none, many issuers send one, and some key sets and tokens
-/// leave it out. What proves the token is the signature, by the key's own algorithm.
+/// True if a token with this header may be signed with this key. The id is a hint that selects
+/// among keys, and not a check: PEM files have none, many issuers send one, and some key sets and
+/// tokens leave it out. The proof of a token is the signature, by the key's own algorithm.
 fn may_verify(key: &Key, header: &Header) -> bool {
     let same_id = match (&key.id, &header.kid) {
         (Some(own), Some(named)) => own == named,
