@@ -1,7 +1,7 @@
 //! The one task that owns the engine, its timers, its journal and every wait.
 //!
-//! It decides nothing: [`crate::lifecycle`] does. It turns what happens (signals, deaths, requests,
-//! timers, results of slow disks) into events, carries out the effects and publishes the status.
+//! The supervisor decides nothing: [`crate::lifecycle`] does. It turns signals, deaths, requests,
+//! timers and results of slow disks into events, carries out the effects and publishes the status.
 //! Work that may block (journal, config, temporary directory) runs elsewhere and reports by
 //! message, so a hung disk blocks nothing else.
 

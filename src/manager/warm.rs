@@ -4,9 +4,9 @@
 //! * [`plan`]: pure: paths, texts and arguments.
 //! * [`java`]: pure: the program in the place of `java`.
 //! * [`engine`]: runs the engine once.
-//! * [`fits`]: what an archive is for.
+//! * [`fits`]: the JVM and the jars that an archive is for.
 //! * [`once`]: in a pod.
-//! * [`until`]: what ends all waiting.
+//! * [`until`]: limits of all waiting.
 
 mod engine;
 mod fits;
@@ -30,7 +30,7 @@ use engine::Engine;
 pub use once::once;
 use until::Until;
 
-/// What to make.
+/// Files, JVM and command for making an archive.
 #[derive(Debug)]
 pub struct Warm {
     /// The archive, at the path that it has in the engine's container.
@@ -43,18 +43,18 @@ pub struct Warm {
     pub command: Vec<OsString>,
 }
 
-/// What was made.
+/// Result of making an archive.
 #[derive(Debug)]
 pub struct Warmed {
     /// The archive's size in bytes.
     pub size: u64,
-    /// From the engine's launch to its first connection, with the archive.
+    /// Time from the engine's launch to its first connection, with the archive.
     pub took: Duration,
-    /// It fits only where the engine's `lib` has this order of files.
+    /// True if the archive fits only where the engine's `lib` has this order of files.
     pub order_varies: bool,
 }
 
-/// There is no archive.
+/// Reason why there is no archive.
 #[derive(Debug, Error)]
 pub enum WarmError {
     #[error("{0:?} must be an absolute path without white space and colons")]
@@ -122,7 +122,7 @@ fn java_home(warm: &Warm) -> Result<PathBuf, WarmError> {
     home.ok_or(WarmError::NoJava)
 }
 
-/// Returns the archive's size.
+/// Makes the archive. Returns its size in bytes.
 fn make(warm: &Warm, java_home: &Path, until: &Until) -> Result<u64, WarmError> {
     let work = Work::new()?;
     let bin = work.0.join("java/bin");
@@ -143,7 +143,7 @@ fn make(warm: &Warm, java_home: &Path, until: &Until) -> Result<u64, WarmError> 
     }
 }
 
-/// Starts the engine as its container will.
+/// Starts the engine as its container will, to see that the archive is used.
 fn prove(warm: &Warm, size: u64, until: &Until) -> Result<Warmed, WarmError> {
     let work = Work::new()?;
     let mut engine = start(warm, &work, Vec::new(), until)?;

@@ -30,9 +30,9 @@ pub struct Worker {
     name: &'static str,
     jobs: Sender<Job>,
     errors: Errors,
-    /// Its last work panicked.
+    /// True if the last work panicked.
     failed: Arc<AtomicBool>,
-    /// Work of [`Self::run_within`] is not done yet.
+    /// True while work of [`Self::run_within`] is not done yet.
     hung: Arc<AtomicBool>,
 }
 
@@ -44,7 +44,7 @@ pub struct NoThread {
     source: io::Error,
 }
 
-/// What to do if a thread cannot be made.
+/// Advice for a thread that cannot be made.
 pub(crate) fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         // glibc tries the older call only after ENOSYS.
@@ -56,7 +56,7 @@ pub(crate) fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// There is no result.
+/// The work panicked, so there is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the thread {0:?} panicked, which is an error in stayput; its place is in the log")]
 pub struct WorkPanicked(&'static str);
@@ -65,7 +65,7 @@ impl Worker {
     /// Makes the thread. A panic in its work is reported to `errors`, until later work is done.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The thread cannot be made.
     pub fn start(name: &'static str, errors: &Errors) -> Result<Self, NoThread> {
         let (jobs, queue) = channel();
         Builder::new()
@@ -116,8 +116,8 @@ impl Worker {
         async move { answered.await.map_err(|_| WorkPanicked(name)) }
     }
 
-    /// Does the work on the thread and blocks until it is done, but not longer than this. None if it
-    /// is not done, and at once as long as earlier work is not. For threads with no other work.
+    /// Does the work on the thread and blocks until it is done, but not longer than `limit`. `None` if the
+    /// work is not done by then, and at once while earlier work is not done. For threads with no other work.
     pub fn run_within<T: Send + 'static>(
         &self,
         limit: Duration,

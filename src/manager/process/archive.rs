@@ -1,5 +1,5 @@
-//! Whether a server JVM uses the class-data archive that it was told to use. A JVM that an archive
-//! does not fit ignores it without a word.
+//! Checks whether a server JVM uses the class-data archive that it was told to use. A JVM that an
+//! archive does not fit ignores it without a word.
 
 use std::fs;
 
@@ -14,15 +14,15 @@ const OPTIONS: [&str; 2] = ["-XX:SharedArchiveFile=", "-XX:AOTCache="];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
     pub path: String,
-    /// The JVM has mapped it.
+    /// True if the JVM has mapped the archive.
     pub is_used: bool,
-    /// Its class path has a wildcard, which the JVM reads in the order of the directory. That differs
-    /// from one file system to another, and an archive is for one order.
+    /// True if the JVM's class path has a wildcard, which the JVM reads in the order of the directory. That
+    /// order differs from one file system to another, and an archive is for one order.
     pub order_varies: bool,
 }
 
 impl Tree {
-    /// The archive of the server JVM; none if it was not told of one, or does not say so.
+    /// The archive of the server JVM, if it names one on its command line and can be read.
     pub fn archive(&mut self) -> Option<Archive> {
         let scan = self.scan();
         let server = scan.members().find(|member: &&Member| member.server_jvm)?.pid;
@@ -40,7 +40,7 @@ fn read(pid: u32) -> Option<Archive> {
     Some(Archive { path, is_used, order_varies: has_wildcard(&arguments) })
 }
 
-/// Whether the value of a class path ends in `/*`, in any of its parts.
+/// True if the value of a class path ends in `/*`, in any of its parts.
 fn has_wildcard(arguments: &[u8]) -> bool {
     let text = String::from_utf8_lossy(arguments);
     let arguments: Vec<&str> = text.split('\0').collect();
@@ -61,7 +61,7 @@ fn named(arguments: &[u8]) -> Option<String> {
     (!path.is_empty()).then(|| path.to_owned())
 }
 
-/// Whether a line of `/proc/PID/maps` shows this file.
+/// True if a line of `/proc/PID/maps` shows this file.
 fn is_mapped(maps: &str, path: &str) -> bool {
     // Address, permissions, offset, device, inode, path; the path may hold spaces.
     let file = |line: &str| {

@@ -25,7 +25,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds them, early: later, the file may be another one.
+    /// Finds path and arguments, early: later, the file may be another one.
     ///
     /// # Errors
     /// `/proc` cannot be used.
@@ -34,7 +34,7 @@ impl Program {
     }
 }
 
-/// Whether this is the program that runs.
+/// True if this is the program that runs.
 ///
 /// # Errors
 /// The system's error.
@@ -43,12 +43,12 @@ pub fn is_own_program(file: &OwnedFd) -> io::Result<bool> {
     Ok((file.st_dev, file.st_ino) == (own.dev(), own.ino()))
 }
 
-/// Whether it is a program for this machine.
+/// True if the file is a program for this machine.
 ///
 /// # Errors
 /// The system's error.
 pub fn is_for_this_machine(file: &OwnedFd) -> io::Result<bool> {
-    /// Of the ELF header: name of the format, width, order of bytes; and the processor.
+    /// Parts of the ELF header: name of the format, width, order of bytes; and the processor.
     const KIND: [std::ops::Range<usize>; 2] = [0..6, 18..20];
     let (mut own, mut other) = ([0; 20], [0; 20]);
     File::open("/proc/self/exe")?.read_exact_at(&mut own, 0)?;
@@ -56,11 +56,11 @@ pub fn is_for_this_machine(file: &OwnedFd) -> io::Result<bool> {
     Ok(read.is_ok() && KIND.into_iter().all(|part| own[part.clone()] == other[part]))
 }
 
-/// Whether nobody but root and our own uid can write it: who can write it decides what this process
-/// is.
+/// Fails unless only root and our own uid can write the file: whoever can write it decides what
+/// this process becomes.
 ///
 /// # Errors
-/// Who else can, and what to do.
+/// The mode and owner that let others write the file, and what to do.
 pub fn only_ours_to_write(file: &OwnedFd) -> Result<(), String> {
     let file = fstat(file).map_err(|error| error.to_string())?;
     let own = nix::unistd::geteuid().as_raw();
@@ -89,7 +89,7 @@ pub struct Checking {
 /// Executes the program with `args`, with `state` open under its own number and stdout read by us.
 ///
 /// # Errors
-/// It cannot be executed.
+/// The program cannot be executed.
 pub fn check(
     program: BorrowedFd<'_>,
     args: &[OsString],
@@ -116,10 +116,10 @@ pub fn check(
 }
 
 impl Checking {
-    /// After its end: what it has written. An error if it ended with another code than 0.
+    /// The text that the program has written, after its end. An error if it ended with another code than 0.
     ///
     /// # Errors
-    /// Why it cannot take over.
+    /// The reason why the program cannot take over.
     pub fn answer(self, status: ExitStatus) -> Result<String, String> {
         let mut answer = Vec::new();
         // Something else may hold the pipe open: what is there is enough.
@@ -137,7 +137,7 @@ impl Checking {
         }
     }
 
-    /// Ends it.
+    /// Ends the program with KILL.
     pub fn kill(&self) {
         if let Ok(pid) = i32::try_from(self.pid) {
             // SAFETY: integers only; the child is not reaped yet, so the pid is its own.

@@ -1,4 +1,4 @@
-//! Unmaps the manager's own code when what used it is over: the start, and each time the requests.
+//! Unmaps the manager's own code when its use is over: after the start, and each time after the requests.
 
 use std::fs;
 use std::path::Path;

@@ -1,16 +1,16 @@
-//! What a process is, from its arguments: the engine's server JVM, another JVM, or something else.
+//! Kind of a process, from its arguments: the engine's server JVM, another JVM, or something else.
 
 /// Longest command shown, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// What a process's arguments show.
+/// Kind and name of a process, from its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommandLine {
     /// Program, and its script or main class. Nothing else: arguments may be passwords.
     pub(super) shown: String,
-    /// It is a `java` process.
+    /// True for a `java` process.
     pub(super) jvm: bool,
-    /// It is the JVM that holds the engine's data path.
+    /// True for the JVM that holds the engine's data path.
     pub(super) server_jvm: bool,
 }
 
@@ -33,14 +33,14 @@ impl CommandLine {
     }
 }
 
-/// The class, bare or behind its module, that runs a node.
+/// True for the class, bare or behind its module, that runs a node.
 fn is_server_class(argument: &str) -> bool {
     argument == "org.elasticsearch.bootstrap.Elasticsearch"
         || argument == "org.opensearch.bootstrap.OpenSearch"
         || argument.starts_with("org.elasticsearch.server/")
 }
 
-/// What a JVM runs: the first argument that is neither an option nor an option's value.
+/// Class, module or jar that a JVM runs: the first argument that is neither an option nor an option's value.
 fn main_class<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     let mut rest = arguments.iter();
     while let Some(&argument) = rest.next() {

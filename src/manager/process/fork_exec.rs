@@ -28,19 +28,19 @@ const EXEC_TIMEOUT: Duration = Duration::from_millis(200);
 /// A process that was launched.
 #[derive(Debug)]
 pub struct Launched {
-    /// Its pid.
+    /// Pid of the process.
     pub pid: u32,
-    /// It does not execute its program yet: it says here why it cannot.
+    /// Open while the process has not executed its program yet: it reports here why it cannot.
     executing: Option<PipeReader>,
 }
 
 impl Launched {
-    /// Whether its program was not executed within the time that the launch waits.
+    /// True if the program was not executed within the time that the launch waits.
     pub fn is_late(&self) -> bool {
         self.executing.is_some()
     }
 
-    /// After its end: why its program was not executed. None if it was.
+    /// Error because of which the program was not executed, if so; to be called after the process has ended.
     pub fn failure(self) -> Option<io::Error> {
         read_failure(self.executing?)
     }
@@ -53,7 +53,7 @@ pub(super) struct Executable {
 }
 
 impl Executable {
-    /// The manager's own environment, with `set_env` on top.
+    /// A program in the manager's own environment, with `set_env` on top.
     pub(super) fn new(argv: &[OsString], set_env: &[(OsString, OsString)]) -> io::Result<Self> {
         // What is handed over to this manager is not for another process.
         let own = std::env::vars_os().filter(|(name, _)| name != HAND_OVER_VARIABLE);
@@ -127,16 +127,17 @@ impl Executable {
     }
 }
 
-/// Where a program is looked for, and what it is executed with: all that the child needs, made before.
+/// Paths where a program is looked for, and its arguments: all that the child needs, made before the fork.
 struct Search {
     paths: Vec<CString>,
     argv: Vec<*const c_char>,
-    /// The same for a script without `#!`: the shell, a place for the script's path, the arguments.
+    /// Arguments for a script without `#!`: the shell, a place for the script's path, the script's
+    /// own arguments.
     shell: Vec<*const c_char>,
 }
 
 impl Search {
-    /// As a shell does: a command without `/` is looked for in PATH.
+    /// Looks for a command as a shell does: in PATH if it has no `/`.
     fn new(argv: &[CString]) -> io::Result<Self> {
         let command = argv.first().map(|command| OsStr::from_bytes(command.to_bytes()));
         let command = command.unwrap_or_default();
@@ -181,7 +182,7 @@ impl Search {
     }
 }
 
-/// Whether a file that the kernel knows no way to execute is a script, and not an empty or a broken
+/// True if a file that the kernel knows no way to execute is a script, and not an empty or a broken
 /// program: that would end with 0, or with 127, as if its command was not found. Async-signal-safe.
 fn is_script(path: &CStr) -> bool {
     let mut head = [0_u8; 128];
@@ -206,7 +207,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
 
-/// Whether there is something to read, or the end. Waits for it, but not longer than this.
+/// True if the pipe has something to read, or has ended. Waits for that, but not longer than `limit`.
 fn readable_within(reader: &PipeReader, limit: Duration) -> bool {
     let until = Instant::now() + limit;
     let mut polled = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -221,7 +222,7 @@ fn readable_within(reader: &PipeReader, limit: Duration) -> bool {
     }
 }
 
-/// What the child wrote; nothing if the pipe was closed by its exec, or it was killed before.
+/// Error that the child wrote; `None` if the pipe was closed by its exec, or the child was killed before.
 fn read_failure(mut reader: PipeReader) -> Option<io::Error> {
     let mut bytes = [0; 4];
     reader.read_exact(&mut bytes).ok()?;

@@ -7,7 +7,7 @@ pub fn own_pid() -> u32 {
     std::process::id()
 }
 
-/// Whether the manager is the init of its process namespace: then every orphan of the namespace
+/// True if the manager is the init of its process namespace: then every orphan of the namespace
 /// becomes its child, also orphans that do not descend from the engine.
 pub fn is_pid_1() -> bool {
     own_pid() == 1

@@ -18,11 +18,11 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Finds them; to be called before the first launch. Usually there are no children, and this
-    /// costs one system call.
+    /// Finds the processes; to be called before the first launch. Usually there are no children,
+    /// and this costs one system call.
     ///
     /// # Errors
-    /// `/proc` cannot be used. Then nothing is known about them.
+    /// `/proc` cannot be used. Then nothing is known about such processes.
     pub fn find() -> Result<Self, ProcUnusable> {
         procfs::check()?;
         if reaper::children() == Children::None {
@@ -51,12 +51,12 @@ impl Inherited {
         own
     }
 
-    /// Whether there were none.
+    /// True if there were no such processes.
     pub fn is_empty(&self) -> bool {
         self.processes.is_empty()
     }
 
-    /// Whether this is one of them, and not a later process with its pid.
+    /// True if this is one of the processes, and not a later one with its pid.
     pub(super) fn contains(&self, process: &Process) -> bool {
         self.processes.get(&process.pid) == Some(&process.started)
     }

@@ -10,17 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct KeptListener(Arc<Mutex<Option<OwnedFd>>>);
 
 impl KeptListener {
-    /// Of a listener that is open already.
+    /// Keeps a listener that is open already.
     pub fn of(listener: OwnedFd) -> Self {
         Self(Arc::new(Mutex::new(Some(listener))))
     }
 
-    /// Keeps this one. Without a free descriptor none is kept: then clients must connect again.
+    /// Keeps this listener. Without a free descriptor none is kept: then clients must connect again.
     pub fn keep(&self, listener: BorrowedFd<'_>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = listener.try_clone_to_owned().ok();
     }
 
-    /// One more descriptor of it; none if none is kept.
+    /// One more descriptor of the listener, if one is kept.
     ///
     /// # Errors
     /// There is no free descriptor.

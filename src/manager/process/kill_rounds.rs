@@ -4,24 +4,24 @@ use std::collections::BTreeSet;
 
 use super::procfs::Process;
 
-/// What the rounds so far have found. Each round kills all processes that it finds, and a process that
-/// is being killed cannot fork. So only what was forked while the processes were read is missed.
+/// Findings of the rounds so far. Each round kills all processes that it finds, and a process that is being
+/// killed cannot fork. So only processes that were forked while the list was read are missed.
 #[derive(Debug, Default)]
 pub(super) struct KillRounds {
-    /// Pids and start times of those that were to be killed.
+    /// Pids and start times of processes that were to be killed.
     killed: BTreeSet<(u32, u64)>,
-    /// The same of children of the manager that had ended.
+    /// Pids and start times of children of the manager that had ended.
     ended: BTreeSet<(u32, u64)>,
 }
 
 impl KillRounds {
-    /// How many were to be killed.
+    /// Number of processes that were to be killed.
     pub(super) fn killed(&self) -> usize {
         self.killed.len()
     }
 
-    /// Pids and start times of all that are to be killed now. It takes the run's processes, and the manager's
-    /// children that have ended and are not reaped. `None` if no process can have escaped.
+    /// Pids and start times of all processes to kill now, from the run's processes and the manager's children
+    /// that have ended and are not reaped. `None` if no process can have escaped.
     ///
     /// A child that has ended by itself since the last round asks for another one: it may have forked after the pids
     /// were listed, and have ended before it was read.

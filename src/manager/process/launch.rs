@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use super::fork_exec::{self, Executable, Launched};
 use super::{identity, oom_score, terminal};
 
-/// What to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
+/// Command to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
 /// those that the manager was started with.
 #[derive(Debug, Clone)]
 pub struct Launch {
@@ -37,7 +37,7 @@ impl LaunchError {
         fork_exec::shell_code(errno(&self.source))
     }
 
-    /// Whether processes, memory or descriptors were used up: the same command may work later.
+    /// True if processes, memory or descriptors were used up: the same command may work later.
     pub fn is_shortage(&self) -> bool {
         matches!(errno(&self.source), Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE)
     }
@@ -69,7 +69,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         .map_err(|source| failed(program, source))
 }
 
-/// What the child sets up between fork and exec.
+/// Settings that the child applies between fork and exec.
 pub(super) struct ChildSetup {
     has_terminal: bool,
     dies_with: Option<nix::unistd::Pid>,
@@ -78,7 +78,8 @@ pub(super) struct ChildSetup {
 }
 
 impl ChildSetup {
-    /// Of a child that is not the engine: it dies with the manager, and has its `oom_score_adj`.
+    /// Settings of a child that is not the engine: it dies with the manager, and has the manager's
+    /// `oom_score_adj`.
     pub(super) fn of_helper() -> Self {
         Self { oom_score_adj: None, ..Self::new() }
     }
@@ -156,7 +157,7 @@ fn close_on_exec_from(first: u32) -> bool {
     unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) == 0 }
 }
 
-/// Whether `close_range` with its flag exists (Linux 5.11) and no filter forbids it.
+/// True if `close_range` with its flag exists (Linux 5.11) and no filter forbids it.
 fn has_close_range() -> bool {
     // A range that is always empty.
     close_on_exec_from(u32::MAX)
@@ -180,7 +181,7 @@ fn reason(error: &io::Error) -> String {
     }
 }
 
-/// What to do, if the error alone is misleading.
+/// Advice, if the error alone is misleading.
 fn hint(program: &OsString, error: &io::Error) -> &'static str {
     match errno(error) {
         Errno::ENOENT if Path::new(program).exists() => {

@@ -1,4 +1,4 @@
-//! Which processes belong to a run, decided from one list of all processes.
+//! Decides from one list of all processes which of them belong to a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,17 +6,17 @@ use super::command_line::CommandLine;
 use super::inherited::Inherited;
 use super::procfs::Process;
 
-/// What is known about a run before the processes are read.
+/// Facts about a run that are known before the processes are read.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     /// The manager's own pid: orphans become its children.
     pub(super) own: u32,
     /// Pid of the leader, which leads the run's session.
     pub(super) leader: u32,
-    /// When the leader was reaped, in ticks; until then its pid is certainly the leader's.
+    /// Time when the leader was reaped, in ticks; until then its pid is certainly the leader's.
     pub(super) leader_reaped_at: Option<u64>,
-    /// Every orphan descends from a process that the manager launched: it is not PID 1, and had no
-    /// children before the first launch.
+    /// True if every orphan descends from a process that the manager launched: the manager is not
+    /// PID 1, and had no children before the first launch.
     pub(super) sole_parent: bool,
     /// The manager's descendants from before the first launch: never part of the run.
     pub(super) inherited: &'a Inherited,
@@ -24,13 +24,13 @@ pub(super) struct Run<'a> {
     pub(super) known: &'a BTreeMap<u32, Known>,
 }
 
-/// What is stored about a member.
+/// Stored facts about a member.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) started: u64,
-    /// Set when it was seen to be a server JVM, with the kernel's name of its program at that time.
-    /// Its arguments are not read again: reading can hang with a process that waits for a disk, as
-    /// a server JVM may when it is to be stopped.
+    /// Kernel's name of the program, and its arguments, once the member was seen to be a server
+    /// JVM. The arguments are not read again: reading can hang with a process that waits for a
+    /// disk, as a server JVM may when it is to be stopped.
     pub(super) server_jvm: Option<(String, CommandLine)>,
 }
 
@@ -41,8 +41,8 @@ impl Known {
 }
 
 impl Run<'_> {
-    /// The pids that belong to the run. `claims` is called with an adopted orphan whose descent
-    /// is not known: whether it shows by what it got from the leader that it belongs to the run.
+    /// The pids that belong to the run. `claims` is called with an adopted orphan whose descent is not known:
+    /// true if something that the orphan got from the leader shows that it belongs to the run.
     pub(super) fn members(
         &self,
         processes: &[Process],
@@ -73,7 +73,7 @@ impl Run<'_> {
         }
     }
 
-    /// A child of the manager that it did not launch for this run.
+    /// True for a child of the manager that was not launched for this run.
     pub(super) fn adopted(&self, process: &Process) -> bool {
         let leader = process.pid == self.leader && self.leader_reaped_at.is_none();
         process.parent == self.own && !leader
@@ -91,8 +91,8 @@ impl Run<'_> {
             && (self.sole_parent || self.is_in_leaders_session(process) || claims(process))
     }
 
-    /// It was forked while the session had the leader's number, by a process in that session.
-    /// Later, that number could belong to a new session.
+    /// True if the process was forked while the session had the leader's number, by a process in
+    /// that session. Later, that number could belong to a new session.
     fn is_in_leaders_session(&self, process: &Process) -> bool {
         process.session == self.leader
             && process.pid != self.leader

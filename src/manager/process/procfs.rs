@@ -13,7 +13,7 @@ const STAT_MAX: usize = 2048;
 const COMMAND_LINE_MAX: u64 = 256 * 1024;
 /// How often a process in the middle of an exec is read again; with [`EXEC_PAUSE`] 5 ms.
 const EXEC_READS: u32 = 50;
-/// Between two of these reads.
+/// Pause between two of these reads.
 const EXEC_PAUSE: Duration = Duration::from_micros(100);
 
 /// `/proc` does not show our processes.
@@ -31,17 +31,17 @@ pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) parent: u32,
     pub(super) session: u32,
-    /// Clock ticks from boot to its start: with the pid, names one process for good.
+    /// Clock ticks from boot to the process's start: with the pid, they name one process for good.
     pub(super) started: u64,
-    /// Neither zombie nor dead.
+    /// True if the process is neither zombie nor dead.
     pub(super) alive: bool,
-    /// In an uninterruptible wait (state D), where not even KILL reaches it.
+    /// True in an uninterruptible wait (state D), where not even KILL reaches the process.
     pub(super) uninterruptible: bool,
-    /// The file it executes, cut to 15 bytes by the kernel.
+    /// Name of the executed file, cut to 15 bytes by the kernel.
     pub(super) name: String,
 }
 
-/// Whether a process's environment holds a variable.
+/// Result of looking for a variable in a process's environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carries {
     Yes,
@@ -74,7 +74,7 @@ pub(super) fn processes() -> Result<(Vec<Process>, Vec<u32>), ProcUnusable> {
 /// Checks that `/proc` shows our process namespace.
 ///
 /// # Errors
-/// It does not, or it is not there.
+/// `/proc` does not exist, or shows another namespace.
 pub(super) fn check() -> Result<(), ProcUnusable> {
     match fs::read_link("/proc/self")?.to_str() {
         Some(pid) if pid == own_pid().to_string() => Ok(()),
@@ -141,7 +141,7 @@ pub(super) fn command_line(pid: u32) -> Vec<u8> {
     arguments
 }
 
-/// Whether a process was executed with exactly this `NAME=value` in its environment.
+/// Looks for exactly this `NAME=value` in the environment that a process was executed with.
 ///
 /// In the middle of an exec a process has neither environment nor arguments. That takes only a
 /// moment, so this waits: a process that was taken for a stranger would never be checked again.
@@ -169,7 +169,7 @@ pub(super) fn carries(pid: u32, variable: &[u8]) -> Carries {
     Carries::No
 }
 
-/// `None` if the environment is empty.
+/// True if the environment holds the variable; `None` if the environment is empty.
 fn environment_holds(pid: u32, variable: &[u8]) -> io::Result<Option<bool>> {
     let mut text = BufReader::with_capacity(4096, File::open(format!("/proc/{pid}/environ"))?);
     if text.fill_buf()?.is_empty() {
@@ -178,7 +178,7 @@ fn environment_holds(pid: u32, variable: &[u8]) -> io::Result<Option<bool>> {
     holds_entry(text, variable).map(Some)
 }
 
-/// Alive, but without any argument, even its own name.
+/// True if the process is alive, but without any argument, even its own name.
 fn is_executing(pid: u32) -> bool {
     command_line(pid).is_empty() && matches!(process(pid), Ok(Some(process)) if process.alive)
 }

@@ -9,9 +9,9 @@ use super::ExitStatus;
 /// A child that has ended and is now gone from the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reaped {
-    /// Its pid, free to be used again by the kernel from now on.
+    /// Pid of the child, free to be used again by the kernel from now on.
     pub pid: u32,
-    /// How it ended.
+    /// Exit status of the child.
     pub status: ExitStatus,
 }
 
@@ -51,7 +51,7 @@ fn next() -> Option<Reaped> {
     }
 }
 
-/// What the kernel reports about the children, without `/proc`.
+/// Report of the kernel about the children, without `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Children {
     /// None at all, so no descendant either: a process that lost its parent would be our child.

@@ -1,5 +1,5 @@
 //! Executes another program in the place of the manager, which keeps its pid and its children, and
-//! finds what the program before has handed over.
+//! reads the state that the previous program has handed over.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use super::Signals;
 use super::fork_exec::Executable;
 
-/// Names the descriptor with what is handed over.
+/// Variable with the number of the descriptor of the handed-over state.
 pub const HAND_OVER_VARIABLE: &str = "STAYPUT_HAND_OVER";
 
 /// A file in memory with this content.
@@ -32,7 +32,7 @@ pub fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
 /// A program, held open: which file it is cannot change any more.
 ///
 /// # Errors
-/// It cannot be read, or there is no free descriptor.
+/// The file cannot be read, or there is no free descriptor.
 pub fn open_program(path: &Path) -> io::Result<OwnedFd> {
     // A pipe would be waited for.
     Ok(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?.into())
@@ -78,7 +78,7 @@ pub fn execute(
     error
 }
 
-/// Goes back to the program before, with what it has handed over. Returns only if that fails.
+/// Goes back to the previous program, with the state that it has handed over. Returns only if that fails.
 pub fn execute_again(
     program: BorrowedFd<'_>,
     args: &[OsString],

@@ -13,11 +13,11 @@ pub struct Member {
     pub pid: u32,
     /// Program, and script or main class; no other arguments, which may be secret.
     pub command: String,
-    /// It is a JVM: QUIT makes it print its threads.
+    /// True for a JVM: QUIT makes it print its threads.
     pub jvm: bool,
-    /// It is the engine's server JVM, which holds `node.lock`.
+    /// True for the engine's server JVM, which holds `node.lock`.
     pub server_jvm: bool,
-    /// In an uninterruptible wait (D): KILL does not end it before the wait ends.
+    /// True in an uninterruptible wait (D): KILL does not end the process before the wait ends.
     pub uninterruptible: bool,
     pub(super) started: u64,
 }
@@ -33,27 +33,27 @@ pub struct Scan {
     pub stragglers: Vec<Member>,
     /// Adopted orphans that do not belong to the run. Never signalled.
     pub strangers: Vec<Member>,
-    /// The kernel reports children that could not be read, so it is not certain that none is left:
-    /// why, and what to do. None if the kernel reports that no child is left.
+    /// Reason why it is not certain that no process is left, and what to do: the kernel reports
+    /// children that could not be read. Not set if the kernel reports that no child is left.
     pub unseen: Option<String>,
-    /// No process of the run was found, but a child has ended and is not reaped yet. It may have forked while `/proc`
-    /// was read, and until it is reaped the kernel reports nothing about children that `/proc` may hide. Reap and
-    /// scan again; its SIGCHLD is still to come.
+    /// True if no process of the run was found, but a child has ended and is not reaped yet. That child may
+    /// have forked while `/proc` was read, and until it is reaped the kernel reports nothing about children
+    /// that `/proc` may hide. Reap and scan again; the child's SIGCHLD is still to come.
     pub unreaped: bool,
 }
 
 impl Scan {
-    /// Whether it is certain that nothing of the run lives.
+    /// True if it is certain that no process of the run lives.
     pub fn is_empty(&self) -> bool {
         self.shows_none() && self.unseen.is_none() && !self.unreaped
     }
 
-    /// Whether no process of the run was found.
+    /// True if no process of the run was found.
     pub(super) fn shows_none(&self) -> bool {
         self.members().next().is_none()
     }
 
-    /// Asks the kernel whether a child may live that was not found; `why` it was not.
+    /// Asks the kernel whether a child may live that was not found; `why` says why it was not.
     pub(super) fn ask_for_others(&mut self, why: &str) {
         match reaper::children() {
             Children::None => {}
@@ -85,9 +85,8 @@ impl Member {
 /// How long reading from a process may take. Usually it takes some microseconds.
 const READ_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Reads from a process's own memory: its arguments or its environment. That waits as long as the
-/// process holds its memory's lock, and for a disk that its memory is mapped from. None if it takes
-/// too long.
+/// Reads from a process's own memory: its arguments or its environment. That waits as long as the process
+/// holds its memory's lock, and for a disk that its memory is mapped from. `None` if it takes too long.
 pub(super) fn read_within<T: Send + 'static>(
     reader: Option<&Worker>,
     read: impl FnOnce() -> T + Send + 'static,
@@ -98,7 +97,7 @@ pub(super) fn read_within<T: Send + 'static>(
     }
 }
 
-/// Finds out from its arguments what a process is.
+/// Reads kind and name of a process from its arguments.
 pub(super) fn read_command(process: &Process, reader: Option<&Worker>) -> CommandLine {
     let pid = process.pid;
     // Reading the arguments of a process that waits for a disk may wait, too.

@@ -20,7 +20,7 @@ const VARIABLES: [&str; 2] = ["ES_TMPDIR", "OPENSEARCH_TMPDIR"];
 /// Why the directory is not as it should be.
 #[derive(Debug, thiserror::Error)]
 pub enum TempDirError {
-    /// It cannot be made or opened, belongs to another user, or another manager uses it.
+    /// The directory cannot be made or opened, belongs to another user, or another manager uses it.
     #[error(
         "cannot use {} for temporary files: {source}; give --tmp-dir a directory that this manager \
          alone may write to, or leave the option out",
@@ -32,7 +32,7 @@ pub enum TempDirError {
         /// The system's error.
         source: io::Error,
     },
-    /// Something in it could not be deleted; everything else was.
+    /// Something in the directory could not be deleted; everything else was.
     #[error("cannot delete everything in {}: {source}; remove the rest by hand", path.display())]
     NotEmptied {
         /// The directory.
@@ -44,8 +44,8 @@ pub enum TempDirError {
 
 /// A directory inside `--tmp-dir` that is the engine's own.
 ///
-/// Its mode is 0700 if the manager is not root: then the engine has the same uid. As root it is
-/// 1777, like `/tmp`: the entrypoint changes to a uid that is not known before.
+/// The mode is 0700 if the manager is not root: then the engine has the same uid. As root the mode
+/// is 1777, like `/tmp`: the entrypoint changes to a uid that is not known before.
 #[derive(Debug)]
 pub struct TempDir {
     path: PathBuf,
@@ -69,7 +69,7 @@ impl TempDir {
         VARIABLES.into_iter().map(|name| (name.into(), self.path.clone().into_os_string()))
     }
 
-    /// It is being made or emptied.
+    /// True while the directory is being made or emptied.
     pub fn is_busy(&self) -> bool {
         matches!(self.lock.try_lock(), Err(sync::TryLockError::WouldBlock))
     }

@@ -24,7 +24,8 @@ const HIDDEN: &str = "the kernel knows of a child that /proc does not show; moun
 #[derive(Debug)]
 pub struct Tree {
     pub(super) leader: u32,
-    /// In clock ticks since boot; from then on the pid may belong to another process.
+    /// Time in clock ticks since boot when the leader was reaped; from then on the pid may belong
+    /// to another process.
     pub(super) leader_reaped_at: Option<u64>,
     cookie: Vec<u8>,
     /// The `oom_score_adj` that the leader was launched with.
@@ -37,7 +38,7 @@ pub struct Tree {
     uids: BTreeSet<u32>,
 }
 
-/// What a tree knows that cannot be found out again once parents have ended.
+/// Observations of a tree that cannot be made again once parents have ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Start times of members, by pid.
@@ -60,7 +61,7 @@ impl Snapshot {
         self.processes.iter().filter(|process| self.members.contains(&process.pid))
     }
 
-    /// Children of the manager that have ended and are not reaped, whether they belong to the run or not: of a process
+    /// Children of the manager that have ended and are not reaped, of the run or not: for a process
     /// that has ended that may not be known.
     pub(super) fn ended_children(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| !process.alive && process.parent == own_pid())
@@ -99,14 +100,14 @@ impl Tree {
         Self { reader, ..self }
     }
 
-    /// What it has seen.
+    /// The observations so far.
     pub fn seen(&self) -> Seen {
         let mut seen = Seen { known: BTreeMap::new(), uids: self.uids.clone() };
         seen.known.extend(self.known.iter().map(|(&pid, known)| (pid, known.started)));
         seen
     }
 
-    /// The tree of a run that another program has launched, which has seen this.
+    /// The tree of a run that another program has launched, with that program's observations.
     #[must_use]
     pub fn having_seen(mut self, seen: Seen) -> Self {
         self.uids.extend(seen.uids);
@@ -129,7 +130,7 @@ impl Tree {
         self.leader_reaped_at.is_none().then_some(self.leader)
     }
 
-    /// The leader was reaped: from now on its pid may belong to another process.
+    /// Notes that the leader was reaped: from now on its pid may belong to another process.
     pub fn leader_reaped(&mut self) {
         self.leader_reaped_at = Some(procfs::now());
         self.known.remove(&self.leader);
@@ -174,7 +175,7 @@ impl Tree {
         pid == self.leader && self.leader_reaped_at.is_none()
     }
 
-    /// Reads every process and remembers the members. Reads only what cannot hang, except the
+    /// Reads every process and remembers the members. Reads only files that cannot hang, except the
     /// environment of orphans about which nothing else is known.
     pub(super) fn snapshot(&mut self) -> Result<Snapshot, ProcUnusable> {
         let (processes, unreadable) = procfs::processes()?;
@@ -191,7 +192,7 @@ impl Tree {
         Ok(Snapshot { processes, members, unreadable })
     }
 
-    /// Whether an orphan has the engine's `oom_score_adj`, carries the cookie, or hides its
+    /// True if an orphan has the engine's `oom_score_adj`, carries the cookie, or hides its
     /// environment and has the engine's uid.
     fn claims_to_belong(&self, orphan: &Process) -> bool {
         // A zombie shows nothing.

@@ -97,8 +97,8 @@ pub struct RunArgs {
     /// CA of the engine's certificate, for an https probe (PEM); without it any certificate will do
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(super) ready_ca: Option<OsString>,
-    /// What the probe logs in with: a file with USER:PASSWORD or an Authorization header such as ApiKey
-    /// KEY, or the directory of a mounted Secret with username and password, apiKey, or elastic
+    /// Credentials of the probe: a file with USER:PASSWORD or an Authorization header such as ApiKey KEY, or
+    /// the directory of a mounted Secret with username and password, apiKey, or elastic
     #[arg(long, value_name = "FILE", help_heading = "Engine")]
     pub(super) ready_auth: Option<OsString>,
     /// Signal that asks the engine to end [default: TERM]
@@ -145,7 +145,7 @@ Each option can be set by the environment variable named with it; the command li
 that can be repeated take a list there, separated by commas or newlines. STAYPUT_POD_NAMESPACE, \
 STAYPUT_POD_NAME and STAYPUT_POD_UID, from the downward API, identify the pod.";
 
-/// What was written, and where.
+/// Options as they were written, and the places where they were written.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) args: RunArgs,
@@ -155,7 +155,7 @@ pub(super) struct Written {
     pub(super) variables: Vec<String>,
     /// Messages about variables that cannot be used as written.
     pub(super) problems: Vec<String>,
-    /// No option at all was given.
+    /// True if no option at all was given.
     pub(super) bare: bool,
 }
 
@@ -172,8 +172,7 @@ pub(super) fn written(cli: &ArgMatches, environment: &Environment) -> Written {
 }
 
 impl Written {
-    /// The environment is turned into arguments, so that there is one parser and one table of
-    /// options.
+    /// Turns the environment into arguments, so that there is one parser and one table of options.
     fn read_environment(&mut self, cli: &ArgMatches, environment: &Environment) {
         let command = RunArgs::augment_args(Command::new("run")).no_binary_name(true);
         let mut lines: Vec<OsString> = Vec::new();

@@ -106,7 +106,7 @@ fn probe(read: &mut Reader, args: &RunArgs) -> Option<Probe> {
     }
 }
 
-/// What options alone say.
+/// The part of the policy that options alone decide.
 fn policy(read: &mut Reader, args: &RunArgs) -> Policy {
     Policy {
         pin_config: read.flag("pin-config", &args.pin_config),
@@ -136,7 +136,7 @@ fn log(read: &mut Reader, args: &RunArgs, on_terminal: bool, level: LevelFilter)
     }
 }
 
-/// About variables that nothing reads; `variables` are those of options.
+/// Warnings about variables that nothing reads; `variables` are those of options.
 fn warnings(environment: &Environment, variables: &[String]) -> Vec<String> {
     let is_option =
         |name: &str| variables.iter().any(|own| own == name) || pod::VARIABLES.contains(&name);
@@ -149,7 +149,7 @@ fn warnings(environment: &Environment, variables: &[String]) -> Vec<String> {
 /// Less time than this is hardly enough for an engine to end by itself, in milliseconds.
 const SHORT_GRACE: Millis = 5_000;
 
-/// About a drain that leaves the engine little of the time that the whole end may take.
+/// Warning about a drain that leaves the engine little of the time that the whole end may take.
 fn short_grace(policy: &Policy) -> Option<String> {
     let left = policy.termination_grace?.checked_sub(policy.drain)?;
     (left < SHORT_GRACE).then(|| {
@@ -163,7 +163,7 @@ fn short_grace(policy: &Policy) -> Option<String> {
 /// Directory of the kept configs, inside the state directory.
 const KEPT_CONFIGS: &str = "configs";
 
-/// Reads values and collects what is wrong with them.
+/// Reads values and collects the problems with them.
 pub(super) struct Reader {
     from_environment: BTreeSet<String>,
     problems: Vec<String>,
@@ -176,8 +176,8 @@ impl Reader {
         self.problems.push(message);
     }
 
-    /// Adds what is wrong with this option, if its `others` could be read: one mistake gets one message,
-    /// so an option whose value cannot be used does not count as left out.
+    /// Adds `message` about this option unless `holds`, if the `others` could be read: one mistake
+    /// gets one message, so an option whose value cannot be used does not count as left out.
     pub(super) fn rule(&mut self, holds: bool, option: &str, others: &[&str], message: &str) {
         if !holds && self.all_read(others) {
             self.problem(format!("{}{message}", self.name(option)));

@@ -1,4 +1,4 @@
-//! Which pod this is, from the environment variables of the downward API.
+//! Identity of the pod, from the environment variables of the downward API.
 //!
 //! The identity decides which tokens and requests are accepted, so an invalid value is an error,
 //! never replaced by a guess.

@@ -7,7 +7,7 @@ use crate::http::HttpSettings;
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
 
-/// Those that [`HttpSettings::validate`] has rules about.
+/// Options that [`HttpSettings::validate`] has rules about.
 const HTTP_OPTIONS: [&str; 11] = [
     "listen",
     "tls-cert",
@@ -96,7 +96,7 @@ fn check_http(read: &mut Reader, http: &HttpSettings) {
     }
 }
 
-/// Whether the probe can use a CA and credentials, if they are set.
+/// Checks that the probe can use a CA and credentials, if they are set.
 pub(super) fn check_probe(
     read: &mut Reader,
     probe: Option<&Probe>,

@@ -1,7 +1,7 @@
 //! The data of the supervisor.
 //!
-//! `run` waits for what happens next, `events` turns it into events of the lifecycle, `perform`
-//! carries out the effects.
+//! `run` waits for signals, requests and results, `events` turns them into events of the lifecycle,
+//! `perform` carries out the effects.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -36,39 +36,39 @@ use stayput_net::telemetry::Log;
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;
 
-/// What a supervisor is made of: the engine's command, and what it needs to start and stop it.
+/// Parts of a supervisor: the engine's command, and everything needed to start and stop the engine.
 #[derive(Debug)]
 pub struct SupervisorParts {
     /// The command, passed on as given.
     pub command: Vec<OsString>,
-    /// How to start and stop it.
+    /// Settings for starting and stopping the engine.
     pub policy: Policy,
-    /// How to find out whether it is ready.
+    /// The engine's readiness probe.
     pub prober: Option<Arc<Prober>>,
     pub config: Option<Arc<ConfigWatch>>,
-    /// The thread that reads from its processes. Without one, the supervisor waits for them.
+    /// The thread that reads from the engine's processes. Without one, the supervisor waits for them.
     pub reader: Option<Worker>,
-    /// The thread that opens the program of another version. None without an API.
+    /// The thread that opens the program of another version; only with an API.
     pub opener: Option<Worker>,
-    /// Its temporary directory, emptied between runs by this thread.
+    /// The engine's temporary directory, emptied between runs by this thread.
     pub temp_dir: Option<(Arc<TempDir>, Worker)>,
     /// The journal, and the thread that does nothing else.
     pub journal: Option<(Journal, Worker)>,
-    /// Which pod this is.
+    /// Identity of this pod.
     pub pod: api::Pod,
-    /// What is wrong with the manager itself; shown in the status.
+    /// Errors of the manager itself; shown in the status.
     pub errors: Errors,
-    /// How many lines of the log were lost; shown in the status.
+    /// Number of lost lines of the log; shown in the status.
     pub lines_lost: watch::Receiver<u64>,
     /// The log, if it is written by a thread.
     pub log: Option<Log>,
-    /// Our own program; none if it cannot be found.
+    /// Our own program, if it can be found.
     pub program: Option<Program>,
     /// The listener of the API.
     pub listener: KeptListener,
-    /// Whether the API is served; read by the server.
+    /// State of serving the API; read by the server.
     pub serving: Arc<watch::Sender<Serving>>,
-    /// What another program has handed over to this one.
+    /// State that another program has handed over to this one.
     pub hand_over: Option<HandOver>,
 }
 
@@ -77,7 +77,7 @@ pub struct SupervisorParts {
 pub struct Ended {
     /// The exit code.
     pub code: i32,
-    /// Why, for the termination log.
+    /// Reason for the termination log.
     pub message: String,
 }
 
@@ -101,15 +101,15 @@ pub struct Supervisor {
     pub(super) publisher: Publisher,
     /// The config that is being prepared.
     pub(super) preparing: Option<Preparing>,
-    /// The one that was prepared last: the next spawn uses it, and the run after that is on it.
+    /// The config that was prepared last: the next spawn uses it, and the run after that is on it.
     pub(super) prepared: Option<Prepared>,
-    /// It is being kept as the last good one.
+    /// Task that keeps the prepared config as the last good one.
     pub(super) keeping: Option<JoinHandle<()>>,
-    /// The same as the status shows it; also of a run that was taken over.
+    /// The prepared config as the status shows it; also of a run that was taken over.
     pub(super) started_on: Option<StartedOn>,
-    /// That of the present run's server JVM, once the engine is ready.
+    /// Class-data archive of the present run's server JVM, once the engine is ready.
     pub(super) archive: Option<api::Archive>,
-    /// Where the request that is being decided gets its answer.
+    /// Channel for the answer to the request that is being decided.
     pub(super) reply: Option<Reply>,
     pub(super) opening: Option<Opening>,
     pub(super) asked: Option<Asked>,
@@ -120,9 +120,9 @@ pub struct Supervisor {
     pub(super) errors: watch::Receiver<BTreeMap<ErrorCode, ManagerError>>,
     pub(super) calls: mpsc::Receiver<Call>,
     pub(super) waiting: WaitingRequests,
-    /// Code that only the start needed is still in memory.
+    /// True while code that only the start needed is still in memory.
     pub(super) startup_code_loaded: bool,
-    /// Gets the answer when the manager is to end.
+    /// Gets exit code and message when the manager is to end.
     pub(super) end: Option<oneshot::Sender<Ended>>,
 }
 

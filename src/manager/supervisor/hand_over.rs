@@ -1,4 +1,4 @@
-//! What a manager hands over to the program that it executes: JSON, in a file in memory.
+//! State that a manager hands over to the program that it executes: JSON, in a file in memory.
 //!
 //! A later version reads what an earlier one wrote, and the other way round: a field that is added has
 //! a default, and none is removed or changes its meaning. Otherwise the schema gets another number,
@@ -18,16 +18,16 @@ use crate::process::{self, HAND_OVER_VARIABLE, Inherited, KeptListener, Program,
 
 const SCHEMA: u32 = 1;
 
-/// What a program says that can take over; its version follows.
+/// Beginning of the answer of a program that can take over; its version follows.
 pub const CAN_TAKE_OVER: &str = "stayput can take over, version ";
 
-/// What is handed over.
+/// The handed-over state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
     pub(super) schema: u32,
-    /// Of the program that has written this.
+    /// Version of the program that has written this.
     pub(super) version: String,
-    /// Where its file is: executed by a descriptor, a program does not find its own.
+    /// Path of that program's file: executed by a descriptor, a program does not find its own.
     pub(super) program: PathBuf,
     /// Descriptor of the program itself, for the case that the other one cannot start.
     #[serde(default)]
@@ -35,14 +35,14 @@ pub struct HandOver {
     /// Descriptor of the listener.
     #[serde(default)]
     pub(super) listener: Option<RawFd>,
-    /// Why the program that was executed could not start: it has executed this one again.
+    /// Reason why the program that was executed could not start: it has executed this one again.
     #[serde(default)]
     pub(super) failed: Option<String>,
-    /// By how many milliseconds the program's clock is ahead of the time of day.
+    /// Milliseconds by which the program's clock is ahead of the time of day.
     #[serde(default)]
     pub(super) clock_ahead: i64,
     pub(super) lifecycle: TakenOver,
-    /// What the readiness probe said last.
+    /// Last result of the readiness probe.
     #[serde(default)]
     pub(super) ready: Option<bool>,
     #[serde(default)]
@@ -51,12 +51,12 @@ pub struct HandOver {
     pub(super) inherited: Inherited,
     #[serde(default)]
     pub(super) oom_kills: Option<u64>,
-    /// What the engine was started on.
+    /// Config that the engine was started on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) started_on: Option<StartedOn>,
 }
 
-/// What was handed over cannot be used.
+/// Reason why the handed-over state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HandOverError {
     #[error(
@@ -73,7 +73,7 @@ pub enum HandOverError {
 
 impl HandOver {
     /// # Errors
-    /// It is of another form.
+    /// The state has another form.
     pub fn parse(bytes: &[u8]) -> Result<Self, HandOverError> {
         #[derive(Deserialize)]
         struct Head {
@@ -91,7 +91,7 @@ impl HandOver {
         Program { path: self.program.clone(), args: env::args_os().collect() }
     }
 
-    /// The version that has handed over to another one; none if it goes on itself.
+    /// The version that has handed over to another one; `None` if the same version goes on.
     pub(super) fn upgraded_from(&self) -> Option<String> {
         self.failed.is_none().then(|| self.version.clone())
     }
@@ -128,20 +128,20 @@ pub struct Taken {
     way_back: WayBack,
 }
 
-/// What is needed to execute the program before again.
+/// Everything needed to execute the previous program again.
 #[derive(Debug)]
 struct WayBack {
-    /// As it was handed over: also what only that program knows.
+    /// State as it was handed over, with fields that only that program knows.
     state: Value,
     program: Option<OwnedFd>,
     listener: Option<OwnedFd>,
 }
 
 impl Taken {
-    /// What this process was executed with; none if it was started as any other program.
+    /// State that this process was executed with; `None` if it was started as any other program.
     ///
     /// # Errors
-    /// [`HandOverError`]; only if the program before cannot be executed again, either.
+    /// [`HandOverError`]; only if the previous program cannot be executed again, either.
     pub fn find() -> Result<Option<Self>, HandOverError> {
         let Some(number) = env::var_os(HAND_OVER_VARIABLE) else { return Ok(None) };
         let number = number.to_str().and_then(|number| number.parse().ok());
@@ -158,14 +158,15 @@ impl Taken {
         }
     }
 
-    /// The listener that was handed over. None without a free descriptor: then it is bound again.
+    /// The listener that was handed over. Empty without a free descriptor: then the listener is bound again.
     pub fn listener(&self) -> KeptListener {
         let listener = self.way_back.listener.as_ref().and_then(|one| one.try_clone().ok());
         listener.map_or_else(KeptListener::default, KeptListener::of)
     }
 
-    /// This program cannot start: executes the one before again, which takes over in turn. Returns
-    /// only if that is not possible, or if that one has executed this one because it cannot start.
+    /// Executes the previous program again, which takes over in turn, because this one cannot
+    /// start. Returns only if that is not possible, or if the previous program has executed this
+    /// one because it cannot start.
     pub fn go_back(&self, why: &str) {
         self.way_back.go(why);
     }

@@ -10,7 +10,7 @@ use stayput_api::{Accepted, Code, DrainRequest, Refusal, StartRequest, Status, S
 
 pub(super) type Reply = oneshot::Sender<Result<Accepted, Refusal>>;
 
-/// What a caller with the scope `es:control` can request.
+/// Request of a caller with the scope `es:control`.
 #[derive(Debug, Clone)]
 pub enum Control {
     /// Stop the engine.
@@ -24,7 +24,7 @@ pub enum Control {
 }
 
 impl Control {
-    /// As in the route.
+    /// Name as in the route.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Stop(_) => "stop",
@@ -34,7 +34,7 @@ impl Control {
         }
     }
 
-    /// The sequence that it was sent with.
+    /// The sequence that the request was sent with.
     pub const fn sequence(&self) -> Option<u64> {
         match self {
             Self::Stop(request) => request.sequence,
@@ -92,21 +92,21 @@ impl Handle {
         self.ask(|reply| Call::Control { request, by, reply }).await.unwrap_or_else(unavailable)
     }
 
-    /// The server has closed all connections.
+    /// Tells the supervisor that the server has closed all connections.
     pub async fn server_closed(&self) {
         // A supervisor that has ended needs not know it.
         let _ = self.calls.send(Call::ServerClosed).await;
     }
 
-    /// Somebody wants to know the status: what nobody tells about the config is looked up. The
-    /// status changes if there is something new.
+    /// Looks up changes of the config that are not reported; to be called when somebody wants to
+    /// know the status. The status changes if there is something new.
     pub fn refresh_config(&self) {
         if let Some(config) = &self.config {
             config.refresh();
         }
     }
 
-    /// By how many milliseconds the clock of the status is ahead of the time of day.
+    /// Milliseconds by which the clock of the status is ahead of the time of day.
     pub fn times_ahead(&self) -> i64 {
         self.clock.ahead()
     }
@@ -128,7 +128,7 @@ impl Handle {
         self.status.clone()
     }
 
-    /// Whether the supervisor's loop runs. Does not return while it hangs: give it a timeout.
+    /// True if the supervisor's loop runs. Does not return while it hangs: give it a timeout.
     pub async fn answers(&self) -> bool {
         self.ask(|reply| Call::Ping { reply }).await.is_some()
     }

@@ -34,15 +34,15 @@ pub(super) enum JournalError {
     /// The file cannot be written.
     #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    /// The file holds something else.
+    /// The file's content cannot be used.
     #[error("{path} {source}")]
     Content { path: PathBuf, source: ContentError },
-    /// The work was not done.
+    /// The thread that writes the journal has not done the work.
     #[error("the journal was not written: {0}")]
     NotDone(#[from] WorkPanicked),
 }
 
-/// What is wrong with the content of a journal. The message continues after its path.
+/// A fault of the content of a journal. The message continues after its path.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ContentError {
     #[error("is not a file")]
@@ -70,12 +70,12 @@ pub(super) enum ContentError {
     OtherPod { theirs: String, ours: String },
 }
 
-/// The whole content.
+/// The whole content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) schema: u32,
     pub(super) boot_id: String,
-    /// Uid of the pod that wrote it: another pod's intent is not ours.
+    /// Uid of the pod that wrote the journal: another pod's intent is not ours.
     pub(super) pod: Option<String>,
     pub(super) intent: Intent,
     pub(super) run: Option<Run>,
@@ -109,7 +109,7 @@ impl Journal {
     /// the settings is left to [`Self::recover`]. Blocks.
     ///
     /// # Errors
-    /// What is wrong with it, with the remedy.
+    /// The fault of the directory, with the remedy.
     pub fn check(&self) -> Result<bool, StateDirError> {
         let path = self.dir.clone();
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
@@ -124,7 +124,7 @@ impl Journal {
         }
     }
 
-    /// Reads what an earlier boot left. Blocks.
+    /// Reads the record of an earlier boot. Blocks.
     pub fn recover(&self, pod: Option<&str>) -> Recovered {
         match self.read(pod) {
             Ok(None) => Recovered::Fresh,
@@ -164,12 +164,12 @@ impl Journal {
         self.write_then(record, || Ok(()))
     }
 
-    /// As [`Self::write`], but keeps the unreadable journal under another name, once a request
-    /// decided what holds. It is in its place until the record is: without a journal, the next
-    /// container would start the engine.
+    /// Like [`Self::write`], but keeps the unreadable journal under another name, once a request
+    /// has decided the intent. The unreadable file stays in its place until the record is there:
+    /// without a journal, the next container would start the engine.
     ///
     /// # Errors
-    /// As above.
+    /// The errors of [`Self::write`].
     pub(super) fn replace_unreadable(&self, record: &Record) -> Result<(), JournalError> {
         self.write_then(record, || self.keep_unreadable())
     }

@@ -23,19 +23,19 @@ type Writing = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send>>;
 pub(super) struct JournalWriter {
     journal: Journal,
     worker: Worker,
-    /// The file that exists is unreadable, and is to be kept.
+    /// True if the existing file is unreadable, and is to be kept.
     is_unreadable: bool,
     writing: Option<(u64, Writing)>,
     waiting: Option<(u64, Record)>,
 }
 
 impl JournalWriter {
-    /// `is_unreadable`: the file that exists is, and is to be kept.
+    /// `is_unreadable`: the existing file is unreadable, and is to be kept.
     pub(super) fn new(journal: Journal, worker: Worker, is_unreadable: bool) -> Self {
         Self { journal, worker, is_unreadable, writing: None, waiting: None }
     }
 
-    /// The file that exists was read after all.
+    /// Notes that the existing file was read after all.
     pub(super) fn is_readable(&mut self) {
         self.is_unreadable = false;
     }
@@ -71,7 +71,7 @@ impl JournalWriter {
         written
     }
 
-    /// Whether a version that was passed in is not on disk yet.
+    /// True if a version that was passed in is not on disk yet.
     pub(super) fn is_busy(&self) -> bool {
         self.writing.is_some()
     }

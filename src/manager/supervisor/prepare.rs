@@ -1,4 +1,4 @@
-//! What a start needs before its spawn: the config verified and staged, the temporary directory
+//! Preparation of a start before its spawn: the config is verified and staged, the temporary directory
 //! emptied. On threads of their own: a slow disk must not keep the supervisor from answering.
 
 use std::future::Future;
@@ -19,16 +19,16 @@ use stayput_api::{Code, ConfigChoice, Refusal};
 /// How long emptying the temporary directory may take: it may have large files. Shorter than the
 /// limit for all of a start, so that its cause can be said.
 const EMPTYING_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a start waits for what an earlier one has begun.
+/// How long a start waits for work that an earlier one has begun.
 const HANGING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The work of [`prepare`]: what the spawn needs, or why there is no spawn.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;
 
-/// What a start was prepared with.
+/// Result of the preparation of a start.
 pub(super) struct Ready {
     pub(super) known: lifecycle::Prepared,
-    /// To be compared with the mounts later; none without `--config`.
+    /// The prepared config, to be compared with the mounts later; `None` without `--config`.
     pub(super) config: Option<config_watch::Prepared>,
 }
 

@@ -36,7 +36,7 @@ use stayput_net::https::Stream;
 /// answer.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What to probe.
+/// A readiness probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probe {
     /// The port accepts connections.
@@ -50,12 +50,12 @@ pub enum Probe {
         address: String,
         /// Path and query.
         path: String,
-        /// Over TLS.
+        /// True for a call over TLS.
         tls: bool,
         /// The CA that the engine's certificate must be signed by. Without one, any certificate is
         /// accepted.
         ca: Option<PathBuf>,
-        /// What to log in with: a file, or the directory of a mounted Secret.
+        /// Credentials: a file, or the directory of a mounted Secret.
         auth: Option<PathBuf>,
     },
 }
@@ -67,19 +67,19 @@ impl Probe {
         }
     }
 
-    /// Whether the engine's address is a name, which is looked up for each call.
+    /// True if the engine's address is a name, which is looked up for each call.
     fn has_name(&self) -> bool {
         self.address().parse::<SocketAddr>().is_err()
     }
 
-    /// Whether the probe stays on this machine: in a pod, among its own containers.
+    /// True if the probe stays on this machine: in a pod, among its own containers.
     pub fn is_loopback(&self) -> bool {
         let host = host(self.address());
         host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
     }
 }
 
-/// As in the option.
+/// The probe as written in the option.
 impl std::fmt::Display for Probe {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -92,7 +92,7 @@ impl std::fmt::Display for Probe {
     }
 }
 
-/// A probe, its threads, and what was read from its files.
+/// A probe, its threads, and the values read from its files.
 #[derive(Debug)]
 pub struct Prober {
     probe: Probe,

@@ -15,8 +15,8 @@ use super::probe::Prober;
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// In between, the pause is this part of the time the start has taken so far: the probe's delay
-/// adds to every restart, so it is kept small compared with the start itself.
+/// Between both limits, the pause is this part of the time the start has taken so far: the probe's
+/// delay adds to every restart, so it is kept small compared with the start itself.
 const PAUSE_PART: u32 = 50;
 /// How long an answer is used again.
 const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
@@ -25,9 +25,9 @@ const ANSWER_MAX_AGE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Readiness {
     probe: Option<Arc<Prober>>,
-    /// Null without a probe.
+    /// Last answer of the probe; `None` without a probe.
     ready: Option<bool>,
-    /// Why the last call failed.
+    /// Reason why the last call failed.
     error: Option<String>,
     asked_at: Option<Instant>,
     probing: Option<AbortHandle>,
@@ -43,7 +43,7 @@ pub(super) struct Readiness {
 pub(super) struct Answer {
     run: u64,
     outcome: Result<(), String>,
-    /// The engine is starting, and is probed on.
+    /// True if the engine is starting, and is probed on.
     goes_on: bool,
 }
 
@@ -68,17 +68,17 @@ impl Readiness {
         self.ready
     }
 
-    /// Why the last call of the probe in this run failed; none if it succeeded.
+    /// Reason why the last call of the probe in this run failed, if it did.
     pub(super) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// The run was found as it is, and the probe said this last.
+    /// Takes over a run, with the last answer of its probe.
     pub(super) fn take_over(&mut self, ready: Option<bool>) {
         self.ready = self.ready.map(|_| ready.unwrap_or(false));
     }
 
-    /// A run began: probe it until it is ready.
+    /// Begins a run: probes it until it is ready.
     pub(super) fn run_began(&mut self) {
         self.run_ended();
         let Some(probe) = self.probe.clone() else { return };
@@ -99,7 +99,7 @@ impl Readiness {
         self.probing = Some(task.abort_handle());
     }
 
-    /// The run is over or ending: it is not ready and is not probed.
+    /// Ends a run, which is over or ending: it is not ready and is not probed.
     pub(super) fn run_ended(&mut self) {
         if let Some(task) = self.probing.take() {
             task.abort();
@@ -113,9 +113,8 @@ impl Readiness {
         self.run += 1;
     }
 
-    /// A caller needs the readiness. Answered at once if there is no probe or its last answer is
-    /// recent enough; while the engine starts, answered with the next ready answer of its own
-    /// probes.
+    /// Requests the readiness for a caller. Answered at once if there is no probe or its last answer is
+    /// recent enough; while the engine starts, answered with the next ready answer of its own probes.
     pub(super) fn ask(&mut self, running: bool, waiter: oneshot::Sender<()>) {
         if running && self.probing.is_some() {
             self.waiters.push(waiter);
@@ -145,7 +144,7 @@ impl Readiness {
         }
     }
 
-    /// Handles an answer. Returns whether it is about the current run and ready.
+    /// Handles an answer. True if it is about the current run and ready.
     pub(super) fn take(&mut self, answer: &Answer) -> bool {
         if answer.run != self.run {
             return false;

@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 
 /// Write permission of the group and of others.
 const OPEN: u32 = 0o022;
-/// The owner of what belongs to a user without a uid in this user namespace.
+/// Owner shown for files of a user without a uid in this user namespace.
 const NOBODY: u32 = 65534;
 /// In a directory with this bit, only its owner may rename what belongs to others.
 const STICKY: u32 = 0o1000;
@@ -21,7 +21,7 @@ const STICKY: u32 = 0o1000;
 /// The state directory cannot be used: without it, no stop could ever be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum StateDirError {
-    /// Something else is there.
+    /// The path is not a directory.
     #[error("--state-dir {} is not a directory: mount an emptyDir there", .0.display())]
     NotADirectory(PathBuf),
     /// The system's error, from an attempt to use it.
@@ -45,12 +45,12 @@ pub enum StateDirError {
     OfAnotherUser {
         /// The directory.
         path: PathBuf,
-        /// It, or one that it is in.
+        /// The directory itself, or one above it.
         part: PathBuf,
         /// The owner's uid.
         owner: u32,
     },
-    /// The same, of a directory above it.
+    /// Other users may write to a directory above the state directory, and could replace root's files in it.
     #[error(
         "--state-dir {}: other users may write to {}, and could replace files of this manager, which \
          runs as root: mount an emptyDir there, or run the manager as the engine's user",
@@ -60,16 +60,16 @@ pub enum StateDirError {
     OpenToOthers {
         /// The directory.
         path: PathBuf,
-        /// One that it is in.
+        /// A directory above the state directory.
         part: PathBuf,
     },
 }
 
-/// As root, takes the right to write to the directory from all other users. Anybody else has it from a
-/// volume that the engine's user, who is the same, may write to.
+/// As root, takes the right to write to the directory from all other users. A manager that is not
+/// root runs as the engine's user, which may write to the volume anyway.
 ///
 /// # Errors
-/// It, or a directory above it, belongs to another user or is open to others.
+/// The directory, or one above it, belongs to another user or is open to others.
 pub(super) fn close_to_others(path: &Path) -> Result<(), StateDirError> {
     if !geteuid().is_root() {
         return Ok(());
@@ -114,8 +114,8 @@ fn ours(path: &Path, part: &Path) -> Result<File, StateDirError> {
     }
 }
 
-/// Whether uids are those of a part of the machine: what belongs to nobody then is of a user that no process here
-/// can be.
+/// True in a user namespace, where uids are those of a part of the machine: files of nobody then
+/// belong to a user that no process here can be.
 fn is_user_namespace() -> bool {
     const WHOLE: [&str; 3] = ["0", "0", "4294967295"];
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

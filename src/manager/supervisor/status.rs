@@ -28,7 +28,7 @@ impl From<&Prepared> for StartedOn {
     }
 }
 
-/// What the status is built from.
+/// Sources of the status.
 pub(super) struct Known<'a> {
     lifecycle: &'a Lifecycle,
     observed: Option<&'a Observed>,
@@ -43,7 +43,7 @@ pub(super) struct Known<'a> {
 #[derive(Debug)]
 pub(super) struct Publisher {
     manager: Manager,
-    /// How many were published.
+    /// Number of statuses that were published.
     count: u64,
     touched: bool,
     sender: watch::Sender<Arc<Status>>,
@@ -77,7 +77,7 @@ impl Publisher {
         &self.manager.boot_id
     }
 
-    /// Something happened that may show in the status.
+    /// Notes that something happened that may show in the status.
     pub(super) fn touch(&mut self) {
         self.touched = true;
     }
@@ -107,8 +107,8 @@ impl Publisher {
         self.sender.send_replace(Arc::new(status));
     }
 
-    /// Changes the count in the published status without waking who waits for a change of that: each
-    /// answer may log a line, which is lost, too.
+    /// Changes the count in the published status without waking receivers that wait for a change:
+    /// each answer may log a line, which is lost, too.
     fn count_lost_lines(&mut self, lost: u64) {
         if self.manager.log_lines_lost == lost {
             return;
@@ -122,7 +122,7 @@ impl Publisher {
 }
 
 impl Supervisor {
-    /// Publishes what is known now, if something happened.
+    /// Publishes the present status, if something happened.
     pub(super) fn publish(&mut self) {
         let observed = self.config.as_ref().map(|config| config.borrow().clone());
         // Not borrowed while something is logged, which may change it.

@@ -16,7 +16,7 @@ use crate::process::{self, Checking, ExitStatus, Program, Tree};
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
-/// Whether the API is served.
+/// State of serving the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
     Open,
@@ -29,13 +29,13 @@ pub enum Serving {
 /// A program that is asked, or has said that it can take over.
 pub(super) struct Asked {
     checking: Option<Checking>,
-    /// It is held open, so that what is executed is what was asked.
+    /// The program's file, held open, so that the executed program is the one that was asked.
     file: OwnedFd,
     said: String,
 }
 
-/// A program that is being opened; none if it is the one that runs. Its volume may hang, so a thread
-/// opens it.
+/// A program that is being opened; `None` if it is the one that runs. Its volume may hang, so a
+/// thread opens it.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Result<Option<OwnedFd>, String>> + Send>>;
 
 fn opened(path: &Path) -> Result<Option<OwnedFd>, String> {
@@ -67,7 +67,7 @@ impl Supervisor {
         None
     }
 
-    /// The program is opened: asks it.
+    /// Asks the program, which is open now.
     pub(super) fn program_opened(&mut self, opened: Result<Option<OwnedFd>, String>) {
         let checked = match opened {
             Ok(None) => Ok(Checked::Same),
@@ -94,7 +94,7 @@ impl Supervisor {
         Ok(Asked { checking: Some(checking), file, said: String::new() })
     }
 
-    /// Its answer is not waited for any more.
+    /// Stops waiting for the program's answer.
     pub(super) fn end_check(&mut self) {
         self.opening = None;
         if let Some(checking) = self.asked.take().and_then(|asked| asked.checking) {
@@ -107,7 +107,7 @@ impl Supervisor {
         Some(self.asked.as_ref()?.checking.as_ref()?.pid)
     }
 
-    /// The program that was asked has ended.
+    /// Takes the answer of the program that was asked, which has ended.
     pub(super) fn check_ended(&mut self, status: ExitStatus) {
         let Some(asked) = &mut self.asked else { return };
         let Some(checking) = asked.checking.take() else { return };
@@ -152,7 +152,7 @@ impl Supervisor {
         Ok(process::execute(file, &program.args, state, &kept, &mut self.signals))
     }
 
-    /// This manager goes on.
+    /// Opens the server again: this manager goes on.
     pub(super) fn open_server(&mut self, error: String) {
         self.asked = None;
         self.parts.errors.report(ErrorCode::Upgrade, error);
@@ -171,7 +171,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes over what does not belong to the lifecycle.
+    /// Takes over the state that does not belong to the lifecycle.
     pub(super) fn take_over(&mut self, taken: HandOver) {
         let HandOver { version, failed, lifecycle, ready, seen, inherited, oom_kills, .. } = taken;
         self.started_on = taken.started_on;

@@ -11,13 +11,13 @@ use crate::process::{self, Archive, ExitStatus, Launch, LaunchError, RUN_VARIABL
 
 /// How long an engine may take to accept connections on a slow builder.
 const START_LIMIT: Duration = Duration::from_secs(300);
-/// How long it may take to end; the JVM writes the archive meanwhile.
+/// How long an engine may take to end; the JVM writes the archive meanwhile.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// How long one read may take: a signal does not end it.
 const READ_LIMIT: Duration = Duration::from_millis(200);
-/// How long its processes may take to end by KILL: one that waits for a disk does not.
+/// How long the engine's processes may take to end by KILL: one that waits for a disk does not.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Requests whose classes every node needs soon. Their answers do not matter: a secured engine refuses
@@ -61,7 +61,7 @@ impl Engine {
         })
     }
 
-    /// Waits until it accepts connections; returns the time since its launch.
+    /// Waits until the engine accepts connections; returns the time since its launch.
     pub(super) fn until_serving(&mut self) -> Result<Duration, WarmError> {
         while TcpStream::connect(self.address).is_err() {
             self.reap();
@@ -88,12 +88,12 @@ impl Engine {
         }
     }
 
-    /// What its server JVM does with the archive.
+    /// The archive that the server JVM was told to use, and whether it uses it.
     pub(super) fn archive(&mut self) -> Option<Archive> {
         self.tree.archive()
     }
 
-    /// Stops it and waits until no process is left.
+    /// Stops the engine and waits until no process is left.
     pub(super) fn stop(mut self) -> Result<(), WarmError> {
         self.tree.signal_leader(libc::SIGTERM);
         let asked = Instant::now();
@@ -124,7 +124,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// Such as an agent that an image's entrypoint leaves in the background, or after an error all.
+    /// Kills the remaining processes, such as an agent that an image's entrypoint leaves in the
+    /// background; after an error all.
     fn drop(&mut self) {
         let began = Instant::now();
         loop {
@@ -138,7 +139,7 @@ impl Drop for Engine {
     }
 }
 
-/// Reads the answer, or what of it has come until then.
+/// Reads the answer, or the part of it that comes before the limit.
 fn read_until(stream: &mut TcpStream, until: &Until) {
     let mut part = [0; 4096];
     while let Some(left) = until.left(READ_LIMIT) {

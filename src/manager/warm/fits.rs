@@ -1,4 +1,4 @@
-//! What an archive of classes is for: one build of the JVM, and the engine's jars.
+//! Fingerprint of one build of the JVM and of the engine's jars, which an archive of classes is for.
 
 use std::fs;
 use std::io;

@@ -9,11 +9,11 @@ use super::{Until, Warm, WarmError, all_or_nothing, fits, java_home, make, plan,
 
 /// Makes the archive within this time, if that was not tried before; returns its size if it was made now.
 ///
-/// It is tried once for each JVM and each set of the engine's jars: an attempt that takes too much memory
-/// may end the whole container, and the kubelet would repeat it for ever. The volume stays when the pod's
-/// containers are made again, as after a restart of its machine, and these may have another image by then.
-/// The engine is not started a second time to see whether the archive is used: the pod waits, and the
-/// manager looks at each start.
+/// Only one attempt is made for each JVM and each set of the engine's jars: an attempt that takes
+/// too much memory may end the whole container, and the kubelet would repeat it for ever. The
+/// volume stays when the pod's containers are made again, as after a restart of its machine, and
+/// these may have another image by then. The engine is not started a second time to see whether the
+/// archive is used: the pod waits, and the manager looks at each start.
 pub fn once(warm: &Warm, limit: Duration) -> Result<Option<u64>, WarmError> {
     plan::check(warm)?;
     let until = Until::new(Some(Instant::now() + limit))?;
@@ -27,7 +27,7 @@ pub fn once(warm: &Warm, limit: Duration) -> Result<Option<u64>, WarmError> {
     })
 }
 
-/// Whether this is the first attempt for `made_for` in the archive's directory. From now on it is not.
+/// True for the first attempt for `made_for` in the archive's directory. Records the attempt.
 fn is_first(warm: &Warm, made_for: &str) -> Result<bool, WarmError> {
     let mut name = warm.archive.clone().into_os_string();
     name.push(".tried");

@@ -1,4 +1,4 @@
-//! What is written and what the engine is started with, as text; nothing is done here.
+//! Text of the option file, and arguments of the engine; nothing is done here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::{Warm, WarmError};
 /// Variables with which the engines' scripts find their JVM, in the scripts' order.
 pub(super) const JAVA_HOMES: [&str; 3] = ["OPENSEARCH_JAVA_HOME", "ES_JAVA_HOME", "JAVA_HOME"];
 
-/// Checks what was asked for.
+/// Checks the requested paths.
 pub(super) fn check(warm: &Warm) -> Result<(), WarmError> {
     for path in [&warm.archive, &warm.options] {
         // The engine changes its directory, and a path in an option file cannot be quoted.

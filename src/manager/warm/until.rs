@@ -1,4 +1,4 @@
-//! What ends all waiting: the time that there is for it, or a signal.
+//! Limits of all waiting: a deadline, or a signal.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::WarmError;
 
-/// When all waiting is over.
+/// Deadline and signal that end all waiting.
 #[derive(Debug, Clone)]
 pub(super) struct Until {
     deadline: Option<Instant>,
@@ -26,19 +26,19 @@ impl Until {
         Ok(Self { deadline, signal })
     }
 
-    /// No signal, and this deadline.
+    /// Limits with this deadline, and without a signal.
     #[cfg(test)]
     pub(super) fn of(deadline: Instant) -> Self {
         Self { deadline: Some(deadline), signal: Arc::default() }
     }
 
-    /// As this one, and at this instant at the latest.
+    /// These limits, and this instant at the latest.
     pub(super) fn at_most(&self, limit: Instant) -> Self {
         let deadline = self.deadline.map_or(limit, |deadline| deadline.min(limit));
         Self { deadline: Some(deadline), signal: Arc::clone(&self.signal) }
     }
 
-    /// The time that is left, and `limit` at most; none if all is over.
+    /// The time that is left, and `limit` at most; `None` if all waiting is over.
     pub(super) fn left(&self, limit: Duration) -> Option<Duration> {
         if self.signalled().is_err() {
             return None;

@@ -11,7 +11,7 @@ use super::Probe;
 /// Longest part of an answer in a message, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// Why.
+/// Reason why a call of the probe failed.
 #[derive(Debug)]
 pub(super) enum Why {
     Connect(io::Error),
@@ -25,7 +25,7 @@ pub(super) enum Why {
 }
 
 impl Why {
-    /// Whether newer credentials or a newer CA may help.
+    /// True if newer credentials or a newer CA may help.
     pub(super) fn may_be_outdated_files(&self) -> bool {
         match self {
             Self::Tls(error) => matches!(rustls(error), Some(rustls::Error::InvalidCertificate(_))),

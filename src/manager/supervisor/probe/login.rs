@@ -1,4 +1,4 @@
-//! What the probe logs in with, from a file or from the directory of a mounted Secret.
+//! Credentials of the probe, from a file or from the directory of a mounted Secret.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) fn authorization(path: &Path) -> Result<HeaderValue, SecretsError> {
     header(&content).ok_or_else(|| SecretsError::NoCredentials { path: path.to_owned() })
 }
 
-/// From a Secret that is mounted as a directory: each key is a file.
+/// Header from a Secret that is mounted as a directory: each key is a file.
 fn of_secret(directory: &Path) -> Result<HeaderValue, SecretsError> {
     let has = |key: &str| directory.join(key).exists();
     let wrong = || SecretsError::NoSecret { path: directory.to_owned() };
@@ -44,7 +44,7 @@ fn of_secret(directory: &Path) -> Result<HeaderValue, SecretsError> {
     value.ok_or_else(wrong)
 }
 
-/// The header for `USER:PASSWORD`, or for what already is its value: `ApiKey KEY`, `Bearer TOKEN`.
+/// The header for `USER:PASSWORD`, or for a text that already is its value: `ApiKey KEY`, `Bearer TOKEN`.
 fn header(content: &[u8]) -> Option<HeaderValue> {
     let line = line(content)?;
     let is_header = line.split_once(' ').is_some_and(|(scheme, value)| {
@@ -65,7 +65,7 @@ fn line(content: &[u8]) -> Option<&str> {
     (!line.contains(char::is_control)).then_some(line)
 }
 
-/// The first colon ends the name of the user, so there is none in it.
+/// The header of basic authentication. The first colon ends the name of the user, so there is none in it.
 fn basic(user: &str, password: &str) -> Option<HeaderValue> {
     if user.contains(':') {
         return None;

@@ -1,4 +1,4 @@
-//! The files of the probe: the engine's CA, and what to log in with.
+//! The files of the probe: the engine's CA, and the credentials.
 //!
 //! They are read before the first call, and again when the engine refused what was in them. So no
 //! watch is needed, and a new password works at the next call.
@@ -21,7 +21,7 @@ use crate::worker::{WorkPanicked, Worker};
 
 /// How long reading may take: with the probe itself, less than the API waits.
 const READ_TIMEOUT: Duration = Duration::from_millis(500);
-/// In bytes. No such file is larger.
+/// Size limit of a file in bytes. No such file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Why the files cannot be used. The content is in no message.
@@ -51,14 +51,14 @@ pub(super) enum SecretsError {
     Panicked(#[from] WorkPanicked),
 }
 
-/// What was read.
+/// Content of the files.
 #[derive(Debug, Default)]
 pub(super) struct Secrets {
     pub(super) roots: Option<Arc<RootCertStore>>,
     pub(super) authorization: Option<HeaderValue>,
 }
 
-/// The files, and what was last read from them.
+/// The files of the probe, and the values last read from them.
 #[derive(Debug)]
 pub(super) struct SecretsFiles {
     ca: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub(super) struct SecretsFiles {
     read: Mutex<Option<Arc<Secrets>>>,
     /// The thread that reads: the supervisor's loop must not wait for a volume.
     worker: Worker,
-    /// It reads: while a volume hangs, no call waits for it, and none passes in more work.
+    /// True while the thread reads: while a volume hangs, no call waits for it, and none passes in more work.
     reading: Arc<AtomicBool>,
 }
 
@@ -75,7 +75,7 @@ impl SecretsFiles {
         Self { ca, auth, read: Mutex::default(), worker, reading: Arc::default() }
     }
 
-    /// What is in the files.
+    /// The content of the files; reads them if it is not known.
     pub(super) async fn get(&self) -> Result<Arc<Secrets>, SecretsError> {
         if let Some(read) = self.last().clone() {
             return Ok(read);
@@ -85,7 +85,7 @@ impl SecretsFiles {
         Ok(read)
     }
 
-    /// The engine refused what was read: the files may have changed.
+    /// Forgets the content, because the engine refused it: the files may have changed.
     pub(super) fn read_again(&self) {
         *self.last() = None;
     }
@@ -111,8 +111,8 @@ impl SecretsFiles {
     }
 }
 
-/// Until it is dropped the files are being read. Work that is not begun, because its call was given
-/// up, is dropped as well.
+/// Notes, until it is dropped, that the files are being read. Work that is not begun, because its
+/// call was given up, is dropped as well.
 struct Reading(Arc<AtomicBool>);
 
 impl Drop for Reading {
