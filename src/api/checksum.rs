@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// What a checksum begins with.
+/// Prefix of a checksum.
 const PREFIX: &str = "sha256:";
 /// Digits of a SHA-256 in hexadecimal.
 const HEX_DIGITS: usize = 64;
@@ -40,7 +40,7 @@ impl ContentDigest {
 impl FromStr for ContentDigest {
     type Err = InvalidDigest;
 
-    /// Reads what `Display` writes.
+    /// Reads the text that `Display` writes.
     fn from_str(hex: &str) -> Result<Self, Self::Err> {
         let invalid = || InvalidDigest { text: shortened(hex) };
         let mut digest = [0; 32];
@@ -189,7 +189,7 @@ pub struct InvalidChecksum {
     fault: String,
 }
 
-/// The text comes from a caller and goes into an error message, so it is cut if it is long.
+/// Cuts a long text: it comes from a caller and goes into an error message.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 100;
     match text.char_indices().nth(LONGEST) {

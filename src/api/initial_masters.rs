@@ -6,7 +6,7 @@ const KEYS: [&str; 2] = ["initial_master_nodes:", "cluster.initial_master_nodes:
 /// Files that engines read their settings from.
 const SETTINGS_FILES: [&str; 2] = ["elasticsearch.yml", "opensearch.yml"];
 
-/// Whether engines read their settings from a file at this path.
+/// True if engines read their settings from a file at this path.
 pub fn is_settings_file(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     SETTINGS_FILES.contains(&name)

@@ -176,8 +176,9 @@ impl Code {
         }
     }
 
-    /// Whether the manager's status shows what a stop or start with this answer came to: its supervisor has
-    /// judged it. What was refused before that leaves no trace there, nor does a sequence that is too high.
+    /// True if the manager's status shows the outcome of a stop or start with this answer: its
+    /// supervisor has judged it. A request that was refused before that leaves no trace there, nor
+    /// does a sequence that is too high.
     pub const fn is_shown_in_status(self) -> bool {
         match self {
             Self::InvalidBody
@@ -259,7 +260,7 @@ pub struct Problem {
     pub status: u16,
     /// The kind of problem, for programs.
     pub code: Code,
-    /// What was wrong with this request, and what to do.
+    /// The fault of this request, and what to do.
     pub detail: String,
     /// The manager's status after the refusal; absent for callers who may not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,16 +7,16 @@ use super::Code;
 pub struct Accepted {
     /// The sequence it was accepted under.
     pub sequence: u64,
-    /// What was asked for already holds; otherwise it is in progress.
+    /// True if the requested state already holds; otherwise the request is in progress.
     pub done: bool,
 }
 
 /// The manager refuses a request. Over HTTP it becomes a [`Problem`](super::Problem).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Refusal {
-    /// For programs.
+    /// Reason for programs.
     pub code: Code,
-    /// For people: what was wrong and what to do.
+    /// Reason for people: the fault and what to do.
     pub message: String,
 }
 

@@ -26,7 +26,7 @@ pub const TIMES_AHEAD_HEADER: &str = "stayput-times-ahead";
 /// number is seconds, as in kubectl and curl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(
-    /// In milliseconds.
+    /// Length in milliseconds.
     pub u64,
 );
 
@@ -53,7 +53,7 @@ impl Span {
         }
     }
 
-    /// As the standard library's duration.
+    /// The span as the standard library's duration.
     pub const fn to_duration(self) -> Duration {
         Duration::from_millis(self.0)
     }
@@ -62,10 +62,10 @@ impl Span {
 /// A text that is not a span. The message names it and shows what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSpan {
-    /// It is longer than [`Span::MAX`].
+    /// The text is a span longer than [`Span::MAX`].
     #[error("{0:?} is longer than a day")]
     TooLong(String),
-    /// It cannot be read.
+    /// The text cannot be read.
     #[error("{0:?} is not a duration: write \"90s\", \"2m 30s\" or \"500ms\", or 90 for seconds")]
     NotADuration(String),
 }
@@ -137,7 +137,7 @@ fn checksum<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
     Ok(Some(text))
 }
 
-/// Which of the two mutating requests it is.
+/// Kind of a mutating request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestKind {
@@ -145,13 +145,13 @@ pub enum RequestKind {
     Stop,
     /// `POST /es/start`.
     Start,
-    /// One that this version does not know.
+    /// A kind that this version does not know.
     #[serde(other)]
     Unknown,
 }
 
 impl RequestKind {
-    /// `stop` or `start`; `unknown` for what only a newer version knows.
+    /// `stop` or `start`; `unknown` for a kind that only a newer version knows.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -161,13 +161,13 @@ impl RequestKind {
     }
 }
 
-/// Which config the engine runs on.
+/// The config that the engine runs on.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ConfigChoice {
-    /// What is mounted now.
+    /// The config that is mounted now.
     #[default]
     Mounted,
     /// The kept copy of the generation that was last ready and then up for a minute.
@@ -202,7 +202,7 @@ pub struct StopRequest {
     /// How long to be unready before the stop signal is sent.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub drain: Option<Span>,
-    /// The manager starts the engine by itself after this time, counted from the acceptance,
+    /// Time after which the manager starts the engine by itself, counted from the acceptance,
     /// unless a later request is accepted before.
     #[serde(
         default,
@@ -211,7 +211,7 @@ pub struct StopRequest {
         skip_serializing_if = "Option::is_none"
     )]
     pub resume_after: Option<Span>,
-    /// Checksum of the config that it must then be started with, mounted or kept (`sha256:…`).
+    /// Checksum of the config that the engine must then be started with, mounted or kept (`sha256:…`).
     #[serde(
         default,
         rename = "resumeChecksum",
@@ -219,7 +219,7 @@ pub struct StopRequest {
         skip_serializing_if = "Option::is_none"
     )]
     pub resume_checksum: Option<String>,
-    /// When the engine is stopped, the manager ends with 0.
+    /// True if the manager is to end with code 0 when the engine is stopped.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exit: bool,
 }
@@ -228,10 +228,10 @@ impl StopRequest {
     /// The shortest [`Self::resume_after`].
     pub const MIN_RESUME_AFTER: Span = Span(1000);
 
-    /// Checks what concerns more than one field.
+    /// Checks rules about more than one field.
     ///
     /// # Errors
-    /// Which fields do not fit together.
+    /// The fields that do not fit together.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.resume_checksum.is_some() && self.resume_after.is_none() {
             return Err(Refusal::new(
@@ -255,7 +255,7 @@ pub struct StartRequest {
     /// Checksum of the config the engine must be started with (`sha256:…`).
     #[serde(default, deserialize_with = "checksum", skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// Which config to start with.
+    /// The config to start with.
     #[serde(default)]
     pub config: ConfigChoice,
 }

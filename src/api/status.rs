@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{ConfigChoice, RequestKind};
 
-/// What was requested for the engine.
+/// Desired state of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Desired {
-    /// It should run.
+    /// The engine should run.
     Running,
-    /// It should stay stopped, also after a restart of the container.
+    /// The engine should stay stopped, also after a restart of the container.
     Stopped,
 }
 
@@ -24,25 +24,25 @@ impl Desired {
     }
 }
 
-/// What the engine does now.
+/// Present state of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// No process of the engine exists, as was asked.
+    /// No process of the engine exists, as requested.
     Stopped,
-    /// Spawned, not yet ready.
+    /// The engine was spawned, and is not ready yet.
     Starting,
-    /// It has been ready in this run.
+    /// The engine has been ready in this run.
     Running,
-    /// Asked to end; or it has ended, and some of its processes have not.
+    /// The engine was asked to end; or it has ended, and some of its processes have not.
     Stopping,
-    /// The rest of it was sent KILL, or is about to be.
+    /// The remaining processes of the engine were sent KILL, or are about to be.
     Killing,
-    /// It ended by itself and will be started again.
+    /// The engine ended by itself and will be started again.
     Backoff,
-    /// It ended by itself or could not be started, and waits for a request.
+    /// The engine ended by itself or could not be started, and waits for a request.
     Failed,
-    /// A process of it survives KILL.
+    /// A process of the engine survives KILL.
     Stuck,
 }
 
@@ -86,36 +86,36 @@ pub struct Status {
     pub manager: Manager,
     /// Changes with every change of the status.
     pub cursor: Cursor,
-    /// What was requested.
+    /// The desired state of the engine.
     pub desired: Desired,
     /// The state of the engine.
     pub state: State,
     /// Last answer of the readiness probe; false before the first one, null without a probe.
     pub ready: Option<bool>,
-    /// Why the last call of the readiness probe failed; null after one that succeeded.
+    /// Reason why the last call of the readiness probe failed; null after one that succeeded.
     #[serde(default)]
     pub ready_error: Option<String>,
-    /// Since when `state` holds.
+    /// Time since when `state` holds.
     pub since: String,
     /// Highest sequence of a request that passed the sequence check.
     pub sequence: u64,
     /// The present life of the engine, while any of its processes exists.
     pub run: Option<Run>,
-    /// The archive of classes that the options of the present run's server JVM name. It is looked for
-    /// when the engine is ready; none if no option names one.
+    /// The archive of classes that the options of the present run's server JVM name, if they do.
+    /// The manager looks for it when the engine is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<Archive>,
-    /// How often the engine was started since the manager started.
+    /// Number of starts of the engine since the manager started.
     pub starts: u64,
-    /// How the last run ended.
+    /// Exit of the last run.
     pub last_exit: Option<Exit>,
     /// The last request that passed the sequence check.
     pub last_request: Option<LastRequest>,
     /// The mounted config; null without `--config`.
     pub config: Option<Config>,
-    /// Reason the engine is not simply running, or what it waits for.
+    /// Reason why the engine is not simply running.
     pub reason: Option<Reason>,
-    /// When the manager starts the stopped engine by itself; null if it waits for a request.
+    /// The start that the manager makes by itself; null if the engine waits for a request.
     #[serde(default)]
     pub resume: Option<Resume>,
 }
@@ -123,7 +123,7 @@ pub struct Status {
 /// A start that the manager makes by itself, unless a request with a higher sequence comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Resume {
-    /// When.
+    /// Time of the start.
     pub at: String,
     /// Checksum of the config that the engine must be started with; null if any will do.
     pub checksum: Option<String>,
@@ -134,24 +134,24 @@ pub struct Resume {
 pub struct Manager {
     /// Version of the binary.
     pub version: String,
-    /// The version that it has taken over from while the engine ran on; none if the container was
-    /// started with this one.
+    /// The version that this one has taken over from while the engine ran on; absent if the
+    /// container was started with this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgraded_from: Option<String>,
     /// Random, different at each start of the manager.
     pub boot_id: String,
     /// Pid in the manager's own namespace.
     pub pid: u32,
-    /// When the manager started.
+    /// Time when the manager started.
     pub since: String,
-    /// Whether `desired`, `sequence` and `last_request` would all survive a crash now.
+    /// True if `desired`, `sequence` and `last_request` would all survive a crash now.
     pub durable: bool,
     /// The pod, as far as the downward API provides it.
     pub pod: Pod,
     /// Lines of the manager's own log that were dropped because nothing read the log.
     #[serde(default)]
     pub log_lines_lost: u64,
-    /// What is wrong with the manager itself at present, sorted by code.
+    /// Errors of the manager itself at present, sorted by code.
     #[serde(default)]
     pub errors: Vec<ManagerError>,
 }
@@ -159,15 +159,15 @@ pub struct Manager {
 /// Something that the manager cannot do at present, and tries again. The engine is not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagerError {
-    /// For programs.
+    /// Kind of error, for programs.
     pub code: String,
-    /// For people: what is wrong and what to do.
+    /// The fault and what to do, for people.
     pub message: String,
-    /// Since when.
+    /// Time since when the error lasts.
     pub since: String,
 }
 
-/// Which pod this is; null where the downward API does not provide it.
+/// Identity of the pod; null where the downward API does not provide it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pod {
     /// `metadata.namespace`.
@@ -185,13 +185,13 @@ pub struct Run {
     pub id: String,
     /// Pid of the leader.
     pub pid: u32,
-    /// When the leader was spawned.
+    /// Time when the leader was spawned.
     pub started_at: String,
     /// Checksum of the config the engine was started with; null if not known for certain.
     pub checksum: Option<String>,
-    /// Where that config came from.
+    /// Origin of that config.
     pub config: ConfigChoice,
-    /// The mounted config changed while the engine read it.
+    /// True if the mounted config changed while the engine read it.
     #[serde(default)]
     pub config_uncertain: bool,
 }
@@ -199,13 +199,13 @@ pub struct Run {
 /// An archive of classes, which a JVM maps instead of loading them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Archive {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Whether the JVM has mapped it. One that it does not fit ignores it, and starts slower.
+    /// True if the JVM has mapped the archive. A JVM that it does not fit ignores it, and starts slower.
     pub used: bool,
 }
 
-/// How a run ended. Exactly one of `code` and `signal` is set, or none if no manager saw the end:
+/// End of a run. Exactly one of `code` and `signal` is set, or neither if no manager saw the end:
 /// then `took_ms` is 0, and `ran_ms` and `at` are those of the next manager's start.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Exit {
@@ -215,13 +215,13 @@ pub struct Exit {
     pub code: Option<i32>,
     /// Signal that ended the leader.
     pub signal: Option<i32>,
-    /// Who or what ended it.
+    /// Who or what ended the run.
     pub reason: ExitReason,
-    /// From the first step of the stop, or the leader's own end, until no process was left.
+    /// Milliseconds from the first step of the stop, or the leader's own end, until no process was left.
     pub took_ms: u64,
-    /// From spawn until no process was left.
+    /// Milliseconds from the spawn until no process was left.
     pub ran_ms: u64,
-    /// When no process was left.
+    /// Time when no process was left.
     pub at: String,
     /// Processes that outlived leader and server and had to be ended.
     #[serde(default)]
@@ -229,7 +229,7 @@ pub struct Exit {
     /// Orphans the manager adopted that are not the engine's; they were left alone.
     #[serde(default)]
     pub strangers: Vec<Process>,
-    /// How many more there were: each list has a hundred at most.
+    /// Number of further processes that the lists do not name: each has a hundred at most.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unnamed: u32,
 }
@@ -240,7 +240,7 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl Exit {
-    /// The code a shell would show: the exit code, or 128 + signal; none if nobody saw the end.
+    /// The code a shell would show: the exit code, or 128 + signal; `None` if nobody saw the end.
     pub fn shell_code(&self) -> Option<i32> {
         self.code.or_else(|| self.signal.map(|signal| 128 + signal))
     }
@@ -250,15 +250,15 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// It ended after the manager's stop signal.
+    /// The engine ended after the manager's stop signal.
     Stopped,
-    /// It ended by itself, or by a signal (other than KILL) that the manager did not send.
+    /// The engine ended by itself, or by a signal (other than KILL) that the manager did not send.
     Exited,
-    /// It was ended by KILL, sent by the manager or by another process.
+    /// The engine was ended by KILL, sent by the manager or by another process.
     Killed,
-    /// The kernel killed it because memory ran out.
+    /// The kernel killed the engine because memory ran out.
     Oom,
-    /// It ended together with its manager, so nobody saw how: the container was killed as a whole.
+    /// The engine ended together with its manager, so nobody saw how: the container was killed as a whole.
     EndedWithManager,
     /// A newer version of the manager has written a reason that this one does not know.
     #[serde(other)]
@@ -279,27 +279,27 @@ impl ExitReason {
     }
 }
 
-/// A process, as people are shown it.
+/// A process, for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Pid in the manager's namespace.
     pub pid: u32,
-    /// Its command line, shortened.
+    /// Command line of the process, shortened.
     pub command: String,
 }
 
 /// The last request, accepted or refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRequest {
-    /// Its sequence.
+    /// Sequence of the request.
     pub sequence: u64,
     /// Stop or start.
     pub kind: RequestKind,
-    /// Whether it was accepted.
+    /// True if the request was accepted.
     pub accepted: bool,
-    /// Who sent it.
+    /// Caller that sent the request.
     pub by: String,
-    /// When it was accepted or refused.
+    /// Time when the request was accepted or refused.
     pub at: String,
 }
 
@@ -308,7 +308,7 @@ pub struct LastRequest {
 pub struct Config {
     /// Checksum of all files that are not live; null if they cannot be read as one generation.
     pub checksum: Option<String>,
-    /// The engine runs on another config than the mounted one; null if that is not known.
+    /// True if the engine runs on another config than the mounted one; null if that is not known.
     pub drift: Option<bool>,
     /// Every file, sorted by path.
     pub files: Vec<ConfigFile>,
@@ -318,9 +318,9 @@ pub struct Config {
     pub run_files: Option<Vec<ConfigFile>>,
     /// Checksum of the last generation whose engine was ready and then up for a minute.
     pub last_good: Option<String>,
-    /// What is wrong with the mounts and what to do; one message per problem.
+    /// Problems with the mounts and what to do, one message each.
     pub errors: Vec<String>,
-    /// When the mounts were last read.
+    /// Time when the mounts were last read.
     pub observed_at: Option<String>,
 }
 
@@ -331,18 +331,19 @@ pub struct ConfigFile {
     pub path: String,
     /// SHA-256 of the content, in hexadecimal.
     pub sha256: String,
-    /// Reloaded by the engine itself, and so not part of the checksum.
+    /// True if the engine reloads the file by itself, so that it is not part of the checksum.
     pub live: bool,
-    /// SHA-256 of its content without `cluster.initial_master_nodes`; absent where that is not in it, or not known.
+    /// SHA-256 of the content without `cluster.initial_master_nodes`; absent where that is not in
+    /// it, or not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formed_sha256: Option<String>,
 }
 
-/// What the engine waits for, or why it is held.
+/// Reason why the engine waits or is held.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Reason {
-    /// For programs.
+    /// Kind of reason, for programs.
     pub code: String,
-    /// For people: what is wrong and what to do.
+    /// The fault and what to do, for people.
     pub message: String,
 }

@@ -1,25 +1,25 @@
 //! The next step for the certificates of one cluster.
 //!
-//! A CA is changed in three steps, each of which is decided from what is there, wherever the last
-//! process ended: a new CA; the CA is trusted beside the old one; the managers get a certificate that
-//! it signed. The old CA is trusted until every manager has that one.
+//! A CA is changed in three steps, each decided from the present objects, wherever the last process
+//! ended: a new CA; the CA is trusted beside the old one; the managers get a certificate that the
+//! new CA signed. The old CA is trusted until every manager has that certificate.
 
 use stayput_net::validity::Validity;
 
 use crate::facts::{Authority, Facts, Found, Id, Serving};
 use crate::problem::Problem;
 
-/// In seconds. A certificate begins to be valid this long before it is made: clocks differ.
+/// Seconds by which a certificate begins to be valid before it is made: clocks differ.
 pub(crate) const BACKDATED: u64 = 3600;
-/// In seconds. If our clock and the apiserver's differ by more, nothing is made.
+/// Seconds by which our clock and the apiserver's may differ. If they differ by more, nothing is made.
 const CLOCKS_DIFFER: u64 = BACKDATED / 2;
-/// In seconds. So long a new CA is trusted before managers show certificates that it signed: whoever
+/// Seconds that a new CA is trusted before managers show certificates that it signed: whoever
 /// checks them has read it by then.
 const READ_BY_THEN: u64 = 3600;
-/// In seconds. So long the last CA is trusted after managers were given a certificate of the next one.
+/// Seconds that the last CA is trusted after managers were given a certificate of the next one.
 const MOUNTED_BY_THEN: u64 = 24 * 3600;
 
-/// What to write.
+/// Next object to write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// A new CA, with a new key.
@@ -30,16 +30,16 @@ pub enum Step {
     Issue,
 }
 
-/// What to do now.
+/// Result of [`decide`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Decision {
-    /// What to write. After that, decide again.
+    /// Object to write next. After that, decide again.
     pub step: Option<Step>,
-    /// What is wrong, the worst first.
+    /// Problems, the worst first.
     pub problems: Vec<Problem>,
 }
 
-/// What to do about the certificates now.
+/// Decides on the next step for the certificates.
 pub fn decide(facts: &Facts) -> Decision {
     let mut decision = Decision { step: None, problems: ends(facts) };
     let parts = [
@@ -122,7 +122,7 @@ fn step(facts: &Facts) -> Result<Option<Step>, Problem> {
     Ok(is_over.then(|| Step::Trust(vec![authority.id])))
 }
 
-/// Two thirds of its life are over.
+/// Time when two thirds of a certificate's life are over.
 fn due(validity: Validity) -> u64 {
     validity.not_before.saturating_add(validity.life() / 3 * 2)
 }
@@ -135,14 +135,14 @@ fn contains(authorities: &[Authority], id: Id) -> bool {
     authorities.iter().any(|authority| authority.id == id)
 }
 
-/// Whether managers cannot be called with it.
+/// True if managers cannot be called with this certificate.
 fn is_useless(serving: &Serving, trusted: &[Authority], now: u64) -> bool {
     let is_trusted = serving.signed_by.is_some_and(|id| contains(trusted, id));
     let Validity { not_before, not_after } = serving.validity;
     !is_trusted || !serving.is_named || now < not_before || now > not_after
 }
 
-/// What has ended, or ends soon.
+/// Certificates that have ended, or end soon.
 fn ends(facts: &Facts) -> Vec<Problem> {
     let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
     // Those beside it may be left from earlier.

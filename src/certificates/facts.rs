@@ -1,4 +1,4 @@
-//! What is known of the certificates of one cluster.
+//! Facts about the certificates of one cluster.
 
 use std::fmt;
 
@@ -20,49 +20,49 @@ impl fmt::Debug for Id {
 /// A CA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority {
-    /// Which one it is.
+    /// Digest of the CA's certificate.
     pub id: Id,
-    /// Until when it is valid.
+    /// Validity of the CA.
     pub validity: Validity,
 }
 
 /// The certificate of the managers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serving {
-    /// Until when it is valid.
+    /// Validity of the certificate.
     pub validity: Validity,
-    /// The CA that signed it, if it is one of those that are known.
+    /// The CA that signed the certificate, if it is a known one.
     pub signed_by: Option<Id>,
-    /// Whether it is for the name that managers are called by.
+    /// True if the certificate is for the name that managers are called by.
     pub is_named: bool,
 }
 
-/// An object that is there.
+/// An object that exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Found<T> {
-    /// Whether we made it, and may change it.
+    /// True if stayput made the object, and may change it.
     pub is_ours: bool,
-    /// What is in it, or why that cannot be used.
+    /// Content of the object, or the reason why it cannot be used.
     pub content: Result<T, String>,
 }
 
-/// What is known; none of an object that is absent.
+/// Known objects of one cluster, and time; `None` for an object that is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Facts {
-    /// What the objects are called.
+    /// Names of the objects.
     pub names: Names,
-    /// In seconds since the epoch.
+    /// Present time in seconds since the epoch.
     pub now: u64,
-    /// By how many seconds the apiserver's clock differs from `now`, if that is known.
+    /// Seconds by which the apiserver's clock differs from `now`, if that is known.
     pub clock_differs: Option<u64>,
-    /// Whether absent objects may be made.
+    /// True if absent objects may be made.
     pub may_create: bool,
     /// The CA whose key is kept.
     pub authority: Option<Found<Authority>>,
     /// The CAs that managers are checked with.
     pub trusted: Option<Found<Vec<Authority>>>,
-    /// Since when these are, in seconds since the epoch; 0 if that is not known.
+    /// Time since when these CAs are trusted, in seconds since the epoch; 0 if that is not known.
     pub trusted_since: u64,
-    /// What managers serve.
+    /// The certificate that managers serve.
     pub serving: Option<Found<Serving>>,
 }

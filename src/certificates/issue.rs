@@ -15,9 +15,9 @@ use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted
 use crate::decide::BACKDATED;
 use crate::facts::{Authority, Id, Serving};
 
-/// In seconds.
+/// Life of a CA in seconds.
 const AUTHORITY_LIFE: u64 = 10 * 365 * 24 * 3600;
-/// In seconds.
+/// Life of a certificate of managers in seconds.
 const SERVING_LIFE: u64 = 365 * 24 * 3600;
 /// The longest common name that X.509 allows.
 const MAX_COMMON_NAME: usize = 64;
@@ -27,11 +27,11 @@ const MAX_COMMON_NAME: usize = 64;
 pub struct Pair {
     /// The certificate.
     pub certificate: String,
-    /// Its key.
+    /// Private key of the certificate.
     pub key: String,
 }
 
-/// Never the key.
+/// Never shows the key.
 impl std::fmt::Debug for Pair {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Pair(…)")
@@ -44,13 +44,13 @@ pub enum IssueError {
     /// A key or a certificate that was made elsewhere, or no random numbers.
     #[error("{0}")]
     Make(#[from] RcgenError),
-    /// What the key has signed does not fit to the CA's certificate.
+    /// The key's signature does not fit the CA's certificate.
     #[error("the key is not that of the CA, or the CA was not made by stayput")]
     OtherKey,
     /// Not PEM.
     #[error(transparent)]
     Pem(#[from] PemError),
-    /// PEM of something else.
+    /// PEM of a certificate that cannot be read.
     #[error("{0} has a certificate that cannot be read")]
     Unreadable(&'static str),
 }
@@ -93,7 +93,7 @@ pub fn serving(ca: &Pair, cluster: &str, name: &str, now: u64) -> Result<Pair, I
 /// The CAs in a PEM document.
 ///
 /// # Errors
-/// If it is something else.
+/// If the document is something else.
 pub fn read_authorities(pem: &[u8]) -> Result<Vec<Authority>, IssueError> {
     let name = "the CA";
     let read = |certificate: CertificateDer<'static>| {
@@ -104,11 +104,11 @@ pub fn read_authorities(pem: &[u8]) -> Result<Vec<Authority>, IssueError> {
     certificates(name, pem)?.into_iter().map(read).collect()
 }
 
-/// The certificate of managers, in a PEM document; which of the CAs in `authorities` signed it, and
+/// The certificate of managers, in a PEM document; the CA in `authorities` that signed it, and
 /// whether it is for `name`.
 ///
 /// # Errors
-/// If it is something else.
+/// If the document is something else.
 pub fn read_serving(pem: &[u8], authorities: &[&[u8]], name: &str) -> Result<Serving, IssueError> {
     let what = "the managers' certificate";
     let chain = certificates(what, pem)?;
@@ -123,7 +123,7 @@ pub fn read_serving(pem: &[u8], authorities: &[&[u8]], name: &str) -> Result<Ser
     Ok(Serving { validity, signed_by: signed_by.map(|ca| id(&ca)).next(), is_named })
 }
 
-/// Those certificates of PEM documents that are wanted, in the order in which they are wanted.
+/// The wanted certificates of PEM documents, in the order of `wanted`.
 pub fn select(documents: &[&[u8]], wanted: &[Id]) -> String {
     const END: &str = "-----END CERTIFICATE-----";
     let texts = documents.iter().filter_map(|document| std::str::from_utf8(document).ok());
@@ -154,7 +154,7 @@ fn id(certificate: &CertificateDer<'_>) -> Id {
     id
 }
 
-/// What every CA of a cluster has in common: the next one has the same name and another key.
+/// Common parameters of all CAs of a cluster: the next one has the same name and another key.
 fn of_authority(cluster: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = distinguished(&format!("stayput of {cluster}"));

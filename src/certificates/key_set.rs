@@ -11,10 +11,10 @@ use crate::facts::Found;
 use crate::names::KEY_SET;
 use crate::problem::Problem;
 
-/// In seconds. No token is valid for longer in the eyes of a manager.
+/// Seconds after which an unpublished key is dropped: managers accept no token that is valid for longer.
 const DROPPED_AFTER: u64 = 3600;
 
-/// Keys, and who signs with them.
+/// Public keys, and the issuer that signs with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeySet {
     /// `iss` of the tokens.
@@ -25,19 +25,19 @@ pub struct KeySet {
 /// Why a key set cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
-    /// Something else.
+    /// The text is not a key set.
     #[error("it is not a JSON Web Key Set")]
     NotKeySet,
-    /// Nobody could be let in by it.
+    /// The key set has no keys: nobody could be let in by it.
     #[error("it has no keys")]
     Empty,
 }
 
 impl KeySet {
-    /// From the text of a key set.
+    /// Reads the text of a key set.
     ///
     /// # Errors
-    /// If it has no keys.
+    /// If the text is not a key set, or has no keys.
     pub fn read(issuer: &str, text: &str) -> Result<Self, KeySetError> {
         let set: Value = serde_json::from_str(text).map_err(|_| KeySetError::NotKeySet)?;
         let keys = set["keys"].as_array().ok_or(KeySetError::NotKeySet)?.clone();
@@ -61,18 +61,18 @@ impl KeySet {
     }
 }
 
-/// What is known.
+/// Facts about the key sets of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// Namespace of the cluster.
     pub namespace: String,
     /// Name of the cluster.
     pub cluster: String,
-    /// In seconds since the epoch.
+    /// Present time in seconds since the epoch.
     pub now: u64,
-    /// What the apiserver publishes, or why that is not known.
+    /// Keys that the apiserver publishes, or the reason why they are not known.
     pub published: Result<KeySet, String>,
-    /// What managers have.
+    /// Keys that managers have.
     pub held: Option<Found<KeySet>>,
     /// Keys that managers have and the apiserver does not publish, and since when.
     pub unpublished: Unpublished,
@@ -82,18 +82,18 @@ pub struct Facts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unpublished(BTreeMap<String, u64>);
 
-/// What to do now.
+/// Result of [`decide`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What managers are to have; none if they have it.
+    /// Key set that managers are to have, if they have another one.
     pub write: Option<KeySet>,
-    /// For the next decision.
+    /// Unpublished keys, for the next decision.
     pub unpublished: Unpublished,
-    /// What is wrong.
+    /// The problem to report.
     pub problem: Option<Problem>,
 }
 
-/// What managers are to have.
+/// Decides on the key set that managers are to have.
 pub fn decide(facts: &Facts) -> Decision {
     let nothing =
         |problem| Decision { write: None, unpublished: facts.unpublished.clone(), problem };

@@ -1,8 +1,8 @@
-//! What a person should know about the certificates and keys of a cluster.
+//! Problems with the certificates and keys of a cluster, for people.
 
 use std::time::{Duration, UNIX_EPOCH};
 
-/// What is wrong, and what to do.
+/// A fault, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Problem {
     /// Renewals would be made with a wrong date.
@@ -11,7 +11,7 @@ pub enum Problem {
          renewed before that"
     )]
     Clocks {
-        /// By how much.
+        /// Difference of the clocks in seconds.
         seconds: u64,
     },
     /// An object that is needed to renew is absent.
@@ -19,61 +19,61 @@ pub enum Problem {
         "Secret {object} is absent: `kubectl stayput -n {namespace} init {cluster}` makes it again"
     )]
     Absent {
-        /// Its name.
+        /// Name of the Secret.
         object: String,
         /// Namespace of the cluster.
         namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
-    /// Some of the objects are of somebody else.
+    /// Some of the Secrets were made by somebody else.
     #[error(
         "Secret {object} was not made by stayput for this SearchCluster, so none of the managers' \
          certificates is renewed: name another one in spec.manager.caSecret, or delete it, and run \
          `kubectl stayput -n {namespace} init {cluster}`"
     )]
     Mixed {
-        /// Its name.
+        /// Name of the Secret.
         object: String,
         /// Namespace of the cluster.
         namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
-    /// What is in an object cannot be used.
+    /// The content of a Secret cannot be used.
     #[error(
         "Secret {object} cannot be used ({problem}): delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
     )]
     Unusable {
-        /// Its name.
+        /// Name of the Secret.
         object: String,
-        /// Why.
+        /// Reason why the content cannot be used.
         problem: String,
         /// Namespace of the cluster.
         namespace: String,
         /// Name of the cluster.
         cluster: String,
     },
-    /// The end is near, and it is not renewed.
+    /// A certificate ends soon, and is not renewed.
     #[error("the certificate in Secret {object} expires at {}: renew it", date(*.at))]
     ExpiresSoon {
         /// Name of the Secret.
         object: String,
-        /// When, in seconds since the epoch.
+        /// Time of the end, in seconds since the epoch.
         at: u64,
     },
-    /// It is over.
+    /// A certificate has ended.
     #[error("the certificate in Secret {object} has expired at {}: renew it", date(*.at))]
     Expired {
         /// Name of the Secret.
         object: String,
-        /// When, in seconds since the epoch.
+        /// Time of the end, in seconds since the epoch.
         at: u64,
     },
     /// The apiserver's keys are not known.
     #[error("the apiserver's public keys are not known: {why}")]
     KeysUnknown {
-        /// Why.
+        /// Reason why they are not known.
         why: String,
     },
     /// Somebody else's copy of the apiserver's keys is old.
@@ -92,7 +92,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// When something ends, in seconds since the epoch; none if it is about something else.
+    /// Time when a certificate ends, in seconds since the epoch; `None` for other problems.
     pub const fn ends_at(&self) -> Option<u64> {
         match self {
             Self::ExpiresSoon { at, .. } | Self::Expired { at, .. } => Some(*at),
@@ -105,7 +105,7 @@ impl Problem {
         }
     }
 
-    /// Why, for programs: the reason of a condition.
+    /// The reason of a condition, for programs.
     pub const fn reason(&self) -> &'static str {
         match self {
             Self::Clocks { .. } => "ClocksDiffer",

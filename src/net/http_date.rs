@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use hyper::HeaderMap;
 use hyper::header::DATE;
 
-/// In seconds since 1970; none if there is none that can be read.
+/// Time of a server's answer in seconds since 1970, if its `Date` can be read.
 pub fn seconds(headers: &HeaderMap) -> Option<u64> {
     let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
     Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())

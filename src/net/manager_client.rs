@@ -33,7 +33,7 @@ use reply::Reply;
 
 /// How long the manager may take to answer, in addition to a wait that was requested.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// The part of it that connecting may take.
+/// Part of the answer timeout that connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest answer accepted, in bytes: a status with a thousand config files is a quarter of it. A refusal
 /// may hold a whole status.
@@ -51,7 +51,7 @@ pub struct ManagerClient {
 /// The manager's good answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was requested is done (200); otherwise it is in progress (202).
+    /// True if the request is done (200); otherwise it is in progress (202).
     pub done: bool,
     /// The sequence of the stop or start that was accepted, if the manager says it: the status may
     /// be about a later request.
@@ -60,10 +60,10 @@ pub struct Answer {
     pub status: Status,
     /// The answer's body, byte for byte.
     pub body: Bytes,
-    /// What the manager's clock said, in seconds since 1970.
+    /// Time by the manager's clock, in seconds since 1970.
     pub date: Option<u64>,
-    /// By how many milliseconds the times of the status are ahead of the manager's time of day; an
-    /// older manager does not say it.
+    /// Milliseconds by which the times of the status are ahead of the manager's time of day; an
+    /// older manager does not report them.
     pub times_ahead: Option<i64>,
 }
 

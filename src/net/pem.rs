@@ -11,7 +11,7 @@ pub enum PemError {
     Syntax {
         /// The document.
         name: String,
-        /// What the parser reports.
+        /// Error of the parser.
         source: Error,
     },
     /// PEM without a `CERTIFICATE` section.
@@ -25,7 +25,7 @@ pub enum PemError {
     NoPrivateKey {
         /// The document.
         name: String,
-        /// What the parser reports.
+        /// Error of the parser.
         source: Error,
     },
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use webpki::{EndEntityCert, Error, KeyUsage};
 
-/// In seconds. The end of a certificate that is valid for long is said this long before it.
+/// Longest notice in seconds: the end of a certificate that is valid for long is reported this long before.
 const LONGEST_NOTICE: u64 = 14 * 24 * 3600;
-/// The notice is this part of the time that a certificate is valid for. Whoever renews certificates
-/// by itself does so much earlier.
+/// Divisor of the time that a certificate is valid for: the quotient is the notice. Whoever renews
+/// certificates by itself does so much earlier.
 const NOTICE_PART: u64 = 10;
 
 /// When certificates are valid, in seconds since the epoch.
@@ -21,7 +21,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// When all certificates of the chain are valid; none if that cannot be read.
+    /// Time during which all certificates of the chain are valid, if that can be read.
     pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
         let mut whole = Self { not_before: 0, not_after: u64::MAX };
         for certificate in chain {
@@ -45,12 +45,12 @@ impl Validity {
         (whole.not_after < u64::MAX).then_some(whole)
     }
 
-    /// For how long, in seconds.
+    /// Length of the validity in seconds.
     pub fn life(&self) -> u64 {
         self.not_after.saturating_sub(self.not_before)
     }
 
-    /// When to begin to say that it ends soon.
+    /// Time from which on to report that the validity ends soon, in seconds since the epoch.
     pub fn notice(&self) -> u64 {
         self.not_after.saturating_sub((self.life() / NOTICE_PART).min(LONGEST_NOTICE))
     }

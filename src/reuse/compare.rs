@@ -1,4 +1,4 @@
-//! The least step that brings a pod to what is wanted.
+//! The least step that brings a pod to the wanted state.
 
 use std::collections::BTreeSet;
 
@@ -16,36 +16,36 @@ use crate::template::{is_made_anew, is_sidecar};
 use crate::tolerations;
 use crate::uses::{Arrival, Use, uses};
 
-/// What a pod is, or was, made from.
+/// Template and content that a pod is, or was, made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration<'a> {
     /// The pod template, as a ControllerRevision or an owner keeps it: never a live pod.
     pub template: &'a Value,
-    /// The content of what the template names.
+    /// Content of the objects that the template names.
     pub content: &'a Content,
 }
 
-/// What the Kubernetes at hand can do.
+/// Abilities of the Kubernetes at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// It serves `pods/resize`.
+    /// True if the apiserver serves `pods/resize`.
     pub resize: bool,
 }
 
-/// A field that is not as it is wanted.
+/// A field that differs from the wanted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The field of the template, or object and key.
     pub field: String,
-    /// What the pod has; none if nothing, or if it must not be shown.
+    /// Value that the pod has, if it has one that may be shown.
     pub from: Option<String>,
-    /// What is wanted; none if nothing, or if it must not be shown.
+    /// Wanted value, if there is one that may be shown.
     pub to: Option<String>,
-    /// What this alone asks for.
+    /// Step that this difference alone needs.
     pub step: UpdateStep,
 }
 
-/// How one pod gets to what is wanted.
+/// Step that brings one pod to the wanted state, and the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
     /// The highest step of the differences.
@@ -60,8 +60,8 @@ pub(crate) const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// The most characters of a value that are shown.
 const SHOWN: usize = 80;
 
-/// Fields of a container that may hold what not everybody may read: variables and arguments, also those of probes
-/// and hooks, and the headers of these.
+/// Fields of a container that may hold secrets: variables and arguments, also those of probes and
+/// hooks, and the headers of these.
 const MAY_BE_SECRET: [&str; 7] =
     ["env", "args", "command", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 
@@ -147,8 +147,7 @@ fn of_content(
     content_differences(&uses(wanted.template, engine_container), wanted.content, actual.content)
 }
 
-/// What of the used content is not as it is wanted. An object that is not known in both is no
-/// difference.
+/// Differences in the used content. An object that is not known in both is no difference.
 pub(crate) fn content_differences(
     uses: &BTreeSet<Use>,
     wanted: &Content,

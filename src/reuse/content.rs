@@ -6,8 +6,7 @@ use crate::ignore::Ignore;
 use crate::source::Source;
 use crate::uses::Use;
 
-/// What the objects contain that could be read. An object that is not here is unknown, and never a
-/// change.
+/// Content of the objects that could be read. An object that is not here is unknown, and never a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     objects: BTreeMap<Source, BTreeMap<String, String>>,
@@ -19,7 +18,7 @@ pub struct Content {
 pub type EarlierDigests = BTreeMap<String, BTreeSet<String>>;
 
 impl Content {
-    /// Adds an object: the digest of each key's bytes, and what of it does not count.
+    /// Adds an object: the digest of each key's bytes, and the keys that do not count.
     pub fn add(&mut self, source: Source, digests: BTreeMap<String, String>, ignore: Ignore) {
         self.ignored.insert(source.clone(), ignore);
         self.objects.insert(source, digests);
@@ -50,8 +49,8 @@ impl Content {
         self
     }
 
-    /// What to note for a pod whose content is `self`, when `wanted` is ignored in parts: of these
-    /// the wanted digests, so that the annotation restarts nothing when it is taken off.
+    /// The content to note for a pod whose content is `self`, when `wanted` is ignored in parts: of these
+    /// parts the wanted digests, so that the annotation restarts nothing when it is taken off.
     #[must_use]
     pub fn noted(&self, wanted: &Self) -> Self {
         let mut noted = Self { objects: self.objects.clone(), ..Self::default() };
@@ -76,7 +75,7 @@ impl Content {
         &self.objects
     }
 
-    /// Only what is used.
+    /// The part of the content that is used.
     #[must_use]
     pub fn used(&self, uses: &BTreeSet<Use>) -> Self {
         let is_used = |source: &Source, key: &str| {
@@ -94,8 +93,8 @@ impl Content {
         self.ignored.get(source).is_some_and(|ignore| ignore.covers(key))
     }
 
-    /// The keys of a used object whose content is another one than in `actual`; empty if it is not known
-    /// in both. No other keys are looked at than those that are used.
+    /// The keys of a used object whose content differs from that in `actual`; empty if the object
+    /// is not known in both. Looks only at the keys that are used.
     pub(crate) fn changed_keys(&self, actual: &Self, used: &Use) -> Vec<KeyChange> {
         let source = &used.source;
         let (Some(new), Some(old)) = (self.objects.get(source), actual.objects.get(source)) else {
@@ -114,7 +113,7 @@ impl Content {
     }
 }
 
-/// A key whose content is another one.
+/// A key whose content has changed, with both digests.
 #[derive(Debug)]
 pub(crate) struct KeyChange {
     pub(crate) key: String,

@@ -1,5 +1,5 @@
-//! Which changes of an engine's config need all nodes at once, since a node with the old one and a
-//! node with the new one cannot be in one cluster.
+//! Changes of an engine's config that need all nodes at once, since a node with the old config and
+//! a node with the new one cannot be in one cluster.
 //!
 //! Sources: the makers' documents of full-cluster restarts, TLS, licences and dual mode.
 
@@ -10,9 +10,9 @@ use crate::settings::{EngineVersion, Settings};
 pub struct Reason {
     /// The setting, by its full name.
     pub setting: &'static str,
-    /// What is in effect with the old config.
+    /// Effective value with the old config.
     pub from: String,
-    /// What is in effect with the new config.
+    /// Effective value with the new config.
     pub to: String,
     /// Why the two cannot serve beside each other; goes after "since".
     pub why: &'static str,
@@ -22,7 +22,7 @@ pub struct Reason {
 struct Row {
     setting: &'static str,
     why: &'static str,
-    /// What is in effect; none if the setting has no effect with this engine and config.
+    /// Effective value; `None` if the setting has no effect with this engine and config.
     in_effect: fn(&Settings, EngineVersion) -> Option<String>,
 }
 
@@ -133,8 +133,8 @@ const NAMES: [&str; 14] = [
     "xpack.security.transport.ssl.enabled",
 ];
 
-/// Of these settings those that [`needs_coordinated`] reads: what has to be remembered of a config.
-/// None of them is secret.
+/// The settings that [`needs_coordinated`] reads, which have to be remembered of a config. None of
+/// them is secret.
 #[must_use]
 pub fn decisive(settings: &Settings) -> Settings {
     let of = |name: &&str| Some(((*name).to_owned(), settings.get(*name)?.clone()));
@@ -152,7 +152,7 @@ pub fn needs_coordinated(old: &Settings, new: &Settings, engine: EngineVersion) 
         .collect()
 }
 
-/// With the dual mode of OpenSearch on both sides, nodes talk with TLS and without.
+/// True if nodes talk with TLS and without: with the dual mode of OpenSearch on both sides.
 fn both_ways_are_spoken(row: &Row, old: &Settings, new: &Settings) -> bool {
     let dual = |settings: &Settings| {
         let names = [
@@ -172,8 +172,8 @@ fn open(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
     matches!(engine, EngineVersion::OpenSearch(..)).then(value)
 }
 
-/// Since 8.0 security is on unless it is turned off. Before, a licence of more than basic turned it
-/// on where nothing was said.
+/// True if security is on. Since 8.0 it is on unless it is turned off. Before, a licence of more
+/// than basic turned it on where nothing was said.
 fn security(settings: &Settings, engine: EngineVersion) -> bool {
     let by_default = match engine {
         EngineVersion::Elasticsearch(major, _) if major >= 8 => true,
@@ -186,8 +186,8 @@ fn security(settings: &Settings, engine: EngineVersion) -> bool {
     is_true(settings, "xpack.security.enabled", by_default)
 }
 
-/// Up to 7.0, whether licence and settings together turn security on. From 6.8.0 on, and not in 7.0,
-/// a basic licence allows it; it has to be turned on by name.
+/// Up to 7.0, true if licence and settings together turn security on. From 6.8.0 on, and not in
+/// 7.0, a basic licence allows it; it has to be turned on by name.
 fn licensed_security(settings: &Settings, engine: EngineVersion) -> bool {
     let licence = first(settings, &["xpack.license.self_generated.type"]);
     let is_basic = licence.unwrap_or("basic") == "basic";
@@ -203,7 +203,7 @@ fn is_true(settings: &Settings, name: &str, default: bool) -> bool {
     first(settings, &[name]).map_or(default, |value| value == "true")
 }
 
-/// The first of the names that is set.
+/// Value of the first name that is set.
 fn first<'a>(settings: &'a Settings, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| settings.get(*name)).map(String::as_str)
 }

@@ -10,9 +10,9 @@ use crate::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leaf {
     pub(crate) path: Path,
-    /// What the pod was made from; none if it is not there.
+    /// Value that the pod was made from, if there is one.
     pub(crate) from: Option<Value>,
-    /// What is wanted; none if it is not there.
+    /// Wanted value, if there is one.
     pub(crate) to: Option<Value>,
 }
 
@@ -90,8 +90,8 @@ fn empty_is_absent(path: &Path) -> bool {
     })
 }
 
-/// The elements of both lists by the first field that tells them apart: two mounts of one volume have its name. None if
-/// no field does.
+/// The elements of both lists by the first field that tells them apart: two mounts of one volume
+/// have its name. `None` without such a field.
 fn named(lists: [&[Value]; 2]) -> Option<[BTreeMap<&str, &Value>; 2]> {
     NAMES.into_iter().find_map(|field| {
         let [old, new] = lists.map(|list| by_name(field, list));
@@ -99,14 +99,14 @@ fn named(lists: [&[Value]; 2]) -> Option<[BTreeMap<&str, &Value>; 2]> {
     })
 }
 
-/// The elements by this field; none if one of them does not have it, or two have the same.
+/// The elements by this field; `None` if one of them does not have it, or two have the same.
 fn by_name<'a>(field: &str, list: &'a [Value]) -> Option<BTreeMap<&'a str, &'a Value>> {
     let named = list.iter().map(|element| Some((element.get(field)?.as_str()?, element)));
     let by_name: BTreeMap<&str, &Value> = named.collect::<Option<_>>()?;
     (by_name.len() == list.len()).then_some(by_name)
 }
 
-/// Init containers run in their order. A variable may use those before it.
+/// True if the order counts: init containers run in their order, and a variable may use those before it.
 fn order_counts(path: &Path, old: &[Value], new: &[Value]) -> bool {
     let names = |list: &[Value]| -> Vec<Option<Value>> {
         list.iter().map(|element| element.get("name").cloned()).collect()

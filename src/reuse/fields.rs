@@ -1,24 +1,24 @@
-//! Every field of a pod template, and what a change of it asks for.
+//! Every field of a pod template, and the rule for its changes.
 //!
 //! Source: validation of updates and of `pods/resize` of Kubernetes 1.34
 //! (`pkg/apis/core/validation/validation.go`), and `GetPodFromTemplate` for what the owner copies.
 
 use crate::path::{Path, Segment};
 
-/// What a change of a field asks for.
+/// Rule for changes of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The owner does not copy it to the pod.
+    /// The owner does not copy the field to the pod.
     NotCopied,
-    /// It may be changed in a living pod, and no process reads it.
+    /// The field may be changed in a living pod, and no process reads it.
     Patched,
-    /// A patch makes a new container of it alone.
+    /// A patch of the image makes a new container of this one alone.
     Image,
     /// CPU and memory of a container.
     Resources,
-    /// More of them may be added to a living pod.
+    /// More tolerations may be added to a living pod.
     Tolerations,
-    /// No living pod can be given it.
+    /// No living pod can be given the new value.
     Fixed,
 }
 
@@ -162,7 +162,7 @@ fn is_made_with_pod(name: &str) -> bool {
     own.contains("inject") || MADE_WITH_POD.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// What a change at `path` asks for; none if the table does not know the field.
+/// The rule for a change at `path`, if the table knows the field.
 pub(crate) fn rule(path: &Path) -> Option<Rule> {
     let find = |table: &[(&str, Rule)], field: &str| {
         table.iter().find(|(name, _)| *name == field).map(|(_, rule)| *rule)

@@ -1,17 +1,17 @@
-//! What of a Secret or ConfigMap does not count.
+//! Secrets and ConfigMaps, or keys of them, that do not count.
 
 use std::collections::BTreeSet;
 
-/// The annotation that takes an object, or keys of it, out of what counts.
+/// The annotation that excludes an object, or keys of it, from the comparison.
 pub const IGNORE: &str = "stayput.dev/ignore";
 
-/// What that annotation says: `true` for the whole object, or names of keys with commas between them.
+/// Value of [`IGNORE`]: `true` for the whole object, or names of keys with commas between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ignore {
     /// All of the object counts.
     #[default]
     Nothing,
-    /// Nothing of it counts.
+    /// Nothing of the object counts.
     Everything,
     /// These keys do not count.
     Keys(BTreeSet<String>),
@@ -27,7 +27,7 @@ impl Ignore {
         }
     }
 
-    /// Whether this key does not count.
+    /// True if this key does not count.
     pub fn covers(&self, key: &str) -> bool {
         match self {
             Self::Nothing => false,

@@ -1,5 +1,5 @@
-//! What a changed declaration asks of each pod: the least step that gets there. Nothing here reads a
-//! clock, a file or the network.
+//! The least step that brings each pod to a changed declaration. Nothing here reads a clock, a file
+//! or the network.
 //!
 //! * [`compare`]: the template and content that a pod was made from against those that are wanted.
 //! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.

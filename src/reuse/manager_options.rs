@@ -37,7 +37,7 @@ pub fn values(container: &Value, option: &str) -> Result<Vec<String>, NotWritten
     }
 }
 
-/// What follows this argument between `run` and `--`, where the engine's command begins.
+/// Values of this argument between `run` and `--`, where the engine's command begins.
 fn arguments(container: &Value, argument: &str) -> Vec<String> {
     let lists = ["command", "args"].map(|list| container[list].as_array());
     let words = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
@@ -54,7 +54,7 @@ fn arguments(container: &Value, argument: &str) -> Vec<String> {
     found
 }
 
-/// The kubelet puts the value of a variable where `$(NAME)` is.
+/// Fails if a value has `$(NAME)`, where the kubelet puts the value of a variable.
 fn written(option: &str, values: Vec<String>) -> Result<Vec<String>, NotWritten> {
     match values.iter().any(|value| value.contains("$(")) {
         true => Err(NotWritten { option: option.to_owned() }),

@@ -1,5 +1,5 @@
-//! Which Secrets and ConfigMaps the engine's config is made from, found from the pod's template: what
-//! is mounted at the directories that the manager watches.
+//! Secrets and ConfigMaps that the engine's config is made from, found from the pod's template:
+//! those that are mounted at the directories that the manager watches.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub struct MountedPart {
     pub items: Vec<(String, String)>,
     /// Name of the manager's config directory; empty for one without a name.
     pub directory: String,
-    /// If the object or a key is absent, its files are left out.
+    /// True if the files of an absent object or key are left out.
     pub optional: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum ConfigNotFound {
     OtherVolume {
         /// The directory.
         directory: String,
-        /// Such as `emptyDir`.
+        /// Kind of the volume, such as `emptyDir`.
         kind: String,
     },
     /// A token or a field of the pod beside the config.
@@ -79,7 +79,7 @@ pub enum ConfigNotFound {
     OtherSource {
         /// The directory.
         directory: String,
-        /// Such as `serviceAccountToken`.
+        /// Kind of the source, such as `serviceAccountToken`.
         source_kind: String,
     },
     /// A volume inside another one.
@@ -90,7 +90,7 @@ pub enum ConfigNotFound {
     Nested {
         /// The directory.
         directory: String,
-        /// Where the other volume is mounted.
+        /// Path where the other volume is mounted.
         inner: String,
     },
 }
@@ -177,7 +177,7 @@ fn of_directory(
         .collect())
 }
 
-/// Something in a projected volume that is no Secret and no ConfigMap.
+/// Kind of a source in a projected volume that is no Secret and no ConfigMap, if there is one.
 fn other_source(volume: &Value) -> Option<String> {
     let sources = volume["projected"]["sources"].as_array().into_iter().flatten();
     let kinds = sources.filter_map(Value::as_object).flatten();

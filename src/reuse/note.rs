@@ -1,5 +1,4 @@
-//! What a container was started with, and its pod, as it is noted on the pod: nobody can ask a process
-//! for it.
+//! Note on a pod about the content that its containers were started with: nobody can ask a process for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +10,12 @@ use crate::ignore::Ignore;
 use crate::source::Source;
 use crate::uses::{Arrival, Use};
 
-/// A longer note is not written: then a change is not known.
+/// Longest note in bytes. A longer one is not written: then a change is not known.
 const LONGEST: usize = 16 * 1024;
-/// For so long after a change a kubelet may give the old content to a pod that is new to it, in seconds.
+/// Seconds after a change in which a kubelet may give the old content to a pod that is new to it.
 const LAG: i64 = 10;
-/// For so long after a change a kubelet may give the old content to a pod that is there, in seconds: it may
-/// leave it mounted, and give it to another container if it keeps what it has read
+/// Seconds after a change in which a kubelet may give the old content to a pod that is there: it
+/// may leave it mounted, and give it to another container from its cache
 /// (`configMapAndSecretChangeDetectionStrategy: Cache`).
 const RENEWED: i64 = 180;
 
@@ -25,20 +24,20 @@ const RENEWED: i64 = 180;
 pub struct Note {
     /// How often the kubelet had restarted the container: this tells one from the next.
     pub restarts: i32,
-    /// What is known of the content. An object that is not in it is unknown.
+    /// Known content. An object that is not in it is unknown.
     pub content: Content,
-    /// What only its init containers have read; none if they read nothing that is not read later.
+    /// Content that the init containers have read and that is not read later, if there is any.
     pub init: Option<InitNote>,
-    /// By name, what the containers beside it were started with.
+    /// Notes of the containers beside it, by name.
     pub others: BTreeMap<String, OtherNote>,
 }
 
 /// The content that a container beside the engine's was started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherNote {
-    /// How often the kubelet had restarted it.
+    /// How often the kubelet had restarted that container.
     pub restarts: i32,
-    /// What is known of the content.
+    /// Known content. An object that is not in it is unknown.
     pub content: Content,
 }
 
@@ -47,7 +46,7 @@ pub struct OtherNote {
 pub struct InitNote {
     /// When the init containers were started, if that is known: this tells one run from the next.
     pub started: Option<i64>,
-    /// What is known of the content. An object that is not in it is unknown.
+    /// Known content. An object that is not in it is unknown.
     pub content: Content,
 }
 
@@ -91,7 +90,7 @@ fn written(content: &Content) -> Objects {
 }
 
 impl Note {
-    /// Reads what [`Note::text`] wrote; none if it is something else.
+    /// Reads the text of [`Note::text`]; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let Written { restarts, content, init, others } = serde_json::from_str(text).ok()?;
         let init = match init {
@@ -107,7 +106,7 @@ impl Note {
         Some(Self { restarts, content: read(content)?, init, others })
     }
 
-    /// The annotation's value; none if it would be too long.
+    /// The annotation's value; `None` if it would be too long.
     pub fn text(&self) -> Option<String> {
         let init = self
             .init
@@ -126,38 +125,39 @@ impl Note {
 /// A container that runs, and its pod. Times are seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Started {
-    /// When it was started.
+    /// Time when the container was started.
     pub at: i64,
-    /// How often the kubelet had restarted it before.
+    /// How often the kubelet had restarted the container before.
     pub restarts: i32,
-    /// When its pod was made.
+    /// Time when the pod was made.
     pub pod: i64,
-    /// When the first of the pod's init containers was started last; none if that is not known.
+    /// Time when the first of the pod's init containers was started last, if that is known.
     pub init: Option<i64>,
 }
 
 /// A container that runs beside the engine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// Its name.
+    /// Name of the container.
     pub name: String,
-    /// When it was started.
+    /// Start of the container, and of its pod.
     pub started: Started,
-    /// What it has read when it was started.
+    /// Objects and keys that the container has read at its start.
     pub uses: BTreeSet<Use>,
 }
 
-/// When an object got what it contains, in seconds since 1970.
+/// When an object got its content, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
-    /// When it was made.
+    /// Time when the object was made.
     pub created: i64,
-    /// When anything of it was changed last; none if nobody wrote that down.
+    /// Time of the last change of the object, if anybody recorded it.
     pub changed: Option<i64>,
 }
 
 impl Age {
-    /// Whether containers of a pod made at `pod` got what the object contains now if they were started at `at`.
+    /// True if containers of a pod made at `pod` got the object's present content if they were
+    /// started at `at`.
     fn was_there(self, pod: i64, at: Option<i64>) -> bool {
         let Some(changed) = self.changed else { return false };
         if changed <= self.created {
@@ -168,21 +168,21 @@ impl Age {
     }
 }
 
-/// What is wanted of a pod whose containers read this, and what it has.
+/// Differences of a pod's content from the wanted one, and the notes to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// What differs; empty also where nothing is known.
+    /// Differences; empty also where nothing is known.
     pub differences: Vec<Difference>,
-    /// What is to be noted of the container that runs; none if that is noted already.
+    /// Note to write for the container that runs, unless it is written already.
     pub now: Option<String>,
-    /// What is to be noted of the next container, once it has been proven.
+    /// Note to write for the next container, once it has been proven.
     pub next: Option<String>,
-    /// What would be noted of another pod: it has everything that is wanted.
+    /// Note for another pod, which would have all of the wanted content.
     pub anew: Option<String>,
 }
 
-/// Compares what a container, and its pod, was started with, as it is `noted` on the pod, with what is
-/// `wanted`. What is not noted yet is noted only if it has not changed since.
+/// Compares the content that a container, and its pod, was started with, as it is `noted` on the pod, with
+/// the `wanted` one. Content that is not noted yet is noted only if it has not changed since.
 pub fn compare_content(
     uses: &BTreeSet<Use>,
     others: &[Other],
@@ -231,8 +231,8 @@ pub fn compare_content(
     }
 }
 
-/// What the containers beside the engine's were started with, and what those of another pod would be: none of
-/// them is made anew for its content alone.
+/// Content that the containers beside the engine's were started with, and content that those of
+/// another pod would be started with: none of them is made anew for its content alone.
 #[derive(Default)]
 struct OtherSides {
     differences: Vec<Difference>,
@@ -270,7 +270,7 @@ fn is_there(ages: &BTreeMap<Source, Age>, source: &Source, was: impl Fn(Age) -> 
     ages.get(source).is_some_and(|age| was(*age))
 }
 
-/// What a container, or a pod, was started with, and what another one would be.
+/// Content that a container, or a pod, was started with, and content that another one would be started with.
 struct Side {
     actual: Content,
     next: Content,
@@ -278,8 +278,8 @@ struct Side {
 }
 
 impl Side {
-    /// What is not known of the `old` content is what is wanted, if that was there; otherwise it may still be
-    /// the `last` one.
+    /// Takes the `wanted` content where the `old` one is not known, if the wanted one was there;
+    /// otherwise it may still be the `last` one.
     fn of(
         uses: &BTreeSet<Use>,
         wanted: &Content,

@@ -46,7 +46,7 @@ impl Path {
         }
     }
 
-    /// Whether this is in `pattern`: fields by dots, any element of a list as `[]`.
+    /// True if this path is in `pattern`: fields by dots, any element of a list as `[]`.
     pub(crate) fn is_in(&self, pattern: &str) -> bool {
         let mut segments = self.0.iter();
         pattern.split('.').all(|wanted| {

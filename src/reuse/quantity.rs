@@ -1,8 +1,8 @@
 //! Amounts as Kubernetes writes them.
 
 /// The number of thousandths that a quantity stands for, `1Gi` or `500m`, so that one amount in two
-/// ways of writing is equal; none if it is not a quantity or too large. Below a thousandth it is
-/// rounded up, as Kubernetes does.
+/// ways of writing is equal; `None` if the text is not a quantity or too large. Below a thousandth
+/// it is rounded up, as Kubernetes does.
 /// Source: `k8s.io/apimachinery/pkg/api/resource.Quantity`.
 pub fn thousandths(text: &str) -> Option<i128> {
     let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+')).unwrap_or(text.len());
@@ -17,7 +17,7 @@ pub fn thousandths(text: &str) -> Option<i128> {
     Some(scaled.div_euclid(over) + i128::from(scaled.rem_euclid(over) != 0))
 }
 
-/// What a suffix multiplies by, as a fraction.
+/// The factor of a suffix, as a fraction.
 fn factor(suffix: &str) -> Option<(i128, i128)> {
     let decimal = |exponent| 10i128.checked_pow(exponent);
     Some(match suffix {

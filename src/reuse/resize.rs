@@ -1,4 +1,4 @@
-//! CPU and memory of a container: what `pods/resize` takes, and what only another pod can have.
+//! CPU and memory of a container: changes that `pods/resize` takes, and changes that need another pod.
 //!
 //! Source: `ValidatePodResize` of Kubernetes 1.34.
 
@@ -34,7 +34,7 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value, may_resize: bool
     if possible { UpdateStep::Resize } else { UpdateStep::Replace }
 }
 
-/// Whether both are the same amount, in whatever words.
+/// True if both values are the same amount, in whatever words.
 pub(crate) fn same_amount(leaf: &Leaf) -> bool {
     let from = amount(leaf.from.as_ref());
     from.is_some() && from == amount(leaf.to.as_ref())

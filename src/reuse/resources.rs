@@ -1,11 +1,11 @@
-//! CPU and memory of a living container: what a change of its template makes of them, and whether
+//! CPU and memory of a living container: their values after a change of its template, and whether
 //! the kubelet has put them into effect.
 
 use serde_json::{Map, Value};
 
 use crate::quantity::thousandths;
 
-/// What a living container is resized by.
+/// Resources that a living container can be resized in.
 const RESIZED: [&str; 2] = ["cpu", "memory"];
 const KINDS: [&str; 2] = ["limits", "requests"];
 
@@ -28,7 +28,7 @@ pub fn resized(live: &Value, from: &Value, to: &Value) -> Value {
     resized
 }
 
-/// Whether CPU and memory are in effect as the pod's spec has them, by what the kubelet reports.
+/// True if CPU and memory are in effect as the pod's spec has them, by the kubelet's report.
 pub fn in_effect(spec: &Value, reported: &Value) -> bool {
     let each = KINDS.iter().flat_map(|kind| RESIZED.map(|name| (*kind, name)));
     each.into_iter().all(|(kind, name)| {
@@ -37,7 +37,7 @@ pub fn in_effect(spec: &Value, reported: &Value) -> bool {
     })
 }
 
-/// A request that is not given is the limit, as the apiserver makes pods.
+/// Adds missing requests: a request that is not given is the limit, as the apiserver makes pods.
 fn with_requests(resources: &Value) -> Value {
     let mut whole = resources.clone();
     for name in RESIZED {
@@ -49,7 +49,6 @@ fn with_requests(resources: &Value) -> Value {
     whole
 }
 
-/// Sets an amount.
 fn set(resources: &mut Value, kind: &str, name: &str, amount: Value) {
     if !resources.is_object() {
         *resources = Value::Object(Map::new());

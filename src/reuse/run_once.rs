@@ -12,19 +12,19 @@ use crate::template::{containers, is_sidecar};
 /// not fit ignores.
 pub const WARM_CONTAINER: &str = "stayput-warm";
 
-/// Those of a template.
+/// Init containers of a template that run once.
 pub(crate) fn containers_of(template: &Value) -> impl Iterator<Item = &Value> {
     containers(template, "initContainers")
         .filter(|container| !is_sidecar(container["name"].as_str(), template))
 }
 
-/// Whether the init container of this name is one of them.
+/// True if the init container of this name runs once.
 pub fn runs_once(template: &Value, name: &str) -> bool {
     containers_of(template).any(|container| container["name"] == *name)
 }
 
-/// The step for a field of such a container, if its change asks for less than another pod: its CPU and memory, and
-/// all of the container that makes the archive.
+/// The step for a field of an init container that runs once, if its change asks for less than
+/// another pod: its CPU and memory, and all of the container that makes the archive.
 pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value) -> Option<UpdateStep> {
     let [Segment::Field(spec), Segment::Field(list), Segment::Element(name), rest @ ..] =
         leaf.path.segments()
@@ -51,8 +51,8 @@ pub(crate) fn step(leaf: &Leaf, wanted: &Value, actual: &Value) -> Option<Update
     }
 }
 
-/// Whether a pod whose init container keeps its amount is as it is wanted: it takes as much room on its Kubernetes
-/// node, and has the quality of service that it had.
+/// True if a pod whose init container keeps its amount is as wanted: it takes as much room on its
+/// Kubernetes node, and has the quality of service that it had.
 fn may_stay(name: &str, resource: &str, wanted: &Value, actual: &Value) -> bool {
     if !matches!(resource, "cpu" | "memory") {
         return false;
@@ -69,7 +69,7 @@ fn may_stay(name: &str, resource: &str, wanted: &Value, actual: &Value) -> bool 
     is_same && kept.max().unwrap_or_default() <= needed
 }
 
-/// The wanted template with the sizes that such containers have: a living pod keeps these.
+/// The wanted template with the present sizes of init containers that run once: a living pod keeps these.
 pub(crate) fn with_sizes_of(wanted: &Value, actual: &Value) -> Value {
     let mut becomes = wanted.clone();
     let kept = |name: &Value| containers_of(actual).find(|one| one["name"] == *name);

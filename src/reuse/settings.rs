@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Settings by their full names: `cluster.name`. A list has its elements with commas between them.
 pub type Settings = BTreeMap<String, String>;
 
-/// Which engine.
+/// An engine and its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineVersion {
     /// Elasticsearch, major and minor version.
@@ -17,7 +17,7 @@ pub enum EngineVersion {
 }
 
 /// The settings of a file that was read as YAML, nested or flat or both. A setting without a value
-/// is none.
+/// is left out.
 pub fn settings(file: &Value) -> Settings {
     let mut found = Settings::new();
     descend("", file, &mut found);

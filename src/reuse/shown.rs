@@ -1,5 +1,5 @@
-//! What containers show of their pod, in variables and mounted files: labels, annotations, and amounts of CPU and
-//! memory.
+//! Labels, annotations, and amounts of CPU and memory that containers show of their pod, in
+//! variables and mounted files.
 
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub(crate) fn shown_amounts(
     of_engine.chain(of_once).chain(files).collect()
 }
 
-/// The volumes of these containers with a file that shows something that changes.
+/// The volumes of these containers with a file that shows a changing value.
 fn shown_files(
     wanted: &Value,
     readers: &[&Value],
@@ -106,7 +106,7 @@ fn shown_files(
         .collect()
 }
 
-/// The variables of a container that show something that changes.
+/// The variables of a container that show a changing value.
 fn variables(
     list: &str,
     container: &Value,

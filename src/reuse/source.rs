@@ -12,13 +12,13 @@ pub enum SourceKind {
 /// An object that a pod reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
-    /// Which kind of object.
+    /// Kind of the object.
     pub kind: SourceKind,
-    /// Its name, in the pod's namespace.
+    /// Name of the object, in the pod's namespace.
     pub name: String,
 }
 
-/// `Secret logs-config`.
+/// Text such as `Secret logs-config`.
 impl std::fmt::Display for Source {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = match self.kind {
@@ -30,7 +30,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// Reads what its `Display` writes.
+    /// Reads the text that `Display` writes.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (kind, name) = text.split_once(' ')?;
         let kind = match kind {

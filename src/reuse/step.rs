@@ -1,4 +1,4 @@
-//! The steps by which a pod gets to what is wanted.
+//! The steps that bring a pod to the wanted state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub fn without_another_container(step: UpdateStep) -> UpdateStep {
 }
 
 impl UpdateStep {
-    /// Whether it is carried out by a restart of the node.
+    /// True if the step is carried out by a restart of the node.
     pub fn is_of_a_restart(self) -> bool {
         (Self::Restart..Self::Move).contains(&self)
     }
@@ -51,7 +51,7 @@ impl UpdateStep {
         }
     }
 
-    /// What of the pod is kept.
+    /// The part of the pod that the step keeps, for people.
     pub fn keeps(self) -> &'static str {
         match self {
             Self::None => "everything",

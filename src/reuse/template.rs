@@ -10,7 +10,7 @@ pub(crate) fn containers<'a>(
     template["spec"][list].as_array().into_iter().flatten()
 }
 
-/// Whether the kubelet makes the container anew when its process has ended with code 0: unless it has a
+/// True if the kubelet makes the container anew when its process has ended with code 0: unless it has a
 /// policy of its own, or rules (Kubernetes 1.34 and later). Pods of a StatefulSet have `Always`.
 pub fn is_made_anew(template: &Value, container: &str) -> bool {
     let found = containers(template, "containers").find(|each| each["name"] == container);
@@ -20,7 +20,7 @@ pub fn is_made_anew(template: &Value, container: &str) -> bool {
     !has_rules && (policy.is_null() || policy == "Always")
 }
 
-/// Whether it is an init container that runs as long as the pod.
+/// True for an init container that runs as long as the pod.
 pub(crate) fn is_sidecar(container: Option<&str>, template: &Value) -> bool {
     let found = containers(template, "initContainers")
         .find(|each| each.get("name").and_then(Value::as_str) == container);

@@ -1,4 +1,4 @@
-//! Which Secrets and ConfigMaps an engine's container reads where nobody watches them: volumes that it
+//! Secrets and ConfigMaps that an engine's container reads and nobody watches: volumes that it
 //! mounts as a whole beside the directories of `--config`. A change of them gets into the mounted
 //! files, and nothing tells whether the engine has read it.
 
@@ -16,11 +16,11 @@ use crate::volumes::{Part, parts, volume};
 pub struct Unwatched {
     /// The object.
     pub source: Source,
-    /// Where it is mounted.
+    /// Path where the object is mounted.
     pub path: String,
 }
 
-/// Options of the manager that name what it reads itself.
+/// Options of the manager that name files it reads itself.
 const OWN: [&str; 8] = [
     "tls-cert",
     "tls-key",
@@ -32,8 +32,8 @@ const OWN: [&str; 8] = [
     "ready-auth",
 ];
 
-/// What the engine's container mounts as a whole and its manager does not watch, without what the
-/// manager reads itself. Empty if the template does not say what that is, or has no manager.
+/// Objects that the engine's container mounts as a whole and its manager does not watch, without those that
+/// the manager reads itself. Empty if the template does not say which, or has no manager.
 pub fn unwatched(template: &Value, engine_container: &str) -> Vec<Unwatched> {
     let mut all = containers(template, "containers");
     let container = all.find(|container| container["name"] == engine_container);

@@ -1,4 +1,4 @@
-//! Which Secrets and ConfigMaps a pod reads, found from its template, and how a change arrives.
+//! Secrets and ConfigMaps that a pod reads, found from its template, and how a change of them arrives.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub enum Arrival {
 pub struct Use {
     /// The object.
     pub source: Source,
-    /// The one key that is used; all of them if there is none.
+    /// The one key that is used; `None` for all keys.
     pub key: Option<String>,
     /// Keys that are left out: the engine's container reads them, too.
     pub except: BTreeSet<String>,
@@ -38,17 +38,18 @@ pub struct Use {
 }
 
 impl Use {
-    /// Whether it is about this key.
+    /// True if this key is used.
     pub(crate) fn covers(&self, key: &str) -> bool {
         self.key.as_deref().is_none_or(|only| only == key) && !self.except.contains(key)
     }
 }
 
-/// Where admission mounts what a pod shows to the apiserver. Its clients read it again by themselves.
+/// Directory where admission mounts a pod's credentials for the apiserver. Its clients read them
+/// again by themselves.
 pub(crate) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// All uses that a container depends on, such as the engine's. What other containers read is theirs: nothing of
-/// it is counted. What an init container reads counts if the container does not read it, too.
+/// All uses that a container depends on, such as the engine's. Objects that only other containers read are
+/// not counted. Objects that an init container reads count if the container does not read them, too.
 pub fn uses(template: &Value, container_name: &str) -> BTreeSet<Use> {
     let mut found = BTreeSet::new();
     for list in ["containers", "initContainers"] {

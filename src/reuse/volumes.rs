@@ -4,18 +4,18 @@ use serde_json::Value;
 
 use crate::source::{Source, SourceKind};
 
-/// Keys and the paths at which they are mounted; all keys by their own names if there is none.
+/// Keys and the paths at which they are mounted; `None` for all keys by their own names.
 pub(crate) type Items = Option<Vec<(String, String)>>;
 
 /// A Secret or ConfigMap in a volume.
 pub(crate) struct Part {
     pub(crate) source: Source,
     pub(crate) items: Items,
-    /// What is absent of it is left out, and keeps no pod from being started.
+    /// True if absent objects and keys are left out, and keep no pod from being started.
     pub(crate) optional: bool,
 }
 
-/// What a volume has of Secrets and ConfigMaps; in a projected volume a later one covers an earlier.
+/// Secrets and ConfigMaps of a volume; in a projected volume a later one covers an earlier.
 pub(crate) fn parts(volume: &Value) -> Vec<Part> {
     let mut found = Vec::new();
     found.extend(part(&volume["secret"], "secretName", SourceKind::Secret));
@@ -41,7 +41,7 @@ pub(crate) fn of_the_pod<'a>(
     })
 }
 
-/// What kind of volume it is, such as `emptyDir`.
+/// Kind of a volume, such as `emptyDir`.
 pub(crate) fn kind(volume: &Value) -> &str {
     let fields = volume.as_object().into_iter().flatten();
     let mut kinds = fields.filter(|(field, value)| *field != "name" && !value.is_null());

@@ -22,7 +22,7 @@ pub enum ExchangeError {
     Unanswered(#[from] NoAnswer),
 }
 
-/// What is wrong with the server's certificate, and what to do. The source is what rustls reports.
+/// A fault of the server's certificate, and what to do. The source is the error of rustls.
 #[derive(Debug, Error)]
 pub enum UntrustedCertificate {
     /// Signed by another CA, or by a CA of the same name with another key.
@@ -32,7 +32,7 @@ pub enum UntrustedCertificate {
     UnknownIssuer {
         /// Name of the CA document.
         ca: String,
-        /// From the handshake.
+        /// Error of the handshake.
         source: io::Error,
     },
     /// For another name than the one that was asked for.
@@ -43,7 +43,7 @@ pub enum UntrustedCertificate {
     WrongName {
         /// The name that was asked for.
         name: String,
-        /// From the handshake.
+        /// Error of the handshake.
         source: io::Error,
     },
     /// The certificate of a CA, which rustls does not accept as a server's.
@@ -54,7 +54,7 @@ pub enum UntrustedCertificate {
     CaCertificate {
         /// Name of the CA document.
         ca: String,
-        /// From the handshake.
+        /// Error of the handshake.
         source: io::Error,
     },
 }
@@ -62,13 +62,13 @@ pub enum UntrustedCertificate {
 /// Why the answer did not arrive.
 #[derive(Debug, Error)]
 pub enum NoAnswer {
-    /// The time was over.
+    /// No answer came within this time.
     #[error("no answer within {}", humantime::format_duration(*.0))]
     Timeout(Duration),
-    /// Larger than this many bytes.
+    /// The answer is larger than this many bytes.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
-    /// The connection ended, or what came was not HTTP.
+    /// The connection ended, or the answer was not HTTP.
     #[error("no whole answer: {}", with_sources(&**.0))]
     Interrupted(#[source] Box<dyn StdError + Send + Sync>),
 }
@@ -84,7 +84,7 @@ pub enum TlsError {
     Ca {
         /// Name of the document.
         ca: String,
-        /// What rustls reports.
+        /// Error of rustls.
         source: rustls::Error,
     },
     /// Our certificate and key do not belong together.
@@ -94,7 +94,7 @@ pub enum TlsError {
         certificate: String,
         /// Name of the key's document.
         key: String,
-        /// What rustls reports.
+        /// Error of rustls.
         source: rustls::Error,
     },
     /// The TLS versions cannot be used with this build.

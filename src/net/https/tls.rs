@@ -16,7 +16,7 @@ use crate::pem;
 pub struct Identity {
     /// The chain, with our certificate first.
     pub certificate: Pem,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: Pem,
 }
 
@@ -35,8 +35,8 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Trusts what `ca` signed and presents `identity`, if there is one. The system's own roots are
-    /// never used: the certificates come from the cluster's CA, and the image may have no roots.
+    /// Trusts certificates that `ca` signed and presents `identity`, if there is one. The system's own roots
+    /// are never used: the certificates come from the cluster's CA, and the image may have no roots.
     ///
     /// # Errors
     /// [`TlsError`] names the document that cannot be used and says what to do.
@@ -78,7 +78,7 @@ impl Tls {
         self.config.clone()
     }
 
-    /// What a failed handshake means. If it is a certificate problem with known advice, it becomes
+    /// The error of a failed handshake. A certificate problem with known advice becomes
     /// [`ExchangeError::Untrusted`].
     pub(super) fn handshake_error(
         &self,
@@ -108,7 +108,7 @@ impl Tls {
     }
 }
 
-/// Only the CA: the key is a secret.
+/// Shows only the CA: the key is a secret.
 impl fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Tls({})", self.ca)

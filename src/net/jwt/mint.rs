@@ -15,21 +15,21 @@ use super::{MAX_AHEAD, Scopes, SharedKeyError, provider, shared_key};
 /// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The user or program that sends requests with it; shown in logs and in `last_request`.
+    /// The user or program that sends requests with the token; shown in logs and in `last_request`.
     pub subject: String,
-    /// What its bearer may do.
+    /// Scopes of the token's bearer.
     pub scopes: Scopes,
-    /// Which manager it is for: `stayput:<namespace>/<pod uid>`, or the configured audience.
+    /// The manager that the token is for: `stayput:<namespace>/<pod uid>`, or the configured audience.
     pub audience: String,
-    /// How long it is valid; at most an hour, or managers refuse it.
+    /// How long the token is valid; at most an hour, or managers refuse it.
     pub ttl: Duration,
 }
 
 impl Grant {
-    /// Whether managers would accept a token with these claims.
+    /// Checks that managers would accept a token with these claims.
     ///
     /// # Errors
-    /// What they would refuse.
+    /// The claim that they would refuse.
     pub fn check(&self) -> Result<(), GrantError> {
         if self.audience.trim().is_empty() {
             return Err(GrantError::NoAudience);

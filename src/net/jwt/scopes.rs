@@ -1,12 +1,11 @@
-//! What a caller may do.
+//! Scopes: the rights of a caller.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// What a caller may do. `control` includes `read`: the answer to a stop contains the status
-/// anyway.
+/// Rights of a caller. `control` includes `read`: the answer to a stop contains the status anyway.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scopes {
     read: bool,
@@ -14,19 +13,19 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Nothing.
+    /// No rights.
     pub const NONE: Self = Self { read: false, control: false };
     /// Reading the status and the metrics.
     pub const READ: Self = Self { read: true, control: false };
     /// Reading, stopping and starting.
     pub const CONTROL: Self = Self { read: true, control: true };
 
-    /// Whether the status may be read.
+    /// True if the status may be read.
     pub const fn may_read(self) -> bool {
         self.read
     }
 
-    /// Whether the engine may be stopped and started.
+    /// True if the engine may be stopped and started.
     pub const fn may_control(self) -> bool {
         self.control
     }
@@ -67,7 +66,7 @@ impl FromStr for Scopes {
 }
 
 impl fmt::Display for Scopes {
-    /// As in the `scope` claim of a token.
+    /// Text as in the `scope` claim of a token.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match (self.read, self.control) {
             (_, true) => "es:read es:control",

@@ -1,4 +1,4 @@
-//! The address of a manager, and which credentials to present.
+//! The address of a manager, and the credentials to present.
 
 use std::path::PathBuf;
 
@@ -12,21 +12,21 @@ use crate::https::{InvalidTarget, Target, Tls};
 /// The address of a manager.
 #[derive(Debug, Clone)]
 pub enum Address {
-    /// Its unix socket: the manager gets our uid from the kernel.
+    /// The manager's unix socket: the manager gets our uid from the kernel.
     Socket(PathBuf),
     /// `https://HOST:PORT`; `http://` only for a loopback address.
     Url {
         /// Scheme, host and port, nothing else.
         url: String,
-        /// The name its certificate carries, where that is not the host of `url`: pods are reached
-        /// by IP address, and their managers share one name.
+        /// The name in the manager's certificate, where that is not the host of `url`: pods are
+        /// reached by IP address, and their managers share one name.
         server_name: Option<String>,
-        /// Which CA to trust, and which certificate and token to present.
+        /// CA to trust, and certificate and token to present.
         credentials: Credentials,
     },
 }
 
-/// Which CA to trust over TLS, and which certificate and token to present.
+/// CA to trust over TLS, and certificate and token to present.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     /// The CA, and our certificate if we have one. Build it once for all managers of a cluster.
@@ -45,7 +45,7 @@ pub enum AddressError {
     /// Another scheme, or none.
     #[error("{0:?} is no https URL: write https://HOST:PORT of the manager")]
     Scheme(String),
-    /// It has more than host and port.
+    /// The URL has more than host and port.
     #[error("{0:?} has a path: only https://HOST:PORT is wanted")]
     Path(String),
     /// User and password, which the message must not repeat.
@@ -62,7 +62,7 @@ pub enum AddressError {
     Target {
         /// The URL.
         url: String,
-        /// What is wrong with it.
+        /// The fault of the URL.
         source: InvalidTarget,
     },
     /// `https://` and no CA to trust.

@@ -40,7 +40,7 @@ pub enum ClientError {
     Protocol(#[from] ProtocolError),
 }
 
-/// What the client was given and cannot use.
+/// An address or a credential that the client was given and cannot use.
 #[derive(Debug, Error)]
 pub enum CredentialsError {
     /// The address, or a credential that belongs to it.
@@ -74,7 +74,7 @@ impl NotReachable {
 pub struct Untrusted {
     /// The manager's address.
     pub manager: String,
-    /// What is wrong with its certificate.
+    /// The fault of the manager's certificate.
     pub source: UntrustedCertificate,
 }
 
@@ -99,7 +99,7 @@ pub struct Refused {
     pub problem: Box<Problem>,
     /// The answer's body, byte for byte.
     pub body: Bytes,
-    /// What the manager's clock said, in seconds since 1970.
+    /// Time by the manager's clock, in seconds since 1970.
     pub date: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ pub enum WrongPod {
     Other {
         /// The manager's address.
         manager: String,
-        /// The uid it reports.
+        /// The uid that the manager reports.
         found: String,
         /// The uid that was meant.
         wanted: String,
@@ -148,7 +148,7 @@ pub enum ProtocolError {
         /// The answer, shortened.
         answer: String,
     },
-    /// Answered at once, although nothing changed.
+    /// The manager answered at once, although nothing changed.
     #[error("the manager at {manager} answered a wait for a change with the unchanged status")]
     UnchangedStatus {
         /// The manager's address.

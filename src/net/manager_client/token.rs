@@ -14,7 +14,7 @@ const MAX_TOKEN: usize = 16 * 1024;
 /// A JWT, or the file that contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Token {
-    /// The file that contains it; read at every call, because the kubelet renews tokens in place.
+    /// The file that contains the token; read at every call, because the kubelet renews tokens in place.
     File(PathBuf),
     /// The token itself.
     Text(String),
@@ -38,7 +38,7 @@ pub enum TokenError {
     Unreadable {
         /// The token file.
         name: String,
-        /// From the file system.
+        /// Error of the file system.
         source: io::Error,
     },
     /// Nothing but white space.
@@ -47,7 +47,7 @@ pub enum TokenError {
     /// Too long, or with white space inside.
     #[error("{0} does not hold one JWT and nothing else")]
     NotOneToken(String),
-    /// It has characters that a header must not contain.
+    /// The token has characters that a header must not contain.
     #[error("{0} holds characters no token has")]
     InvalidCharacter(String),
 }

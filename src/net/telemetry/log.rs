@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The most that waits to be written.
+/// Largest number of lines that wait to be written.
 const MAX_LINES: usize = 1000;
 const MAX_BYTES: usize = 256 * 1024;
 /// After lines were lost, new ones are taken again when only this part of the bound waits, so that
@@ -57,7 +57,7 @@ impl Log {
     /// Makes the thread that writes to `out`.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The thread cannot be made.
     pub(super) fn start(
         out: impl Write + Send + 'static,
         note: impl Fn(u64) -> String + Send + Sync + 'static,
@@ -84,12 +84,12 @@ impl Log {
         LineWriter(self.0.clone())
     }
 
-    /// How many lines were lost; every change is a new value.
+    /// Number of lost lines; every change is a new value.
     pub fn lines_lost(&self) -> watch::Receiver<u64> {
         self.0.lost.subscribe()
     }
 
-    /// Waits until all is written, but not longer than this. For the end of the program.
+    /// Waits until all lines are written, but not longer than `limit`. For the end of the program.
     pub fn flush(&self, limit: Duration) {
         let busy = |queue: &mut Queue| queue.writing || !queue.lines.is_empty();
         // Whether it was in time changes nothing.
@@ -167,7 +167,8 @@ impl Queue {
         }
     }
 
-    /// The same when all before them is written and no further line has come.
+    /// Puts the note at the end, when all lines before the lost ones are written and no further
+    /// line has come.
     fn note_lost_at_end(&mut self, note: &Note) {
         if self.lines.is_empty() {
             self.note_lost(note);
