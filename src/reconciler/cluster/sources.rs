@@ -47,7 +47,7 @@ pub(super) struct Part {
     /// Key and path of each mounted file; empty: every key under its own name.
     pub(super) items: Vec<(String, String)>,
     pub(super) directory: String,
-    /// An absent object, or an absent key of it, is no error: its files are left out.
+    /// True if an absent object, or an absent key of it, is no error: its files are left out.
     pub(super) optional: bool,
 }
 

@@ -180,7 +180,7 @@ impl Apiserver {
         self.call(K::CALL, &what, api.get(name)).await
     }
 
-    /// One object of a namespace, if it exists. A name that no object can have is absent.
+    /// One object of a namespace, if it exists. One with a name that no object can have counts as absent.
     pub(super) async fn find<K: ByName>(
         &self,
         namespace: &str,
