@@ -119,7 +119,7 @@ impl Session {
     }
 }
 
-/// The content of the files, merged like kubectl does. An absent file counts as empty.
+/// The content of the files, merged as kubectl does it. An absent file counts as empty.
 fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
     files.iter().try_fold(Kubeconfig::default(), |merged, file| match Kubeconfig::read_from(file) {
         Ok(next) => merged.merge(next),

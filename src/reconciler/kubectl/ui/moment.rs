@@ -19,7 +19,7 @@ const MAX_LINES: usize = 50;
 pub(super) enum Source {
     #[default]
     Live,
-    /// The apiserver stopped to deliver the state, for this reason.
+    /// The apiserver stopped delivering the state, for this reason.
     Lost(String),
     Deleted,
 }
