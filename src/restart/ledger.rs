@@ -75,16 +75,16 @@ pub struct Ledger {
     /// The result of the node that ended together with its restart, for its pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_result: Option<NodeResult>,
-    /// What is known of the configs that engines run on: sources have only what is wanted.
+    /// Settings of the configs that engines run on: sources have only those of the wanted configs.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,
-    /// Which configs count as which, since nothing but ignored keys differs.
+    /// Configs that count as equal, since they differ only in ignored keys.
     #[serde(default, skip_serializing_if = "IgnoredChanges::is_empty")]
     pub ignored_changes: IgnoredChanges,
-    /// What our last restart for changed configs was for.
+    /// Goal of our last restart for changed configs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried_configs: Option<Box<Tried>>,
-    /// What our last restart for changed pod templates was for.
+    /// Goal of our last restart for changed pod templates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried_templates: Option<Box<Tried>>,
     /// Since when it is seen that pods still show an old phase although the SearchCluster is being
@@ -110,10 +110,10 @@ pub struct KeptStopped {
     pub node: String,
     /// Sequence of our request to its manager.
     pub sequence: u64,
-    /// It is not to be kept stopped any more: the request is a start.
+    /// True if the node is no longer to be kept stopped: the request is a start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub releasing: bool,
-    /// Which config it is started on.
+    /// The config that the node is started on.
     #[serde(default, skip_serializing_if = "is_mounted")]
     #[schemars(with = "String")]
     pub config: ConfigChoice,

@@ -227,7 +227,7 @@ impl Action {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The value seen; none if it was absent.
+    /// The value seen; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
     /// The value wanted; none to remove it.

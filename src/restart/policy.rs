@@ -32,11 +32,11 @@ pub struct Policy {
     pub phase_timeout: u64,
     /// How long a node is unready before its stop signal.
     pub drain: Drain,
-    /// What to do without a request about a node that runs on another config than its sources have.
+    /// The reaction, without a request, to a node that runs on another config than its sources have.
     pub on_config_change: OnConfigChange,
     /// A node that does not start on the new config is started on the last good one.
     pub rollback: bool,
-    /// Which steps are carried out when the template of an owner has changed; empty if none are.
+    /// The steps that are carried out when the template of an owner has changed; empty for none.
     pub update: BTreeSet<UpdateStep>,
 }
 
@@ -66,7 +66,7 @@ impl Drain {
     }
 }
 
-/// What to do without a request about a changed config.
+/// The reaction, without a request, to a changed config.
 #[derive(
     Debug,
     Clone,

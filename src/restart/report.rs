@@ -28,7 +28,7 @@ use stayput_reuse::UpdateStep;
 /// Maximum number of nodes in the list; `counts` includes the others.
 pub const MAX_NODES: usize = 100;
 
-/// What the status shows beside the ledger.
+/// The part of the status beside the ledger.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -44,7 +44,7 @@ pub struct Report {
     /// Code of the rule or fault that blocks the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<String>,
-    /// What the cluster waits for, and what to do about it.
+    /// The reason why the cluster waits, and the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// How much longer the restart takes: an estimate in coarse steps, by the time that the nodes
@@ -140,9 +140,9 @@ pub struct NodeReport {
     /// How its restart, or the one that it needs, is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<UpdateStep>,
-    /// What needs this step: the fields of its pod template, with their values, the first few; before
-    /// them `the config` if that has changed as well and needs more than they do. Of a node that leaves:
-    /// `spec.nodeSets`. Empty if only its config has changed.
+    /// The causes of this step: the fields of its pod template, with their values, the first few; before
+    /// them `the config` if that has changed as well and needs more than they do. For a node that
+    /// leaves: `spec.nodeSets`. Empty if only its config has changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub because: Vec<String>,
     /// Code of what blocks it.

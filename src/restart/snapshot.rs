@@ -70,7 +70,7 @@ pub struct Snapshot {
     pub fresh_id: String,
     /// The SearchCluster object.
     pub cluster: Cluster,
-    /// Its status, as far as decisions need it.
+    /// Status of the SearchCluster, as far as decisions need it.
     pub ledger: Ledger,
     /// The pods its selector matches, in any order.
     pub pods: Vec<Pod>,
@@ -78,10 +78,10 @@ pub struct Snapshot {
     /// decision depends on them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPod>,
-    /// What is known of the configs that the sources have now.
+    /// Settings of the configs that the sources have now.
     #[serde(default, skip_serializing_if = "KnownConfigs::is_empty")]
     pub configs: KnownConfigs,
-    /// What the engine reports; not read while nothing depends on it ([`super::reads_engine`]).
+    /// State of the engine; not read while nothing depends on it ([`super::reads_engine`]).
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Engine>")]
     pub engine: Known<Engine>,

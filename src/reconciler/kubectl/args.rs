@@ -196,13 +196,13 @@ pub(super) struct InjectArgs {
     /// object's name]
     #[arg(long, value_name = "NAME", value_parser = check::cluster)]
     cluster: Option<String>,
-    /// What answers when the engine is ready, as for `stayput run --ready` [default: its health where it
-    /// is known how to ask for it, else its open port]
+    /// URL that answers when the engine is ready, as for `stayput run --ready` [default: its health
+    /// where it is known how to ask for it, else its open port]
     #[arg(long, value_name = "URL", value_parser = check::ready)]
     ready: Option<String>,
-    /// What the manager logs in with to ask for the engine's health: secret/NAME with username and
-    /// password, apiKey, or elastic; or secret/NAME/KEY with USER:PASSWORD [default: for ECK its user
-    /// elastic]
+    /// Login with which the manager asks for the engine's health: secret/NAME with username and
+    /// password, apiKey, or elastic; or secret/NAME/KEY with USER:PASSWORD [default: for ECK its
+    /// user elastic]
     #[arg(long, value_name = "SECRET", value_parser = Login::parse)]
     ready_auth: Option<Login>,
     /// CA of the engine's certificates, for that: secret/NAME or configmap/NAME with ca.crt, or with

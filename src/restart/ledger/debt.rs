@@ -27,7 +27,7 @@ pub struct Debts {
     /// The voting exclusion that must be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusion: Option<ExclusionDebt>,
-    /// What was changed for nodes that leave. It is decided and undone by what makes the nodes.
+    /// Changes for nodes that leave. The code that creates the nodes decides about them and undoes them.
     #[serde(default, skip_serializing_if = "Leaving::is_empty")]
     pub leaving: Leaving,
 }
@@ -51,8 +51,9 @@ pub struct StartDebt {
     /// The config it is started on.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
-    /// Checksum of the mounted config that it was to be started on together with other nodes: on another one it
-    /// may not be in one cluster with them. None if it is started on whatever is mounted.
+    /// Checksum of the mounted config that the engine was to be started on together with other nodes: on
+    /// another one it may not be in one cluster with them. Absent if it is started on any
+    /// mounted config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
     /// Since when its pod has been absent without another one in its place.
@@ -64,8 +65,8 @@ pub struct StartDebt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub since: Option<Time>,
-    /// What its pod was changed to: it must be as it was again before, since its container may not run
-    /// with the images and the size that it has.
+    /// The change of its pod, which must be rolled back first, since the container may not run with the
+    /// images and the size that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Box<MemberUpdate>>,
 }

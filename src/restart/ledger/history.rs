@@ -60,7 +60,7 @@ pub struct HistoryEntry {
     /// When it was accepted.
     #[schemars(with = "String")]
     pub started: Time,
-    /// When the first node got its slot; none if the restart ended before that.
+    /// When the first node got its slot; absent if the restart ended before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub began: Option<Time>,
@@ -74,7 +74,7 @@ pub struct HistoryEntry {
     /// Predicates that were not evaluated for it because its request said so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_rules: Vec<String>,
-    /// Its request allowed stops that cost the quorum, or the last copy of a shard.
+    /// True if the request allowed stops that cost the quorum, or the last copy of a shard.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allowed_outage: bool,
 }
@@ -116,7 +116,7 @@ pub struct LastRestart {
 pub struct NodeResult {
     /// Uid of the pod.
     pub pod_uid: String,
-    /// What it is to show.
+    /// The result that the pod is to show.
     pub last: LastRestart,
 }
 

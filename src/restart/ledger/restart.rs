@@ -37,7 +37,7 @@ pub struct Restart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub stuck_since: Option<Time>,
-    /// What a coordinated restart does once, before its first stop.
+    /// Actions of a coordinated restart that are done once, before its first stop.
     #[serde(default)]
     pub once: Once,
     /// Coordinated: when the checksums were fixed; from then on starts are allowed.
@@ -95,7 +95,7 @@ impl Ending {
     }
 }
 
-/// What a coordinated restart does once and never again.
+/// Actions of a coordinated restart that are done once and never again.
 #[derive(
     Debug,
     Clone,
@@ -143,7 +143,7 @@ pub struct Member {
     /// Sequence of our start, higher than that of the stop; 0 while it is scheduled.
     #[serde(default)]
     pub start_sequence: u64,
-    /// Checksum it is to be started with; none if the engine's config is unknown to its manager.
+    /// Checksum that the engine is to be started with, if its manager knows the engine's config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Ephemeral id the node had before its stop: a new one proves that it has joined.
@@ -172,7 +172,7 @@ pub struct Member {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub silent_since: Option<Time>,
-    /// What of its pod changes between stop and start, if anything does.
+    /// The change of its pod between stop and start, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update: Option<Box<MemberUpdate>>,
     /// Of a node that is done: how it was restarted, unless only its process was.
@@ -221,8 +221,8 @@ pub enum MemberStep {
     Finished,
 }
 
-/// What of a member's pod changes between stop and start. It is fixed when the member takes its
-/// slot: what the owner wants may change meanwhile.
+/// The change of a member's pod between stop and start. It is fixed when the member takes its slot: the
+/// owner's template may change meanwhile.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -254,7 +254,8 @@ pub struct MemberUpdate {
     /// old one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given_up: BTreeMap<String, String>,
-    /// What of its pod the apiserver refuses to set back: its engine is started with it all the same.
+    /// The part of its pod that the apiserver refuses to roll back: its engine is started with it all
+    /// the same.
     #[serde(default, skip_serializing_if = "Stays::is_empty")]
     pub stays: Stays,
     /// Since when it is seen that the node is back late and has its old labels.
@@ -267,7 +268,7 @@ pub struct MemberUpdate {
     pub hindered_since: Option<Time>,
 }
 
-/// What of a pod is not set back, since the apiserver refuses that.
+/// The part of a pod that is not rolled back, since the apiserver refuses that.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

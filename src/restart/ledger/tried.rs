@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What nodes were to have when we last requested a restart of a kind. Each is the beginning of a
-/// checksum, so that many fit into a ledger.
+/// Goal of our last restart of a kind: the configs or templates that nodes were to have. Each is the
+/// beginning of a checksum, so that many fit into a ledger.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 pub struct Tried {
     /// Id of that request. If another one of its kind came later, an earlier version has made that.
     pub id: String,
-    /// What nodes lacked, but what was given up before.
+    /// The wanted ones that nodes lacked, without those that were given up before.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub wanted: BTreeSet<String>,
-    /// What was given up before, and is wanted still.
+    /// The wanted ones that were given up before.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub given_up: BTreeSet<String>,
     /// Nodes of which it was not known what they were to have.

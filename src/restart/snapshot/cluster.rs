@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Pod;
 use crate::{Time, annotation};
 
-/// What decisions need of the SearchCluster, beside its policy and its ledger.
+/// The SearchCluster, as far as decisions need it, beside its policy and its ledger.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -16,16 +16,17 @@ use crate::{Time, annotation};
 pub struct Cluster {
     /// `namespace/name`, for messages.
     pub name: String,
-    /// It is being deleted: debts are paid, no restart begins.
+    /// True if the SearchCluster is being deleted: debts are paid, no restart begins.
     pub deleting: bool,
     /// Our finalizer is on it.
     pub finalizer: bool,
-    /// It has a status; without one, an existing request is adopted and not carried out.
+    /// True if the SearchCluster has a status; without one, an existing request is adopted and not
+    /// carried out.
     pub has_status: bool,
     /// Our annotations on it.
     pub annotations: BTreeMap<String, String>,
-    /// Who applies the phase on it as part of a configuration, for people; none if a client only
-    /// wrote it. Who applies it writes it again whenever it is removed.
+    /// Who applies the phase on it as part of a configuration, for people; absent if a client only wrote
+    /// it. Who applies it writes it again whenever it is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_applied_by: Option<String>,
     /// `spec.paused`: no new stops.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Known, ShardCopies, known};
 use crate::{AllocationBefore, Time};
 
-/// What the engine reports about its cluster.
+/// State of the engine's cluster, as the engine reports it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -22,7 +22,7 @@ pub struct Engine {
     pub nodes: Vec<Node>,
     /// Id of the elected master.
     pub elected_master: Option<String>,
-    /// Its health.
+    /// Health of the cluster.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Health>")]
     pub health: Known<Health>,
@@ -43,11 +43,11 @@ pub struct Engine {
     /// data it says nothing. Known where the copies are.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub immovable: BTreeSet<String>,
-    /// Its allocation setting.
+    /// Allocation setting of the cluster.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Allocation>")]
     pub allocation: Known<Allocation>,
-    /// Its node-shutdown records; none if the engine does not support them.
+    /// Node-shutdown records, if the engine supports them.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Option<Vec<Record>>>")]
     pub records: Known<Option<Vec<Record>>>,
@@ -59,21 +59,21 @@ pub struct Engine {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
-    /// Its id, which survives restarts.
+    /// Id of the node, which survives restarts.
     pub id: String,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
     /// New with every process.
     pub ephemeral_id: String,
-    /// Its roles, as the engine spells them; without any it only coordinates.
+    /// Roles of the node, as the engine spells them; without any it only coordinates.
     pub roles: BTreeSet<String>,
-    /// It has not reported its roles and its version: it hangs, or has just joined. Then `roles` is
-    /// empty, and it may have any.
+    /// True if the node has not reported its roles and its version: it hangs, or has just joined. Then
+    /// `roles` is empty, and it may have any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub roles_unknown: bool,
     /// Value of its zone attribute.
     pub zone: Option<String>,
-    /// Its version.
+    /// Version of the node.
     pub version: String,
     /// The largest heap of its JVM, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +148,7 @@ pub enum Color {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// Its color.
+    /// Color of the health.
     pub color: Color,
     /// The engine did not finish its queued tasks in time.
     pub timed_out: bool,
@@ -193,7 +193,7 @@ pub enum Voting {
 pub struct Allocation {
     /// The current setting; the transient value wins.
     pub setting: AllocationBefore,
-    /// `cluster.metadata.stayput`; none if its value cannot be parsed.
+    /// `cluster.metadata.stayput`, if its value can be parsed.
     pub marker: Option<Marker>,
 }
 
@@ -219,14 +219,14 @@ pub struct Marker {
 pub struct Record {
     /// Id of the node.
     pub node_id: String,
-    /// Whether it is of the type `restart`.
+    /// True if the record is of the type `restart`.
     pub is_restart: bool,
-    /// Its reason; in our records the SearchCluster and the id of the restart.
+    /// Reason of the record; in our records the SearchCluster and the id of the restart.
     pub reason: String,
-    /// Whether the engine has finished its preparation.
+    /// True if the engine has finished its preparation for the shutdown.
     pub complete: bool,
-    /// What of it is not complete, as far as the engine says: `shard_migration`, `persistent_tasks`,
-    /// `plugins`.
+    /// Parts of the preparation that are not complete, as far as the engine says: `shard_migration`,
+    /// `persistent_tasks`, `plugins`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preparing: Vec<String>,
 }

@@ -9,7 +9,7 @@ use super::{Known, Unknown};
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Written<T> {
-    /// It was read.
+    /// The value that was read.
     Known(T),
     /// Why it was not read, for people.
     Unknown(String),

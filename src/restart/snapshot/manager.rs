@@ -19,7 +19,7 @@ pub struct Manager {
     pub upgraded_from: Option<String>,
     /// Uid of the pod it runs in, as it reports it.
     pub pod_uid: Option<String>,
-    /// Whether its journal survives a crash.
+    /// True if the manager's journal survives a crash.
     pub durable: bool,
     /// The desired state of its engine.
     #[schemars(with = "String")]
@@ -27,7 +27,7 @@ pub struct Manager {
     /// The actual state of its engine.
     #[schemars(with = "String")]
     pub state: State,
-    /// It is unready on purpose, and has not sent the stop signal yet.
+    /// True if the manager is unready on purpose, and has not sent the stop signal yet.
     pub draining: bool,
     /// The last result of its readiness probe.
     pub ready: Option<bool>,
@@ -43,7 +43,7 @@ pub struct Manager {
     pub run: Option<Run>,
     /// How the last run ended.
     pub last_exit: Option<LastExit>,
-    /// Checksum of the mounted config; none if it cannot be read or is not watched.
+    /// Checksum of the mounted config, if it can be read and is watched.
     pub mounted: Option<String>,
     /// A mounted file that differs from its source, for messages.
     pub lagging: Option<String>,
@@ -67,12 +67,12 @@ pub struct Manager {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct LastRequest {
-    /// Its sequence.
+    /// Sequence of the request.
     pub sequence: u64,
     /// Stop or start.
     #[schemars(with = "String")]
     pub kind: RequestKind,
-    /// Whether it was accepted.
+    /// True if the request was accepted.
     pub accepted: bool,
     /// Who sent it.
     pub by: String,
@@ -86,12 +86,12 @@ pub struct LastRequest {
 pub struct Run {
     /// Random id.
     pub id: String,
-    /// Checksum of the config it was started with; none if it is uncertain.
+    /// Checksum of the config that the run was started with, if it is certain.
     pub checksum: Option<String>,
     /// Where that config came from.
     #[schemars(with = "String")]
     pub config: ConfigChoice,
-    /// When its first process was made, by the manager's clock; none if that is not known.
+    /// Time at which the first process of the run was made, by the manager's clock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub started: Option<Time>,
@@ -105,12 +105,12 @@ pub struct Run {
 pub struct LastExit {
     /// Id of the run.
     pub run: String,
-    /// The exit code as a shell shows it; none if no manager saw the end.
+    /// The exit code as a shell shows it, if a manager saw the end.
     pub code: Option<i32>,
-    /// What ended it.
+    /// Reason of the end.
     #[schemars(with = "String")]
     pub reason: ExitReason,
-    /// When it ended, for messages; none if no manager saw the end.
+    /// Time of the end, for messages, if a manager saw it.
     #[schemars(with = "Option<String>")]
     pub ended: Option<Time>,
 }

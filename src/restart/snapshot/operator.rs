@@ -12,13 +12,13 @@ const ECK: &str = "elasticsearch.k8s.elastic.co/cluster-name";
 /// Labels of the OpenSearch operator's pods with the name of their `OpenSearchCluster`: from 3.0 on, and before.
 const OPENSEARCH: [&str; 2] = ["opensearch.org/opensearch-cluster", "opster.io/opensearch-cluster"];
 
-/// Which operator makes a pod, and for which of its objects.
+/// The operator that makes a pod, and the object for which it does.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Operator {
-    /// Which operator.
+    /// Kind of the operator.
     pub kind: OperatorKind,
     /// Name of its object.
     pub object: String,

@@ -12,7 +12,7 @@ use super::{Known, LivePod, Manager, Operator, PodUpdate, Unreturnable, known};
 use crate::shell::shell_word;
 use crate::{Policy, Time};
 
-/// What decisions need of a pod.
+/// A pod, as far as decisions need it.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -24,10 +24,10 @@ pub struct Pod {
     pub name: String,
     /// Name of its engine node.
     pub node: String,
-    /// Name of its manager's container, for commands in messages; none if that is not certain.
+    /// Name of the manager's container, for commands in messages, if it is certain.
     pub container: Option<String>,
-    /// Path with which its container starts the manager, for commands in messages; none if its image does
-    /// that: there the program is in PATH.
+    /// Path with which the container starts the manager, for commands in messages; absent where the
+    /// image starts it: there the program is in PATH.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Our annotations on it.
@@ -38,9 +38,9 @@ pub struct Pod {
     /// The operator that makes it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<Operator>,
-    /// Its containers are ready.
+    /// True if the pod's containers are ready.
     pub ready: bool,
-    /// It is being deleted.
+    /// True if the pod is being deleted.
     pub terminating: bool,
     /// A container of it is crash-looping.
     pub crash_looping: bool,
@@ -49,52 +49,53 @@ pub struct Pod {
     pub not_started: Option<NotStarted>,
     /// Why its owner is going to replace it, for people (`owner_will_replace`).
     pub outdated: Option<String>,
-    /// Which probe would kill the container while the engine is stopped, for people
-    /// (`liveness_would_kill`).
+    /// The probe that would kill the container while the engine is stopped, for
+    /// people (`liveness_would_kill`).
     pub deadly_probe: Option<String>,
-    /// Its node leaves the cluster: how far that is, for people.
+    /// Progress of the node in leaving the cluster, for people, if it leaves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaving: Option<String>,
     /// Checksum of the config in its sources now.
     pub sources: Sources,
-    /// Its engine runs on a config that differs from its sources in nothing that counts
-    /// (`stayput.dev/ignore`).
+    /// True if the engine runs on a config that differs from its sources only in parts that do not
+    /// count (`stayput.dev/ignore`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ignores_change: bool,
     /// The Secrets and ConfigMaps that its config is made from, for people; empty if not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub config_from: Vec<String>,
-    /// Whether Services send requests to it; read only while its manager drains.
+    /// State of the pod for Services, which decides if they send it requests; read only while its
+    /// manager drains.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Endpoint>")]
     pub endpoint: Known<Endpoint>,
-    /// Since when it is known that Services send no requests to it; none if they do, or if this is not
-    /// read.
+    /// Time since which Services are known to send no requests to the pod; absent if they do, or if this
+    /// is not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub unserved_since: Option<Time>,
-    /// How it gets to the template that its owner wants; none if it is made from that, or if
-    /// templates are not carried out here (`spec.update`).
+    /// The update that brings the pod to the template that its owner wants; absent if it has that
+    /// template, or if templates are not carried out here (`spec.update`).
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Option<PodUpdate>>")]
     pub update: Known<Option<PodUpdate>>,
-    /// What of its spec and status an update needs; none if templates are not carried out here.
+    /// The parts of its spec and status that an update needs, if templates are carried out here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Box<LivePod>>,
-    /// Why the apiserver would not delete it, for people; none if it would, or if nobody asked since it
-    /// is not to be replaced.
+    /// Why the apiserver would not delete the pod, for people; absent if it would, or if nobody asked
+    /// since the pod is not to be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeletable: Option<String>,
-    /// Why the apiserver would not give it the images and sizes of its template, for people; none if it
-    /// would, or if nobody asked since it is to have no others.
+    /// Why the apiserver would not give the pod the images and sizes of its template, for people; absent
+    /// if it would, or if nobody asked since the pod is to have no others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchangeable: Option<String>,
-    /// What of it the apiserver would not set back, of an update that is undone; none if it would, or if nothing is
-    /// to be undone.
+    /// The part of the pod's update that the apiserver would not roll back; absent if it would, or if no
+    /// update is rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreturnable: Option<Box<Unreturnable>>,
-    /// Why another pod in its place would fit nowhere, or why its Kubernetes node has no room for its new size
-    /// (`would_not_fit`), for people; none if there is room, or if neither is to come.
+    /// Why another pod in its place would fit nowhere, or why its Kubernetes node has no room for its
+    /// new size (`would_not_fit`), for people; absent if there is room, or if neither is planned.
     #[serde(with = "known", default = "fits")]
     #[schemars(with = "known::Written<Option<String>>")]
     pub room: Known<Option<String>>,
@@ -103,7 +104,7 @@ pub struct Pod {
     #[serde(with = "known", default = "unread_claims", skip_serializing_if = "are_unread")]
     #[schemars(with = "known::Written<BTreeMap<String, String>>")]
     pub claim_uids: Known<BTreeMap<String, String>>,
-    /// What its manager reports.
+    /// State of the manager.
     #[serde(with = "known")]
     #[schemars(with = "known::Written<Manager>")]
     pub manager: Known<Manager>,

@@ -22,7 +22,7 @@ pub struct Saved {
     stayput: String,
     /// `spec.restart` of the SearchCluster, validated.
     pub policy: Policy,
-    /// What the decision is made from.
+    /// Input of the decision.
     pub snapshot: Snapshot,
 }
 

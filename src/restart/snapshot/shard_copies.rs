@@ -25,14 +25,14 @@ pub struct ShardCopy<Name = String> {
     pub index: Name,
     /// Number of the shard.
     pub shard: u32,
-    /// Whether it is the primary.
+    /// True for the primary.
     pub primary: bool,
-    /// Whether it is a search replica, which is never made the primary.
+    /// True for a search replica, which is never made the primary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub search_only: bool,
-    /// Whether it is `STARTED`; a copy that is being moved counts as started on its current node.
+    /// True if the copy is `STARTED`; a copy that is being moved counts as started on its current node.
     pub started: bool,
-    /// Name of the node; none if it is unassigned.
+    /// Name of the node; absent for an unassigned copy.
     pub node: Option<Name>,
 }
 

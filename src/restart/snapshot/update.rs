@@ -30,11 +30,11 @@ pub struct PodUpdate {
     /// that of this pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_elsewhere: bool,
-    /// Settings of the engine that may need all nodes at once, as variables and arguments of both templates give
-    /// them; none if they are the same.
+    /// Settings of the engine that may need all nodes at once, from the variables and arguments of both
+    /// templates, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Box<GivenSettings>>,
-    /// What of the difference a living pod takes.
+    /// The part of the difference that a living pod takes.
     #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
     pub patch: PodPatch,
 }
@@ -102,13 +102,13 @@ impl PodPatch {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Unreturnable {
-    /// What was asked for.
+    /// The patch that was tried.
     pub patch: PodPatch,
     /// For people.
     pub why: String,
 }
 
-/// What a pod that is to be updated shows; read only while its cluster updates pods.
+/// State of a pod that is to be updated; read only while its cluster updates pods.
 #[derive(
     Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -122,15 +122,15 @@ pub struct LivePod {
     pub resources: BTreeMap<String, String>,
     /// Containers whose resources the kubelet has put into effect as the spec has them.
     pub resized: BTreeSet<String>,
-    /// Why the resources in its spec are not in effect, as the kubelet says; none if nothing is said.
+    /// Why the resources in its spec are not in effect, if the kubelet says so.
     pub resize: Option<ResizeState>,
     /// Id of the manager's container; none while none runs.
     pub container_id: Option<String>,
-    /// Id of the container of the manager that ended last; none if none has.
+    /// Id of the container of the manager that ended last, if one has.
     pub ended_id: Option<String>,
-    /// What its manager's container waits for, as the kubelet says; none if it does not wait.
+    /// Reason why the manager's container waits, if the kubelet says that it does.
     pub waiting: Option<ContainerWaiting>,
-    /// Its other containers, by name.
+    /// The other containers, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, OtherContainer>,
     /// Volume claims that it mounts, by name.
@@ -138,7 +138,7 @@ pub struct LivePod {
     /// Where the data of its engine is.
     #[serde(skip_serializing_if = "DataPlace::is_unknown")]
     pub data: DataPlace,
-    /// Why no Kubernetes node takes it, as the scheduler says; none if one did.
+    /// Why no Kubernetes node takes the pod, if the scheduler says that none did.
     pub unschedulable: Option<String>,
 }
 
@@ -159,7 +159,7 @@ pub struct LivePod {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum DataPlace {
-    /// Its engine has not said it.
+    /// The engine has not reported its data path.
     #[default]
     Unknown,
     /// On a volume claim.
@@ -182,7 +182,7 @@ impl DataPlace {
 )]
 #[serde(rename_all = "camelCase")]
 pub enum ResizeState {
-    /// It waits until there is room.
+    /// The change waits until there is room.
     Pending(String),
     /// The kubelet has accepted it: a container that it makes now has it. One that runs gets it later.
     InProgress(String),
@@ -208,13 +208,13 @@ pub struct ContainerWaiting {
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtherContainer {
-    /// Its id; none while it does not run.
+    /// Id of the container, while it runs.
     pub id: Option<String>,
-    /// Id of the one that ended last; none if none has.
+    /// Id of the container that ended last, if one has.
     pub ended_id: Option<String>,
-    /// What it waits for, as the kubelet says; none if it does not wait.
+    /// Reason why the container waits, if the kubelet says that it does.
     pub waiting: Option<ContainerWaiting>,
-    /// It runs and is ready.
+    /// True if the container runs and is ready.
     pub ready: bool,
 }
 

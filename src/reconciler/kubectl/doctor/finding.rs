@@ -1,4 +1,4 @@
-//! What there is to say about a SearchCluster.
+//! Findings about a SearchCluster.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,9 +12,9 @@ pub(in crate::kubectl) struct Finding {
     pub(in crate::kubectl) code: &'static str,
     /// Kind and name of the object, such as `Pod/logs-0`; of several, with commas between them. Or `this machine`.
     pub(in crate::kubectl) object: String,
-    /// What was found.
+    /// The problem.
     pub(in crate::kubectl) message: String,
-    /// What to type: a command in each line, or a sentence that says what to do.
+    /// The remedy: a command in each line, or a sentence that says what to do.
     pub(in crate::kubectl) remedy: String,
 }
 
@@ -24,21 +24,21 @@ pub(in crate::kubectl) struct Finding {
 pub(in crate::kubectl) enum Severity {
     /// A restart is blocked by it, or would do harm.
     Error,
-    /// It could not be read: nobody knows whether it is good.
+    /// A fact could not be read: nobody knows whether it is good.
     Unknown,
-    /// It works, and is not safe or will not work for long.
+    /// The object works, and is not safe or will not work for long.
     Warning,
-    /// It should be known.
+    /// A fact that a person should know.
     Note,
 }
 
-/// What all findings together say.
+/// The verdict of all findings together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kubectl) enum Verdict {
     Good,
-    /// There are errors.
+    /// At least one finding is an error.
     Bad,
-    /// There are none, but not everything could be read.
+    /// No finding is an error, but not everything could be read.
     Unknown,
 }
 

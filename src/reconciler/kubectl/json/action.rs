@@ -36,7 +36,7 @@ pub(in crate::kubectl) struct ActionOutput {
     pub(in crate::kubectl) reconciler: Option<String>,
 }
 
-/// What was done.
+/// Result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) enum ActionResult {

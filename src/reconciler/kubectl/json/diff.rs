@@ -27,7 +27,7 @@ struct PodDiffOutput {
     /// cannot be compared, or if its owner removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<&'static str>,
-    /// What of the pod is kept.
+    /// The part of the pod that is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<&'static str>,
     /// Why the pod cannot be compared.
@@ -48,10 +48,10 @@ struct DifferenceOutput {
     /// At most 80 characters; absent if there is none, or if it may be secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// The same of what is wanted.
+    /// The wanted value, in at most 80 characters; absent if there is none, or if it may be secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<String>,
-    /// What this field alone asks for.
+    /// The step that this field alone needs.
     step: &'static str,
 }
 

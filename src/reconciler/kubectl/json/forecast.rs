@@ -19,7 +19,8 @@ pub(in crate::kubectl) struct ForecastOutput {
     /// Where the request comes from.
     basis: BasisOutput,
     request: Request,
-    /// What blocks the restart as a whole; the steps are those that follow once it is resolved.
+    /// The rule or fault that blocks the restart as a whole; the steps are those that follow once it
+    /// is resolved.
     blocker: Option<WaitingOutput>,
     /// In their order.
     steps: Vec<StepOutput>,
@@ -38,11 +39,11 @@ pub(in crate::kubectl) struct ForecastOutput {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum BasisOutput {
-    /// Its restart is under way.
+    /// The restart of the request is under way.
     UnderWay,
-    /// It is about to begin.
+    /// The restart of the request is about to begin.
     Requested,
-    /// It was not requested: the dry run shows what it would do.
+    /// No restart was requested: the dry run shows what it would do.
     Hypothetical,
 }
 
@@ -55,7 +56,7 @@ struct StepOutput {
     nodes: Vec<StepNodeOutput>,
 }
 
-/// What is done with the nodes.
+/// The work on the nodes of a step.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum StepKindOutput {
@@ -71,7 +72,7 @@ enum StepKindOutput {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum WhenOutput {
-    /// It has begun.
+    /// The step has begun.
     UnderWay,
     /// At once.
     Now,
@@ -92,7 +93,7 @@ struct StepNodeOutput {
     because: Vec<String>,
 }
 
-/// What a node waits for.
+/// A node, or the cluster as a whole, and the reason why it waits.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WaitingOutput {
@@ -100,7 +101,7 @@ struct WaitingOutput {
     node: Option<String>,
     /// The published name of the rule, or another code.
     code: &'static str,
-    /// The same for people.
+    /// The reason, for people.
     message: String,
 }
 

@@ -9,14 +9,14 @@ use serde::Serialize;
 pub(in crate::kubectl) struct InitOutput {
     pub(in crate::kubectl) cluster: String,
     pub(in crate::kubectl) namespace: String,
-    /// Whether nothing was changed.
+    /// True for a dry run: nothing was changed.
     pub(in crate::kubectl) dry_run: bool,
     /// The objects, in the order in which they were made.
     pub(in crate::kubectl) objects: Vec<InitObject>,
     /// For people: what the next command brings with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) notes: Vec<String>,
-    /// What to type next.
+    /// Commands to type next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::kubectl) next: Vec<String>,
 }
@@ -33,19 +33,19 @@ pub(in crate::kubectl) struct InitObject {
     pub(in crate::kubectl) message: String,
 }
 
-/// What was done with it.
+/// Result for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) enum InitResult {
-    /// It was made.
+    /// The object was created.
     Made,
-    /// It was brought up to date.
+    /// The object was brought up to date.
     Changed,
-    /// It is as it should be.
+    /// The object is as it should be.
     Unchanged,
     /// Somebody else made it, and it was not changed.
     Left,
-    /// It is missing, or cannot be used.
+    /// The object is missing, or cannot be used.
     Missing,
 }
 

@@ -10,7 +10,7 @@ use stayput_inject::{Finding, Severity};
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::kubectl) struct InjectOutput<'a> {
-    /// Whether manifests would be written: nothing was found that is an error.
+    /// True if manifests would be written: no finding is an error.
     possible: bool,
     /// The objects that would say something else than now; of files without an error.
     changed: Vec<ChangedOutput<'a>>,
@@ -40,13 +40,13 @@ struct FindingOutput<'a> {
     file: &'a str,
     /// Number of the document in the file, from 1.
     document: usize,
-    /// Kind and name of the object; none if it cannot be read.
+    /// Kind and name of the object, if it can be read.
     object: Option<&'a str>,
     /// The field, as in `spec.template.spec.containers[name=opensearch].command`.
     field: Option<&'a str>,
-    /// What was found.
+    /// The problem.
     message: &'a str,
-    /// What to do.
+    /// The remedy.
     remedy: &'a str,
 }
 
@@ -56,7 +56,7 @@ struct FindingOutput<'a> {
 enum SeverityOutput {
     /// Nothing is written.
     Error,
-    /// It is done, and this should be known.
+    /// Manifests are written, and a person should know this.
     Note,
 }
 

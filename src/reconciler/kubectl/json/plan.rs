@@ -18,7 +18,7 @@ pub(in crate::kubectl) struct PlanOutput {
     namespace: String,
     /// Code of the rule or fault that blocks the cluster as a whole.
     blocked: Option<String>,
-    /// What is waited for, and what to do about it, for people.
+    /// The reason for waiting, and the remedy, for people.
     message: Option<String>,
     /// The restart under way.
     restart: Option<RestartOutput>,
@@ -31,7 +31,7 @@ pub(in crate::kubectl) struct PlanOutput {
     queued: Option<Request>,
     /// The request that the reconciler has not accepted yet.
     requested: Option<Request>,
-    /// The dry run; none if the reconciler gave no snapshot.
+    /// The dry run, if the reconciler gave a snapshot.
     forecast: Option<ForecastOutput>,
     /// Why there is no dry run; for people.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ pub(in crate::kubectl) struct ProgressOutput<'a> {
     time: Time,
     /// The node it is about; none for the cluster as a whole.
     node: Option<&'a str>,
-    /// What has changed, for people.
+    /// The change, for people.
     message: &'a str,
     /// In the last line: how the restart ended.
     ended: Option<&'a HistoryEntry>,

@@ -15,21 +15,21 @@ use stayput_restart::{Condition, Counts, HistoryEntry, Request};
 pub(in crate::kubectl) struct StatusOutput {
     cluster: String,
     namespace: String,
-    /// Whether the reconciler has written a status. If not, all that comes from it is empty here.
+    /// True if the reconciler has written a status. If not, all that comes from it is empty here.
     has_status: bool,
-    /// Why no reconciler works, and what to read about that; for people. None if one works, or if the
+    /// Why no reconciler works, and what to read about that; for people. Not set if one works, or if the
     /// user may not read its Lease.
     reconciler: Option<String>,
     phase: String,
     /// Code of the rule or fault that blocks the cluster as a whole.
     blocked: Option<String>,
-    /// What is waited for, and what to do about it, for people.
+    /// The reason for waiting, and the remedy, for people.
     message: Option<String>,
     /// How much longer the restart takes, for people.
     estimate: Option<String>,
     paused: bool,
     counts: Counts,
-    /// Which Secrets and ConfigMaps the config is made from, and which is absent, for people.
+    /// The Secrets and ConfigMaps that the config is made from, and the absent ones, for people.
     config_from: Option<String>,
     /// Nodes that are in a phase, down, blocked, stopped or on another config than their sources have.
     nodes: Vec<NodeOutput>,
