@@ -13,12 +13,12 @@ use crate::labels::metadata;
 use crate::roles::{roles, settings};
 use crate::{Cluster, Distribution, Kind, NodeSet, Object, Version, names};
 
-/// The name in the container's environment that `node.name` is made from.
+/// Variable of the container from which `node.name` is made.
 pub(crate) const POD_NAME: &str = "POD_NAME";
-/// The pod's address.
+/// Variable of the container with the pod's address.
 pub(crate) const POD_IP: &str = "POD_IP";
 
-/// Settings that are always ours: two nodes of one name, or of two clusters, would not work.
+/// Settings that stayput always sets: two nodes of one name, or of two clusters, would not work.
 pub(crate) const OURS: [&str; 5] = [
     "cluster.name",
     "node.name",
@@ -47,8 +47,8 @@ pub(crate) fn secret(cluster: &Cluster, set: &NodeSet) -> Object {
     Object { kind: Kind::Secret, name, body }
 }
 
-/// One setting a line, each value as JSON, which is YAML. The quotes matter: Elasticsearch 8 puts
-/// variables into the text before it reads that, and refuses a setting without a value.
+/// The config as YAML: one setting a line, each value as JSON. The quotes matter: Elasticsearch 8
+/// substitutes variables in the text before it reads that, and refuses a setting without a value.
 fn yaml(cluster: &Cluster, set: &NodeSet) -> String {
     let mut all = ours(cluster);
     let written = settings(set);
@@ -79,7 +79,7 @@ fn ours(cluster: &Cluster) -> BTreeMap<String, Value> {
     ours
 }
 
-/// Where the set's config says nothing else.
+/// Settings that apply unless the set's config has its own value.
 fn defaults(cluster: &Cluster, written: &Settings) -> BTreeMap<String, Value> {
     let engine = &cluster.engine;
     let seeds = format!("{}.{}.svc", names::service(&cluster.name), cluster.namespace);

@@ -1,4 +1,4 @@
-//! Labels, and the owner, of everything that is made.
+//! Labels and owner of every created object.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ pub const CLUSTER: &str = "stayput.dev/cluster";
 /// Label with the name of the node set.
 pub const NODE_SET: &str = "stayput.dev/node-set";
 
-/// Of an object, and of pods. `set` is none for what belongs to the whole cluster.
+/// Labels of an object, and of pods. `set` is `None` for objects of the whole cluster.
 pub(crate) fn labels(cluster: &Cluster, set: Option<&str>) -> Map<String, Value> {
     let mut labels = Map::new();
     labels.insert(CLUSTER.into(), cluster.name.clone().into());

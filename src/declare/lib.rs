@@ -1,11 +1,11 @@
-//! From a declared cluster (`spec.nodeSets`) and what is there of it to the objects that are wanted
+//! From a declared cluster (`spec.nodeSets`) and its existing objects to the objects that are wanted
 //! now. Nothing here reads a clock, a file or the network.
 //!
-//! * [`check`]: what is wrong with the declaration by itself.
+//! * [`check`]: errors in the declaration itself.
 //! * [`plan`]: the objects to apply now, in their order; or why nothing is changed.
 //! * [`foreign_claims`]: the volume claims of somebody else that new nodes would mount.
-//! * [`leave()`]: how nodes leave that are not declared any more.
-//! * [`garbage`]: which config Secrets of removed node sets nobody needs any more.
+//! * [`leave()`]: removes nodes that are not declared any more.
+//! * [`garbage`]: config Secrets of removed node sets that nobody needs any more.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 

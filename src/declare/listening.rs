@@ -1,11 +1,11 @@
-//! Where an engine listens for HTTP: its manager asks it on loopback, and the reconciler at the pod's address, both at
-//! `spec.engine.port`.
+//! Addresses at which an engine listens for HTTP: its manager uses loopback, and the reconciler the
+//! pod's address, both with `spec.engine.port`.
 
 use stayput_reuse::Settings;
 
 use crate::Engine;
 
-/// The addresses that an engine listens at are those of the first of these settings that is there.
+/// Settings with the addresses at which an engine listens; the first one that is set applies.
 const ADDRESSES: [&str; 4] = ["http.bind_host", "http.host", "network.bind_host", "network.host"];
 const PORT: &str = "http.port";
 /// Values that mean every address.
@@ -14,7 +14,7 @@ const ALL: [&str; 2] = ["0.0.0.0", "::"];
 const LOOPBACK: [&str; 6] =
     ["_local_", "_local:ipv4_", "_local:ipv6_", "localhost", "127.0.0.1", "::1"];
 
-/// Settings with which the engine would not be reached, each with what to write.
+/// Settings that would make the engine unreachable, each with the value to write.
 pub(crate) fn unreachable(engine: &Engine, settings: &Settings) -> Vec<String> {
     let port = settings.get(PORT).filter(|port| **port != engine.port.to_string());
     let port = port.map(|port| {

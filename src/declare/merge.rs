@@ -1,4 +1,4 @@
-//! A person's pod template over ours.
+//! Merges a person's pod template over that of stayput.
 
 use serde_json::Value;
 
@@ -14,12 +14,13 @@ const KEYS: [(&str, &str); 7] = [
     ("imagePullSecrets", "name"),
 ];
 
-/// `over` wins. Null takes a field away, `$patch: delete` an element of a list, as in `kubectl patch`.
+/// Merges `over` into `base`; `over` wins. Null removes a field, `$patch: delete` an element of a list,
+/// as in `kubectl patch`.
 pub(crate) fn merge(base: Value, over: &Value) -> Value {
     if over.is_null() { base } else { merge_at("", base, over) }
 }
 
-/// Adds an element to a list of `of`; what a person has written of it wins.
+/// Adds an element to a list of `of`; fields that a person has written in that element win.
 pub(crate) fn add(list: &str, of: &mut Value, element: Value) {
     let Some((_, key)) = KEYS.iter().find(|(name, _)| *name == list) else { return };
     let Some(elements) = of[list].as_array_mut() else { return };

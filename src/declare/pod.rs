@@ -16,7 +16,8 @@ pub(crate) const DATA: &str = "data";
 /// Name of the init container with the manager.
 pub const MANAGER: &str = "stayput";
 
-/// The template of a set: ours, and what is written in the declaration over it. `manager`: image of the manager.
+/// The template of a set: that of stayput, with the declaration's merged over it. `manager` is the
+/// manager's image.
 pub(crate) fn template(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
     let mut template = merge(base(cluster, set, manager), &set.pod_template);
     if cluster.engine.warm {
@@ -28,8 +29,8 @@ pub(crate) fn template(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value
     template
 }
 
-/// Adds what makes an archive of the engine's classes, with the image, size and rights that the declaration gives
-/// the engine's container.
+/// Adds the containers and volumes that create an archive of the engine's classes, with the image, size
+/// and rights that the declaration gives the engine's container.
 fn make_archive(distribution: Distribution, template: &mut Value) {
     let spec = &mut template["spec"];
     let containers = spec["containers"].as_array_mut().into_iter().flatten();

@@ -6,11 +6,11 @@ use crate::labels::{labels, metadata};
 use crate::pod::template;
 use crate::{Cluster, Kind, NodeSet, Object, ObservedSet, config, names};
 
-/// Annotation with what a later declaration is compared with. Kubernetes adds to what it is given,
-/// so that the object itself would not be equal.
+/// Annotation with the applied declaration, which a later one is compared with. Kubernetes adds fields
+/// to the object, so the object itself would not be equal.
 pub const DECLARED: &str = "stayput.dev/declared";
 
-/// `there`: the set as it is now.
+/// The StatefulSet of a node set. `there` is the existing one.
 pub(crate) fn stateful_set(
     cluster: &Cluster,
     set: &NodeSet,
@@ -42,8 +42,8 @@ pub(crate) fn stateful_set(
     Object { kind: Kind::StatefulSet, name, body }
 }
 
-/// A set keeps the image of its manager unless another one is named: another one takes another pod for each node, and
-/// a newer reconciler is no reason for that.
+/// The manager's image for a set: its current one, unless another one is named. Another image takes
+/// another pod for each node, and a newer reconciler is no reason for that.
 fn manager_image<'a>(cluster: &'a Cluster, there: Option<&'a ObservedSet>) -> &'a str {
     let kept = there.and_then(|set| set.manager_image.as_ref());
     cluster.manager.image.as_ref().or(kept).unwrap_or(&cluster.manager.image_of_new_sets)

@@ -42,15 +42,15 @@ use crate::engine::Engine;
 use crate::finding::Found;
 use crate::options::Options;
 
-/// How long the kubelet waits for the engine's end, in seconds, unless it waits longer already.
+/// Minimum grace period for the engine's end, in seconds.
 const GRACE: i64 = 180;
 
-/// A pod template's `spec`, and where it is.
+/// A pod template's `spec`, and its path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pod<'a> {
     pub(crate) at: &'a Path,
     pub(crate) spec: &'a Value,
-    /// The `volumeClaimTemplates` beside it.
+    /// The `volumeClaimTemplates` beside the template.
     pub(crate) claims: &'a Value,
     /// Name of the cluster.
     pub(crate) cluster: &'a str,
@@ -69,7 +69,7 @@ impl Pod<'_> {
     }
 }
 
-/// The changes that put the manager into the pods of a StatefulSet, and what else is to be said.
+/// The changes that put the manager into the pods of a StatefulSet, and the findings.
 pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Found>) {
     let mut found = Vec::new();
     let name = container["name"].as_str().unwrap_or_default();
@@ -155,17 +155,19 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     (all, found)
 }
 
-/// The manager's, by the name with which probes and PodMonitors find it.
+/// The manager's port, under the name by which probes and PodMonitors find it.
 pub(crate) fn ports() -> Vec<Value> {
     vec![json!({ "name": "stayput", "containerPort": added::PORT })]
 }
 
-/// A stop waits until this has failed and no Service sends requests here any more.
+/// Readiness probe of the manager. A stop waits until it has failed and no Service sends requests here
+/// any more.
 pub(crate) fn readiness() -> Value {
     probe("/readyz", 1, 1)
 }
 
-/// Until the script before the manager has ended, nobody answers, and the kubelet would kill the container for that.
+/// Startup probe for a script before the manager: until the script has ended, nobody answers, and the
+/// kubelet would kill the container for that.
 fn startup(own: &Value) -> Value {
     let mut probe = probe("/livez", 10, 30);
     for field in [
@@ -182,8 +184,8 @@ fn startup(own: &Value) -> Value {
     probe
 }
 
-/// Probes ask the manager, never the engine: when the engine is stopped on purpose, the container
-/// stays.
+/// A probe that asks the manager, never the engine: when the engine is stopped on purpose, the
+/// container stays.
 fn probe(path: &str, period: u32, failures: u32) -> Value {
     json!({
         "httpGet": { "path": path, "port": "stayput", "scheme": "HTTPS" },
@@ -204,7 +206,7 @@ pub(crate) fn volume_mounts(with_config: bool, ready: &Ready) -> Vec<Value> {
     all
 }
 
-/// The state belongs to the pod: it is never in a volume that is kept longer.
+/// Volumes of the manager. Its state belongs to the pod: it is never in a volume that is kept longer.
 pub(crate) fn volumes(cluster: &str, config: Option<&Config>, ready: &Ready) -> Vec<Value> {
     let config = config.map(|config| {
         let mut volume = config.volume.clone();

@@ -1,19 +1,19 @@
-//! The annotation that says what was changed, for the way back.
+//! The annotation with the edits of an object, for their undo.
 
 use serde_json::Value;
 
 use crate::edit::{Change, Path, Step, Undo};
 
-/// Of the object, not of its pods: it is no reason to replace them.
+/// Annotation of the object, not of its pods: it is no reason to replace them.
 const ANNOTATION: &str = "stayput.dev/injected";
 
-/// The edits that are written down on an object; nothing if there was no inject.
+/// The edits that are recorded on an object, if there was an inject.
 pub(crate) fn read(object: &Value) -> Option<Result<Vec<Undo>, String>> {
     let text = object["metadata"]["annotations"][ANNOTATION].as_str()?;
     Some(serde_json::from_str(text).map_err(|error| error.to_string()))
 }
 
-/// Writes them down.
+/// The change that records the edits.
 pub(crate) fn write(edits: &[Undo]) -> Change {
     let text = serde_json::to_string(edits).unwrap_or_default();
     Change::Put {
@@ -23,7 +23,7 @@ pub(crate) fn write(edits: &[Undo]) -> Change {
     }
 }
 
-/// Adds an edit; children that were added to the same collection are one.
+/// Adds an edit; children that were added to the same collection become one edit.
 pub(crate) fn add(edits: &mut Vec<Undo>, edit: Undo) {
     if let (
         Some(Undo::Added { at, children, .. }),

@@ -1,4 +1,4 @@
-//! Objects of one stream: an option that is meant for one of them must not break another.
+//! Objects of one stream: an option that is meant for one object must not break another.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::options::Options;
 #[derive(Debug)]
 pub(crate) struct Stream<'a> {
     options: &'a Options,
-    /// How many objects have an engine.
+    /// Number of objects with an engine.
     engines: usize,
 }
 
@@ -27,7 +27,8 @@ impl<'a> Stream<'a> {
         is_skipped(object, self.options)
     }
 
-    /// The options that count for an object. Beside other engines `--command` is for those whose command is not known.
+    /// The options that count for an object. Beside other engines `--command` is only for those whose
+    /// command is not known.
     pub(crate) fn options(&self, object: &Value) -> Cow<'a, Options> {
         let is_known = kinds::has_known_command(object, self.options) == Some(true);
         if self.engines > 1 && is_known && !self.options.command.is_empty() {

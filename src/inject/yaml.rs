@@ -1,4 +1,4 @@
-//! YAML (and so JSON) as a tree that knows where in the text each part is, and new parts as text.
+//! YAML (and so JSON) as a tree that knows the place of each part in the text, and new parts as text.
 
 mod node;
 mod plain;

@@ -6,12 +6,12 @@ use super::{Code, Unknown};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Blocker {
     pub(super) code: Code,
-    /// For people: what is in the way, and what to do.
+    /// The obstacle and the remedy, for people.
     pub(super) message: String,
 }
 
 impl Blocker {
-    /// The rule depends on the engine, and the engine cannot be asked.
+    /// The blocker of a rule that depends on an engine that does not answer.
     pub(super) fn engine_unreachable(unknown: &Unknown) -> Self {
         Self { code: Code::EngineUnreachable, message: unknown.message.clone() }
     }

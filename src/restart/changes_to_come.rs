@@ -1,14 +1,13 @@
-//! How much is still to be done for changed configs and templates.
+//! Number of nodes that are still to be restarted for changed configs and templates.
 
 use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::{Known, Policy, Snapshot, flow};
 
-/// How many nodes are still to be restarted for a changed config or template, at once or when what
-/// comes first is over. Nodes that leave are not among them, nor are templates that wait for a
-/// person: the step is not allowed, or was given up. Unknown if it is not known of a pod whether its
-/// template has changed.
+/// Number of nodes that are still to be restarted for a changed config or template, at once or after
+/// earlier work. Nodes that leave do not count, nor do templates that wait for a person: the step is not
+/// allowed, or was given up. Unknown if it is not known of a pod whether its template has changed.
 pub fn changes_to_come(snapshot: &Snapshot, policy: &Policy) -> Known<u32> {
     let pods = || snapshot.pods.iter().filter(|pod| pod.leaving.is_none());
     let mut pending: BTreeSet<&str> =

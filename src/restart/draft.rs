@@ -10,13 +10,14 @@ use super::marks::Marks;
 use super::{Action, Change, Code, Event, Ledger, Member, Plan, Pod, Restart, Waiting};
 use stayput_api::Desired;
 
-/// When to plan again while a node is being restarted, in milliseconds: the next change comes soon.
+/// Delay until the next plan while a node is being restarted, in milliseconds: the next change
+/// comes soon.
 const SOON: u64 = 100;
-/// When to plan again while something outside has to change first, in milliseconds.
+/// Delay until the next plan while something outside has to change first, in milliseconds.
 pub(super) const LATER: u64 = 1_000;
 
-/// When to plan again while nothing is under way, in milliseconds: after a minute, and later if
-/// there are many pods, so that planning for all of them costs little.
+/// Delay until the next plan while nothing is under way, in milliseconds: a minute, and more if there
+/// are many pods, so that planning for all of them costs little.
 const fn at_rest_of(pods: usize) -> u64 {
     60_000 + 30 * pods as u64
 }
@@ -44,17 +45,17 @@ pub(super) enum Run {
 /// The results of the steps so far.
 pub(super) struct Draft<'c, 'a> {
     context: &'c Context<'a>,
-    /// Copied at the first change.
+    /// The ledger, copied at the first change.
     ledger: Cow<'a, Ledger>,
     /// Actions on the cluster as a whole; several members may need the same one.
     shared: Vec<Action>,
     /// Actions on pods.
     requests: Vec<Action>,
-    /// Of each pod that is patched, by its place among all pods; empty until the first is. Only one patch for a
-    /// pod: the first of two would make the precondition of the second false.
+    /// Patch of each pod, by its place among all pods; empty until the first is patched. Only one patch
+    /// for a pod: the first of two would make the precondition of the second false.
     patches: Vec<Option<BTreeMap<String, Change>>>,
     events: Vec<Event>,
-    /// Of each pod that has a reason, by its place among all pods; empty until the first has one.
+    /// Reason of each pod to wait, by its place among all pods; empty until the first has one.
     waiting: Vec<Option<(Code, Cow<'static, str>)>>,
     waiting_all: Option<Waiting>,
     requeue_after: u64,
@@ -194,8 +195,8 @@ impl<'c, 'a> Draft<'c, 'a> {
         }
     }
 
-    /// Adds a reason to wait, unless there is one already. What blocks a restart of a pod comes before why
-    /// the pod keeps its template.
+    /// Adds a reason to wait, unless there is one already. A reason that blocks a restart of a pod comes
+    /// before the reason why the pod keeps its template.
     fn wait(&mut self, wait: Wait) {
         let Wait { pod: uid, code, message } = wait;
         let Some(uid) = uid else {
@@ -246,7 +247,7 @@ impl<'c, 'a> Draft<'c, 'a> {
         waiting
     }
 
-    /// For each pod, by its place, whether it is one of these.
+    /// For each pod, by its place, true if its uid is among `uids`.
     fn places<'u>(&self, uids: impl Iterator<Item = &'u str>) -> Vec<bool> {
         let index = &self.context.index;
         let mut places = vec![false; index.pods().len()];

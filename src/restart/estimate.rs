@@ -5,14 +5,13 @@ use super::{Direction, MemberStep, Restart, Strategy, Time};
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// There is no estimate while a node takes more than this many times as long as the slowest
-/// finished node.
+/// Factor by which a node may take longer than the slowest finished node before there is no estimate.
 const SLOWER_THAN_ALL: u64 = 3;
 
 /// An estimate for people. Nodes of one cluster differ, so no decision uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Estimate {
-    /// In milliseconds.
+    /// Remaining time, in milliseconds.
     pub(super) left: u64,
     /// Number of nodes that were restarted.
     pub(super) done: usize,
@@ -21,9 +20,9 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Uses only the ledger, so that it survives a restart of the controller. None before the first
-    /// node is done, when no further node is restarted, in a coordinated restart, and while a node
-    /// takes far longer than any before it.
+    /// Estimates from the ledger alone, so that the estimate survives a restart of the controller.
+    /// `None` before the first node is done, when no further node is restarted, in a coordinated
+    /// restart, and while a node takes far longer than any before it.
     pub(super) fn of(restart: &Restart, now: Time) -> Option<Self> {
         let goes_on = restart.ending.is_none() && restart.direction != Direction::Back;
         if !goes_on || restart.request.strategy == Strategy::Coordinated {
@@ -58,8 +57,8 @@ impl Estimate {
         })
     }
 
-    /// `about 12 minutes left`. The steps are wider for longer times, because the estimate is not
-    /// precise and the status should not be written again all the time.
+    /// The remaining time in words: `about 12 minutes left`. The steps are wider for longer times,
+    /// because the estimate is not precise and the status should not be written again all the time.
     pub(super) fn left(self) -> String {
         let (step, unit, name) = if self.left <= MINUTE {
             return "less than a minute left".into();
@@ -79,7 +78,7 @@ impl Estimate {
     }
 }
 
-/// `about 12 minutes left, estimated from 3 of 12 nodes`.
+/// Prints `about 12 minutes left, estimated from 3 of 12 nodes`.
 impl std::fmt::Display for Estimate {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { done, nodes, .. } = self;

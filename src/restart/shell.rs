@@ -10,8 +10,8 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     shlex::Quoter::new().allow_nul(true).quote(text).unwrap_or(Cow::Borrowed("''"))
 }
 
-/// A text of somebody else (an engine, a webhook, an annotation) as a part of a message. What a message has
-/// between backquotes is shown as a command of ours; apostrophes are not.
+/// A text of somebody else (an engine, a webhook, an annotation) as a part of a message. Text between
+/// backquotes in a message is shown as a command of ours; text between apostrophes is not.
 #[must_use]
 pub fn foreign_text(text: &str) -> String {
     text.replace('`', "'")

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub struct Time(pub u64);
 
 impl Time {
-    /// The time that is this much later.
+    /// The time that is this many milliseconds later.
     #[must_use]
     pub const fn plus(self, milliseconds: u64) -> Self {
         Self(self.0.saturating_add(milliseconds))

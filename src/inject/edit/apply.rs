@@ -1,4 +1,4 @@
-//! Applies changes.
+//! Applies changes to the text of a manifest.
 
 use std::ops::Range;
 
@@ -11,11 +11,10 @@ use super::undo::{Undo, Was};
 use super::{Change, find, index};
 use crate::yaml::{Node, one};
 
-/// The text with the change of the object, and the way back; nothing if nothing is to be done.
+/// The text with the change of the object, and its undo; `None` if there is nothing to change.
 ///
-/// The new text is read again. It must say what the old one says, with the change and nothing else: a
-/// text that cannot be edited that way, for instance because an alias refers to the place, is an
-/// error.
+/// The new text is parsed again and must have the old values, with the change and nothing else. A text
+/// that cannot be edited that way, for instance because an alias refers to the place, is an error.
 pub(crate) fn apply(
     text: &str,
     object: &Path,

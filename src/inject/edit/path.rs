@@ -1,4 +1,4 @@
-//! Where something is in an object: by keys, and by the names of list items.
+//! Paths inside an object: by keys, and by the names of list items.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// One step from a collection to a child.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Of a mapping.
+    /// Key of a mapping.
     Key(String),
-    /// Of a list: the item with this value in this field.
+    /// Item of a list, with this value in this field.
     Item { field: String, value: String },
-    /// Of a list of objects, by place: only on the way to an object.
+    /// Index in a list of objects: only on the way to an object.
     Index(usize),
 }
 
@@ -28,7 +28,7 @@ impl Step {
         Self::Item { field: field.to_owned(), value: value.to_owned() }
     }
 
-    /// An item is written `field=value`. No key here has a `=`.
+    /// Parses a step. An item is written `field=value`; no key here has a `=`.
     fn parse(text: &str) -> Self {
         match text.split_once('=') {
             Some((field, value)) => Self::item(field, value),
@@ -77,7 +77,7 @@ impl Path {
         Self(self.0.iter().chain(&more.0).cloned().collect())
     }
 
-    /// The collection around it, and which child of that it is.
+    /// The path of the surrounding collection, and the step from there.
     pub(crate) fn split(&self) -> Option<(Self, Step)> {
         let (last, rest) = self.0.split_last()?;
         Some((Self(rest.to_vec()), last.clone()))

@@ -1,4 +1,4 @@
-//! The summary of an object's edits, for people: which of its fields differ afterwards.
+//! The summary of an object's edits, for people: the fields that differ afterwards.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Variables of the manager that a manifest has already. They stay as they are, so what would keep the manager from
-//! working is said before.
+//! Variables of the manager that a manifest has already. They stay as they are, so values that would
+//! break the manager are reported before.
 
 use serde_json::Value;
 
@@ -57,8 +57,9 @@ pub const VARIABLES: [&str; 43] = [
     "STAYPUT_TREE_GRACE",
 ];
 
-/// Problems of the manager's variables in `container`, whose `env` is at `env`. `wanted` are those that are
-/// added where they are not there, `mounts` is where its volumes are, if that is known.
+/// Problems of the manager's variables in `container`, whose `env` is at `env`. `wanted` are the
+/// variables that are added if they are absent, `mounts` the mount paths of the manager's volumes, if
+/// they are known.
 pub(crate) fn problems(
     env: &Path,
     container: &Value,
@@ -115,7 +116,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// The value in the manifest. One that comes from elsewhere is not known.
+    /// The value in the manifest. A value that comes from elsewhere is not known.
     fn own(&self, name: &str) -> Option<&'a str> {
         value(self.container["env"].as_array()?, name)
     }

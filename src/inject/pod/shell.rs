@@ -1,7 +1,7 @@
 //! Commands that give a script to a shell.
 
-/// Where in a command the script of a shell is: behind its `-c`. Other words can stand before the shell, such as
-/// those of an init, and options of the shell on both sides of `-c`.
+/// Index of a shell's script in a command: the word behind `-c`. Other words can stand before the shell,
+/// such as those of an init, and options of the shell on both sides of `-c`.
 pub(super) fn script_at(command: &[String]) -> Option<usize> {
     let is_shell =
         |word: &String| matches!(word.rsplit('/').next(), Some("sh" | "bash" | "dash" | "ash"));

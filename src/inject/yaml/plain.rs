@@ -25,7 +25,7 @@ fn number(text: &str) -> Option<Number> {
     integer(&digits).or_else(|| float(&digits))
 }
 
-/// As in Go, where `0` before other digits means octal.
+/// Parses an integer as Go does, where `0` before other digits means octal.
 fn integer(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (base, digits) = match unsigned.as_bytes() {
@@ -46,7 +46,8 @@ fn integer(text: &str) -> Option<Number> {
     Some(Number::from(value))
 }
 
-/// `1.5`, `.5`, `1e3`; not `inf`. One without a fraction is written as an integer, as kubectl sends it.
+/// Parses a float such as `1.5`, `.5`, `1e3`; not `inf`. One without a fraction is written as an
+/// integer, as kubectl sends it.
 fn float(text: &str) -> Option<Number> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !text.chars().all(|one| one.is_ascii_digit() || "+-.eE".contains(one)) {

@@ -1,4 +1,4 @@
-//! From text to trees.
+//! Parses text into trees.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,17 +9,19 @@ use serde_json::Value;
 use super::node::{Entry, Kind, Node};
 use super::plain::plain;
 
-/// Deeper than any object of Kubernetes. The tree is read and compared by recursion.
+/// Maximum depth of a tree, more than any object of Kubernetes has. The tree is read and compared
+/// by recursion.
 const DEEPEST: usize = 200;
-/// Bytes that are copied for all anchors and aliases of a text. An alias stands for a copy, also of what has aliases
-/// itself, so that a few lines could take all memory. etcd takes 1.5 MB for one object.
+/// Maximum bytes of copies for all anchors and aliases of a text. An alias stands for a copy, also of a
+/// value with aliases in it, so that a few lines could take all memory. etcd takes 1.5 MB for
+/// one object.
 const MAX_COPIED: usize = 10 << 20;
 
 /// A document of a stream; its text begins with its `---`, if it has one.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) text: Range<usize>,
-    /// Nothing, if the document is empty.
+    /// The root; absent in an empty document.
     pub(crate) root: Option<Node>,
 }
 
@@ -221,8 +223,10 @@ fn size(value: &Value) -> usize {
     NODE + inner
 }
 
-/// Where a `|` or `>` ends: before the newline of its last line. Empty lines behind it belong to it
-/// only if they are kept (`|+`), so that they are in its value.
+/// The end of a `
+/// ` or `>` scalar: before the newline of its last line. Empty lines behind it belong to it only if they
+/// are kept (`
+/// +`), so that they are in its value.
 fn block_scalar_end(source: &str, value: &str) -> usize {
     let keeps = value.ends_with("\n\n") || value.trim_end_matches('\n').is_empty();
     if !keeps {

@@ -1,11 +1,11 @@
-//! `doctor`: what is wrong with a SearchCluster and everything around it, and the command that mends it.
+//! `doctor`: finds problems of a SearchCluster and everything around it, and the commands that fix them.
 //!
-//! * [`facts`]: what was read, or why it was not.
-//! * [`read`]: reads them; the only module here that asks anybody.
+//! * [`facts`]: facts, or why they could not be read.
+//! * [`read`]: reads them; the only module here that sends requests.
 //! * [`checks`]: from facts to [`finding`]s, one file for each group; pure.
 //!
-//! Managers and engine are asked by the reconciler, over the way that its requests take: its
-//! snapshot says who answers.
+//! The reconciler asks managers and engine, over the same network path as its requests: its snapshot
+//! shows who answers.
 
 mod checks;
 mod facts;
@@ -29,7 +29,7 @@ use super::session::Session;
 pub(super) struct Examined {
     pub(super) namespace: String,
     pub(super) cluster: String,
-    /// The worst first.
+    /// Findings, the worst first.
     pub(super) findings: Vec<Finding>,
 }
 

@@ -100,7 +100,7 @@ impl Error {
         }
     }
 
-    /// The error of our own output, if it is that.
+    /// The error of our own output, if this is one.
     const fn output(&self) -> Option<&io::Error> {
         match self {
             Self::Output(error)
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// Writes the message to stderr, with these options in its commands; the exit code.
+    /// Writes the message to stderr, with these options in its commands, and returns the exit code.
     pub(super) fn report(&self, options: &str) -> ExitCode {
         // The reader of `kubectl stayput status | head` has closed the pipe on purpose.
         let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
@@ -125,7 +125,7 @@ impl Error {
     }
 }
 
-/// Safe for a terminal. What is asked before an action has several lines.
+/// The message, safe for a terminal. The question before an action has several lines.
 fn lines(message: &str) -> String {
     message.lines().map(plain).collect::<Vec<_>>().join("\n")
 }

@@ -19,7 +19,8 @@ use super::port_forward::{ForwardError, PortForward};
 use super::session::Session;
 use stayput_restart::Saved;
 
-/// The reconciler finishes its current reconcile first, and then observes the whole cluster.
+/// Timeout of a snapshot. The reconciler finishes its current reconcile first, and then observes the
+/// whole cluster.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(90);
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +129,8 @@ async fn get(uri: Uri, address: &str, view: &ClusterView) -> Result<String, Snap
     Err(SnapshotError::Refused { address: address.to_owned(), status, message })
 }
 
-/// A forwarded port may lead to another Kubernetes than the kubeconfig does: then no pod is the same.
+/// True if the snapshot is of another Kubernetes cluster than the kubeconfig's: a forwarded port may
+/// lead there, and then no pod is the same.
 fn is_of_other_kubernetes(saved: &Saved, view: &ClusterView) -> bool {
     let seen = &saved.snapshot.pods;
     let is_ours = |uid: &String| view.pods.iter().any(|pod| pod.uid == *uid);

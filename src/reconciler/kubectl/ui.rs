@@ -1,8 +1,8 @@
 //! `ui`: a page about a cluster, read-only, live, for a browser on this machine alone.
 //!
-//! Pure: who may read ([`access`]), which address is which page ([`route`]), and the pages themselves
+//! Pure: access to the pages ([`access`]), their addresses ([`route`]), and the pages themselves
 //! ([`page`]), made from a [`moment`]. [`feed`] follows a SearchCluster and its pods with the user's own
-//! rights, [`server`] answers, and [`events`] sends what has changed.
+//! rights, [`server`] answers, and [`events`] sends the changes.
 
 mod access;
 mod answer;

@@ -39,7 +39,7 @@ pub(super) fn add_joint_step(
     Vec::new()
 }
 
-/// Removes what blocks every restart of the cluster.
+/// Removes the reasons that block every restart of the cluster.
 fn remove_cluster_blockers(working_copy: &mut WorkingCopy) {
     let cluster = &mut working_copy.snapshot.cluster;
     cluster.paused = false;

@@ -90,7 +90,7 @@ fn node_of(member: &Member, engine: &Engine) -> Node {
     }
 }
 
-/// How many copies no node could take.
+/// Number of copies that no node could take.
 struct Unplaced {
     primaries: u32,
     replicas: u32,

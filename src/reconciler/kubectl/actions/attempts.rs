@@ -1,21 +1,21 @@
-//! How often a patch is tried that is refused because others have changed the object meanwhile.
+//! Retries of a patch that is refused because others have changed the object meanwhile.
 
 use super::error::ActionError;
 use crate::kubectl::apiserver::ApiError;
 
-/// A patch is tried no more often.
+/// Maximum number of attempts for a patch.
 pub(super) const MAX_ATTEMPTS: usize = 5;
 
 /// The attempts to patch one object.
 #[derive(Default)]
 pub(in crate::kubectl) struct Attempts {
     refused: usize,
-    /// The resource version and the answer, if this may be about the patch itself.
+    /// Resource version and answer of the last attempt, if the answer may be about the patch itself.
     last: Option<(String, ApiError)>,
 }
 
 impl Attempts {
-    /// Before the next attempt, with kind, name and resource version of the object as it is now.
+    /// Starts the next attempt, with kind, name and resource version of the object as it is now.
     ///
     /// # Errors
     /// If another attempt would be refused as the last one was, or there were too many.
@@ -36,7 +36,7 @@ impl Attempts {
         }
     }
 
-    /// After an attempt that was refused: `version` is what was read before it.
+    /// Records an attempt that was refused: `version` is the version that was read before it.
     ///
     /// # Errors
     /// If reading the object again cannot help.

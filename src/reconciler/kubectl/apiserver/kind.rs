@@ -1,4 +1,4 @@
-//! The kinds of objects that `init` makes.
+//! The kinds of objects that `init` creates.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
@@ -13,7 +13,7 @@ pub(in crate::kubectl) enum Kind {
     ConfigMap,
     Role,
     RoleBinding,
-    /// Of cert-manager.
+    /// Certificate of cert-manager.
     Certificate,
     SearchCluster,
 }
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// As RBAC rules name it.
+    /// Name of the kind's resource in RBAC rules.
     pub(super) const fn resource(self) -> &'static str {
         match self {
             Self::Secret => "secrets",
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// As calls name it.
+    /// The kind's resource for calls.
     pub(super) fn api_resource(self) -> ApiResource {
         match self {
             Self::Secret => ApiResource::erase::<Secret>(&()),

@@ -1,5 +1,5 @@
-//! A finalizer of this command: the SearchCluster stays until our annotations are taken off. A command
-//! that was ended in the middle is repeated, and goes on.
+//! A finalizer of this command: the SearchCluster stays until stayput's annotations are removed. A
+//! command that was interrupted is repeated, and goes on.
 
 use json_patch::Patch;
 use kube::ResourceExt;
@@ -11,10 +11,10 @@ use crate::kubectl::apiserver;
 use crate::kubectl::session::Session;
 use crate::patch_operations::{is_at_version, set_finalizers};
 
-/// Ours.
+/// Finalizer of `detach`.
 pub(super) const DETACH: &str = "stayput.dev/detach";
 
-/// Adds it, unless the SearchCluster is being deleted already: then none can be added.
+/// Adds the finalizer, unless the SearchCluster is being deleted already: then none can be added.
 pub(super) async fn add(session: &Session, cluster: &str) -> Result<(), DetachError> {
     change(session, cluster, |finalizers, is_deleting| {
         let is_there = finalizers.iter().any(|one| one == DETACH);
@@ -23,7 +23,7 @@ pub(super) async fn add(session: &Session, cluster: &str) -> Result<(), DetachEr
     .await
 }
 
-/// Removes it.
+/// Removes the finalizer.
 pub(super) async fn remove(session: &Session, cluster: &str) -> Result<(), DetachError> {
     change(session, cluster, |finalizers, _| {
         let others: Vec<String> = finalizers.iter().filter(|one| *one != DETACH).cloned().collect();

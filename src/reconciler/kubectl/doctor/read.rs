@@ -1,4 +1,4 @@
-//! Reads the facts. What cannot be read is a fact, too.
+//! Reads the facts. A failed read is a fact, too.
 
 mod ignored;
 mod operated;

@@ -1,11 +1,11 @@
-//! The reconciler's right to renew what is made here.
+//! The reconciler's right to renew the objects that `init` creates.
 
 use super::made::Made;
 use crate::certificates::{role, role_binding};
 use crate::kubectl::apiserver::{ApiError, Kind};
 use stayput_certificates::names::Names;
 
-/// With `secrets`, the certificates, too.
+/// Creates the right; with `secrets`, also for the certificates.
 pub(super) async fn make(
     made: &mut Made<'_>,
     names: &Names,

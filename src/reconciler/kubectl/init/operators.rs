@@ -1,5 +1,5 @@
-//! Where ECK and the OpenSearch operator keep what a SearchCluster names: docs/operators.md. The names
-//! begin with that of their cluster.
+//! Names of the objects of ECK and the OpenSearch operator that a SearchCluster refers to:
+//! docs/operators.md. They begin with the name of their cluster.
 
 use kube::core::{ApiResource, GroupVersionKind};
 
@@ -8,9 +8,9 @@ use kube::core::{ApiResource, GroupVersionKind};
 pub(super) struct Operator {
     group: &'static str,
     kind: &'static str,
-    /// Name of its objects in RBAC rules and for kubectl.
+    /// Resource name of the operator's objects in RBAC rules and for kubectl.
     pub(super) resource: &'static str,
-    /// The label of its pods that has the name of their cluster.
+    /// Label of the operator's pods with the name of their cluster.
     pub(super) label: &'static str,
     credentials: &'static str,
     authority: &'static str,
@@ -48,7 +48,7 @@ pub(super) const OPERATORS: [Operator; 3] = [
 ];
 
 impl Operator {
-    /// The kind of the object that the operator makes a cluster of.
+    /// The kind of the object from which the operator makes a cluster.
     pub(super) fn api_resource(&self) -> ApiResource {
         let plural = self.resource.split('.').next().unwrap_or_default();
         let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);

@@ -1,4 +1,4 @@
-//! A definition that was applied a moment ago.
+//! Waits for a definition that was applied a moment ago.
 
 use std::time::Duration;
 
@@ -7,12 +7,13 @@ use tokio::time::{Instant, sleep};
 use crate::kubectl::apiserver::{clusters, definition};
 use crate::kubectl::session::Session;
 
-/// Several apiservers serve a new definition after five seconds, so that each of them knows it.
+/// Maximum wait. Several apiservers serve a new definition after five seconds, so that each of them
+/// knows it.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Waits until SearchClusters are served, if their definition is there. Whatever else is wrong, the
-/// calls that follow say.
+/// Waits until SearchClusters are served, if their definition exists. The calls that follow report any
+/// other problem.
 pub(super) async fn until_served(session: &Session) {
     let deadline = Instant::now() + SERVED_WITHIN;
     while clusters(session).await.is_err_and(|error| error.is_not_found())

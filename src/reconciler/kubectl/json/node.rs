@@ -69,7 +69,7 @@ impl NodeOutput {
         }
     }
 
-    /// Of one node alone.
+    /// The output of `why` for one node.
     pub(in crate::kubectl) fn why(view: &ClusterView, node: &str) -> Self {
         Self { reconciler: view.reconciler.warning(), ..Self::new(view, node) }
     }

@@ -1,5 +1,5 @@
-//! `diff`: for each pod the least step that brings it to what is wanted, and the fields that ask
-//! for it.
+//! `diff`: for each pod the cheapest step that brings it to the wanted template, and the fields that
+//! need it.
 
 use stayput_reuse::Difference;
 

@@ -1,4 +1,4 @@
-//! `restart --dry-run`: what a request would do; and the order of nodes as far as it is known without
+//! `restart --dry-run`: the effect of a request, and the order of nodes as far as it is known without
 //! the engine.
 
 use super::common::{add_options, request_summary};
@@ -9,11 +9,11 @@ use crate::kubectl::page::{Page, Paint};
 use crate::kubectl::pod_view::PodView;
 use stayput_restart::{Request, Strategy};
 
-/// Where the order shown can differ from the restart's own.
+/// Remark on how the order shown can differ from the restart's own.
 pub(super) const ORDER_LIMITS: &str = "(data nodes go before master-eligible nodes and the elected master goes last, which only the \
      engine knows)";
 
-/// Without a forecast, with the reason for that.
+/// The page without a forecast, with the reason for that.
 pub(in crate::kubectl) fn dry_run(
     view: &ClusterView,
     request: &Request,

@@ -63,7 +63,7 @@ fn row(entry: &HistoryEntry) -> [String; 7] {
     ]
 }
 
-/// Why it ended so, what it was allowed, and which rules it did without.
+/// Why the restart ended so, the outages that it was allowed, and the rules that it skipped.
 pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
     let skipped = match entry.skipped_rules.is_empty() {
         true => String::new(),
@@ -75,7 +75,7 @@ pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
     parts.join("; ")
 }
 
-/// How many nodes, and how many of them by each step.
+/// Number of nodes, in total and by step.
 pub(in crate::kubectl) fn nodes_by_step(entry: &HistoryEntry) -> String {
     let steps: Vec<String> =
         entry.steps.iter().map(|(step, count)| format!("{count} {step}")).collect();

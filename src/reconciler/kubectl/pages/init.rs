@@ -1,4 +1,4 @@
-//! `init`: what was made, and what to type next.
+//! `init`: the created objects, and the commands to type next.
 
 use crate::kubectl::json::{InitOutput, InitResult};
 use crate::kubectl::page::{Page, Paint};

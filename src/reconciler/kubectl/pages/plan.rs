@@ -1,4 +1,4 @@
-//! `plan` without a dry run: what the status says about what is next, and what the nodes wait for.
+//! `plan` without a dry run: the next nodes according to the status, and the reasons why nodes wait.
 
 use super::common::{add_options, message, not_processed, only_restarted, request_summary, update};
 use super::dry_run::{ORDER_LIMITS, add_order};
@@ -7,7 +7,7 @@ use crate::kubectl::format::node_count;
 use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart, UpdateStep};
 
-/// `no_forecast` is why there is no dry run.
+/// The page; `no_forecast` is the reason why there is no dry run.
 pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
     let mut page = Page::new(paint);
     let Some(status) = &view.status else {
@@ -67,7 +67,7 @@ fn add_members(view: &ClusterView, restart: &Restart, page: &mut Page) {
     page.fact("finished", node_count(in_steps(&[MemberStep::Finished]).len()));
 }
 
-/// Adds what the nodes lack of their pod templates, or are being given of them.
+/// Adds the changes of pod templates that the nodes lack, or are getting.
 fn add_updates(report: &Report, page: &mut Page) {
     let updates = report.nodes.iter().filter_map(|node| {
         let update = update(node.step?, &node.because)?;

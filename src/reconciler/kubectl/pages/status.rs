@@ -187,7 +187,7 @@ fn add_nodes(view: &ClusterView, page: &mut Page) {
     add_updates(view, page);
 }
 
-/// Adds what the nodes lack of their pod templates, or are being given of them.
+/// Adds the changes of pod templates that the nodes lack, or are getting.
 fn add_updates(view: &ClusterView, page: &mut Page) {
     let listed = view.status.iter().flat_map(|status| &status.report.nodes);
     let updates = listed.filter_map(|node| Some((node, update(node.step?, &node.because)?)));

@@ -10,7 +10,7 @@ use hyper::{Response, StatusCode};
 
 pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Scripts and styles are files of ours; texts of the cluster are neither.
+/// Policy for browsers: scripts and styles are files of ours; texts of the cluster are neither.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -44,7 +44,7 @@ pub(super) fn text(
     answer(status, kind, Full::new(body.into()).boxed_unsync())
 }
 
-/// To another address of ours.
+/// Redirects to another address of ours.
 pub(super) fn redirect(to: &str) -> Response<Body> {
     let mut response = text(StatusCode::SEE_OTHER, HTML, "");
     // Paths that we have made are valid values.

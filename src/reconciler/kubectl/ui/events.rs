@@ -1,6 +1,6 @@
-//! Server-sent events: what has changed on a page since the browser's version of it.
+//! Server-sent events: the changes of a page since the browser's version of it.
 //!
-//! Nothing is queued for a slow reader. When it has taken one event, the next one is what has changed
+//! Nothing is queued for a slow reader. When it has taken one event, the next one has all changes
 //! until then.
 
 use std::convert::Infallible;
@@ -19,10 +19,10 @@ use super::page::{Change, Page, changes};
 
 pub(super) const KIND: &str = "text/event-stream";
 
-/// A comment is sent after so long without a change, so that a reader that is gone is noticed.
+/// Interval of a comment while nothing changes, so that a reader that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Everything from now on. `version` is the version that the reader has.
+/// All events from now on. `version` is the version that the reader has.
 pub(super) fn events(seen: Receiver<Seen>, version: Option<u64>) -> Body {
     let has = |seen: &Seen| version == Some(seen.version);
     let sent = Some(seen.borrow().clone()).filter(has).map(|seen| seen.page);

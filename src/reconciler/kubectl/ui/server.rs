@@ -23,12 +23,13 @@ use crate::connections::Connections;
 use crate::kubectl::apiserver::ApiError;
 use crate::kubectl::runbook;
 
-/// A browser takes six for each tab group; more at the same time are not needed.
+/// Maximum number of connections. A browser takes six for each tab group; more at the same time are
+/// not needed.
 const MAX_CONNECTIONS: usize = 64;
-/// How long the head of a request may take.
+/// Timeout for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves until it is dropped.
+/// Serves until the future is dropped.
 pub(super) async fn serve(listener: TcpListener, keys: Keys, clusters: Arc<Clusters>) {
     let keys = Arc::new(keys);
     let mut connections = Connections::new(MAX_CONNECTIONS);

@@ -1,4 +1,4 @@
-//! The Secrets that the spec names: whether they are there, have what is needed, and may be used.
+//! Checks the Secrets that the spec names: they must exist, have the needed keys, and allow their use.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ fn of_secret(facts: &Facts, named: &Named<'_>) -> Vec<Finding> {
     found
 }
 
-/// The keys that are needed and not there.
+/// The needed keys that are missing.
 fn missing(secret: &Secret, use_: Use) -> Vec<&'static str> {
     let has = |key: &str| secret.data.as_ref().is_some_and(|data| data.contains_key(key));
     let needed: &[&str] = match use_ {

@@ -1,4 +1,4 @@
-//! Who else may take nodes down: evictions, as of a drain of a Kubernetes node.
+//! Checks for others that may take nodes down: evictions, as in a drain of a Kubernetes node.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::ResourceExt;
@@ -68,7 +68,7 @@ fn selector(facts: &Facts) -> String {
     all.join(",")
 }
 
-/// As options of kubectl have it.
+/// A requirement in the syntax of kubectl's options.
 fn requirement(one: &LabelSelectorRequirement) -> String {
     let key = &one.key;
     let values = one.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(",");

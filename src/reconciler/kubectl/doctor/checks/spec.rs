@@ -1,4 +1,4 @@
-//! The spec of the SearchCluster, and the pods that it finds.
+//! Checks the spec of the SearchCluster, and the pods that it finds.
 
 use super::{Facts, Finding};
 use crate::cluster::Scheme;

@@ -10,7 +10,7 @@ use super::known;
 use crate::kubectl::apiserver::Asked;
 use stayput_restart::Known;
 
-/// By kind and name.
+/// The objects, by kind and name.
 pub(super) async fn read(
     ask: &Asked<'_>,
     sets: &BTreeMap<String, Known<Option<StatefulSet>>>,
@@ -37,7 +37,7 @@ pub(super) async fn read(
     found
 }
 
-/// As the operators' definitions have it.
+/// Plural name of a kind in the operators' definitions.
 fn plural(kind: &str) -> String {
     let name = kind.to_lowercase();
     if name == "elasticsearch" { name + "es" } else { name + "s" }

@@ -35,7 +35,7 @@ pub(super) fn conditions(view: &ClusterView) -> Markup {
     }
 }
 
-/// Of some it is good that they are True, of some it is not.
+/// Tone of a condition: for some it is good to be True, for some it is not.
 fn tone(condition: &Condition) -> Tone {
     let is_true = match condition.status.as_str() {
         "True" => true,

@@ -1,4 +1,4 @@
-//! The nodes that are not simply ready: what each waits for, and what to do.
+//! The nodes that are not simply ready: why each waits, and what to do.
 
 use maud::{Markup, html};
 
