@@ -8,8 +8,8 @@ use stayput_restart::Time;
 
 /// A difference that is worth a finding, in milliseconds.
 const LARGE: i64 = 5_000;
-/// A difference that may be too large, in milliseconds. Managers accept tokens of clocks that are ten
-/// minutes wrong at most.
+/// A difference that makes the finding an error, in milliseconds. Managers accept tokens of clocks that
+/// are ten minutes wrong at most.
 const TOO_LARGE: i64 = 5 * 60_000;
 
 const RECONCILER: &str = "Deployment/stayput-reconciler";
