@@ -1,4 +1,4 @@
-//! `kubectl-stayput`: what people and scripts ask the reconciler with.
+//! `kubectl-stayput`: the command line by which people and scripts use the reconciler.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! The certificates of managers and the keys that they check tokens with: what is to be made or
-//! renewed now, and how. Nothing here reads a clock, a file or the network; new keys are random.
+//! The certificates of managers and the keys that they check tokens with: what to make or renew
+//! now, and how. Nothing here reads a clock, a file or the network; new keys are random.
 //!
 //! * [`decide`]: from [`Facts`] about the certificates to the next [`Step`].
-//! * [`issue`]: certificates and keys, and what is read from them.
+//! * [`issue`]: makes and reads certificates and keys.
 //! * [`key_set`]: which public keys of the apiserver managers are to have.
-//! * [`names`]: the objects that all of it is kept in.
+//! * [`names`]: the objects that certificates and keys are kept in.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 

@@ -11,18 +11,18 @@ pub const KEY_SET: &str = "cluster-jwks";
 pub struct Names {
     /// Namespace of the cluster.
     pub namespace: String,
-    /// Of the cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The CA's own certificate and key. No pod mounts it.
+    /// The Secret with the CA's own certificate and key. No pod mounts it.
     pub authority: String,
-    /// The CAs that managers are checked with.
+    /// The Secret with the CAs that managers are checked with.
     pub trusted: String,
-    /// The certificate and the key of the managers.
+    /// The Secret with the certificate and the key of the managers.
     pub serving: String,
 }
 
 impl Names {
-    /// As `kubectl stayput init` makes them.
+    /// Names as `kubectl stayput init` makes them.
     pub fn of(namespace: &str, cluster: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -38,7 +38,7 @@ impl Names {
         (self.namespace.clone(), self.cluster.clone())
     }
 
-    /// The Role, and the RoleBinding, by which the reconciler may renew them.
+    /// The Role, and the RoleBinding, by which the reconciler may renew the Secrets.
     pub fn role(&self) -> String {
         format!("stayput-{}-certificates", self.cluster)
     }

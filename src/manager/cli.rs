@@ -36,7 +36,7 @@ use failure::{Failure, USAGE};
 use stayput_net::manager_client::ManagerClient;
 use unfailing::Unfailing;
 
-/// Every command and option of `stayput`: man pages are made from it.
+/// Every command and option of `stayput`, also for man pages.
 pub fn definition() -> clap::Command {
     Cli::command()
 }
@@ -130,7 +130,8 @@ fn command(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs a client command that changes the engine. It goes on where its output cannot be written any more.
+/// Runs a client command that changes the engine. The command goes on if its output cannot be
+/// written any more.
 fn to_its_end<W: Write>(
     client: &ClientArgs,
     environment: &Environment,

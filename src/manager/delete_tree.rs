@@ -1,4 +1,4 @@
-//! Deletes directories with what is in them: through descriptors, so that nothing outside is reached.
+//! Deletes directories with their content: through descriptors, so that nothing outside is reached.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +11,10 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Deeper nesting is left where it is: it would cost a descriptor and stack for each level.
+/// Deepest nesting that is deleted: more would cost a descriptor and stack for each level.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// Deletes what is in the directory. Continues after a failure and returns the first one.
+/// Deletes the content of the directory. Continues after a failure and returns the first one.
 ///
 /// Symbolic links are removed and not followed, and other file systems mounted inside are left alone,
 /// even if somebody moves files at the same time.
@@ -22,7 +22,7 @@ pub(crate) fn empty(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     empty_level(directory, fstat(directory)?.st_dev, 0)
 }
 
-/// Deletes the file, the link or the directory with what is in it. Nothing there is no error.
+/// Deletes the file, the link or the directory with its content. Nothing there is no error.
 pub(crate) fn remove(path: &Path) -> Result<(), Errno> {
     let deleted = fstatat(AT_FDCWD, path, AtFlags::AT_SYMLINK_NOFOLLOW)
         .and_then(|found| delete(AT_FDCWD, path, found.st_dev, 0));

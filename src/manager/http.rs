@@ -5,8 +5,9 @@
 //! server.rs         connection.rs         routes.rs                   body.rs handlers.rs, wait.rs
 //! ```
 //! Keys and certificates are one value (`key_files.rs`) that is replaced when their files change
-//! (`reload.rs`), and the last certificate is kept (`kept_pair.rs`). A fault of a key file or an address is
-//! reported, and tried again until it is over (`binding.rs`, `reload.rs`): the rest is served meanwhile. This module uses the supervisor through its handle only.
+//! (`reload.rs`), and the last certificate is kept (`kept_pair.rs`). A fault of a key file or an
+//! address is reported, and retried until it is over (`binding.rs`, `reload.rs`): the rest is
+//! served meanwhile. This module uses the supervisor through its handle only.
 
 mod auth;
 mod binding;

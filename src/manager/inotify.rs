@@ -37,7 +37,7 @@ pub(crate) fn open() -> io::Result<Events> {
     AsyncFd::with_interest(Arc::new(Source(inotify)), Interest::READABLE)
 }
 
-/// Why `what` cannot be watched at all, and what to do.
+/// Reason why `what` cannot be watched at all, and what to do.
 pub(crate) fn unavailable(what: &str, error: &io::Error) -> String {
     if error.raw_os_error() == Some(Errno::EMFILE as i32) {
         return format!(
@@ -48,7 +48,7 @@ pub(crate) fn unavailable(what: &str, error: &io::Error) -> String {
     format!("{what} cannot be watched: {error}")
 }
 
-/// Why a path cannot be watched, and what to do.
+/// Reason why a path cannot be watched, and what to do.
 pub(crate) fn unwatched(path: &std::path::Path, error: Errno) -> String {
     let path = path.display();
     match error {

@@ -8,7 +8,7 @@
 //! * `inotify`: for config and keys, a change of a directory or of a link to it.
 //! * `private_file`: a small file, replaced as a whole.
 //! * `exit_status`: how a process ended; of `lifecycle` and `process`.
-//! * [`errors`]: what is wrong with the manager itself.
+//! * [`errors`]: present errors of the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
 //! * [`worker`]: threads for work that may block.
 //! * [`warm`]: an archive of the engine's classes, for an image build.

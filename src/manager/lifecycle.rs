@@ -63,7 +63,7 @@ use journal::JournalVersions;
 use late_journal::LateJournal;
 use resume::RefusedResume;
 
-/// Milliseconds: a length of time, or an instant since the Unix epoch.
+/// A length of time, or an instant since the Unix epoch, in milliseconds.
 pub type Millis = u64;
 
 /// All data of the manager about its engine, and all decisions.
@@ -71,7 +71,7 @@ pub type Millis = u64;
 pub struct Lifecycle {
     policy: Policy,
     phase: Phase,
-    /// Since when the state in the status has been the same.
+    /// Time since when the state in the status has been the same.
     since: Millis,
     intent: Intent,
     deciding: Option<Deciding>,
@@ -81,22 +81,22 @@ pub struct Lifecycle {
     /// Shell code of the last run or failed spawn in this boot, for the manager's own exit code.
     own_code: Option<i32>,
     starts: u64,
-    /// When runs ended by themselves, within [`Limits::RESTART_WINDOW`].
+    /// Times when runs ended by themselves, within [`Limits::RESTART_WINDOW`].
     own_ends: Vec<Millis>,
-    /// Why the engine does not run, if that is not part of the intent.
+    /// Reason why the engine does not run, if that is not part of the intent.
     failure: Option<Held>,
-    /// Why a start that is due by [`Intent::resume`] was not made.
+    /// Reason why a start that is due by [`Intent::resume`] was not made.
     resume_refused: Option<RefusedResume>,
-    /// The journal was not read in time. None once it is followed, or a start was made without it.
+    /// Set if the journal was not read in time, until it is followed, or a start was made without it.
     late_journal: Option<LateJournal>,
     /// The highest sequence that a drain ahead of a stop had in this boot.
     drained: u64,
-    /// The last stop asked that the manager ends when the engine is stopped.
+    /// True if the last stop asked that the manager ends when the engine is stopped.
     exit_after_stop: bool,
     journal: JournalVersions,
-    /// The first TERM was received.
+    /// True if the first TERM was received.
     terminating: bool,
-    /// The manager ends with this code, when nothing is left to answer or to write.
+    /// Exit code with which the manager ends, when nothing is left to answer or to write.
     exit: Option<i32>,
     timers: BTreeMap<Timer, Millis>,
 }

@@ -1,5 +1,5 @@
 //! All metrics of the manager. Gauges are read from the status at each scrape, and named after its
-//! fields; only what the status does not keep is counted here.
+//! fields; only facts that the status does not keep are counted here.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -73,8 +73,8 @@ impl Metrics {
         self.evictions.clone()
     }
 
-    /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in force.
-    /// `certificate_expiry`: of the served certificate, in seconds since the epoch.
+    /// All metrics as text. `key_reload_failed`: a key or certificate on disk is not the one in
+    /// force. `certificate_expiry`: end of the served certificate, in seconds since the epoch.
     pub fn scrape(
         &self,
         status: &Status,

@@ -10,7 +10,7 @@ use std::path::Path;
 /// in its place yet. Blocks until the disk has it.
 ///
 /// # Errors
-/// The system's; the old file is in its place then, unless only its directory could not be synced.
+/// The system's error; the old file is in its place then, unless only its directory could not be synced.
 pub(crate) fn replace(
     path: &Path,
     content: &[u8],

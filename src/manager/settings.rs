@@ -35,11 +35,11 @@ pub struct Settings {
     pub config: ConfigSettings,
     /// How the engine is started and stopped.
     pub policy: Policy,
-    /// How to find out whether the engine is ready.
+    /// The readiness probe of the engine.
     pub ready: Option<Probe>,
     /// Directory of the journal and of the last good config.
     pub state_dir: Option<PathBuf>,
-    /// Where the engine's temporary directory is made.
+    /// Directory in which the engine's temporary directory is made.
     pub tmp_dir: Option<PathBuf>,
     pub log: LogSettings,
     /// Warnings for the log: probably a mistake, but not an error.

@@ -13,7 +13,7 @@ pub use shared_key::{SharedKeyError, shared_key};
 /// How far ahead `exp` may be, in seconds, so that a stolen token expires soon.
 pub const MAX_AHEAD: u64 = 60 * 60;
 
-/// How far the clocks of who makes a token and of the manager may be apart, in seconds.
+/// Seconds by which the clocks of a token's maker and of the manager may differ.
 pub const LEEWAY: u64 = 30;
 
 /// The audience of tokens for the manager of one pod.

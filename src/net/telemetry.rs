@@ -147,7 +147,7 @@ impl<'writer> FormatFields<'writer> for JsonFields {
     }
 }
 
-/// Reads what [`JsonFields`] has written.
+/// Reads the text that [`JsonFields`] has written.
 fn read(json: &str) -> Map<String, Value> {
     serde_json::from_str(json).unwrap_or_default()
 }

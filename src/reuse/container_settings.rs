@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::coordinated::decisive;
 use crate::settings::Settings;
 
-/// How the official image of Elasticsearch names a setting that is no name of a variable.
+/// Prefix of variables in which the official image of Elasticsearch names a setting that is no name
+/// of a variable.
 const OF_ELASTICSEARCH: &str = "ES_SETTING_";
 
 /// Variables of images that are named otherwise than their settings: OpenSearch's and Bitnami's.

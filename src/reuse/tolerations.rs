@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::difference::Leaf;
 use crate::step::UpdateStep;
 
-/// The apiserver takes a patch that only adds tolerations.
+/// The step for a change of tolerations: the apiserver takes a patch that only adds tolerations.
 pub(crate) fn step(leaf: &Leaf) -> UpdateStep {
     let list = |value: &Option<Value>| match value {
         Some(Value::Array(list)) => list.clone(),

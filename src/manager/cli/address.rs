@@ -10,10 +10,10 @@ use crate::settings::Environment;
 use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls, TlsError};
 use stayput_net::manager_client::{Address, Credentials, Token};
 
-/// Without any option or variable.
+/// Socket to use without any option or variable.
 const DEFAULT_SOCKET: &str = "/run/stayput/stayput.sock";
 
-/// Why options and variables give no address, and what to write instead.
+/// Reason why options and variables give no address, and what to write instead.
 #[derive(Debug, Error)]
 pub(super) enum OptionError {
     #[error("{name} cannot be read: {source}")]

@@ -1,7 +1,7 @@
 //! `stop`, `start` and `restart`: send a request, wait until it is done, print the result.
 //!
-//! The manager decides when it is done: it delays its answer until then. The status is polled at the
-//! same time, only to print changes.
+//! The manager decides when the request is done: it delays its answer until then. The status is
+//! polled at the same time, only to print changes.
 
 use std::convert::Infallible;
 use std::future;
@@ -67,7 +67,7 @@ impl ControlRequest {
         *sequence.get_or_insert(accepted.sequence.unwrap_or(accepted.status.sequence))
     }
 
-    /// How it ended, by a status; none while it goes on.
+    /// Outcome of the request by a status; `None` while it goes on.
     fn end(&self, sequence: u64, status: &Status) -> Option<Outcome> {
         match self {
             Self::Stop(_) => wait::stop(sequence, status),
@@ -171,7 +171,7 @@ async fn current(client: &ManagerClient) -> Result<Option<Status>, Failure> {
     }
 }
 
-/// Why the start after the stop would be refused, if that is known before the engine is stopped.
+/// Reason why the start after the stop would be refused, if that is known before the engine is stopped.
 fn obstacle(start: &StartRequest, status: &Status) -> Option<String> {
     let config = status.config.as_ref();
     let mounted = config.and_then(|config| config.checksum.as_deref());

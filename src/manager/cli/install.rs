@@ -1,4 +1,4 @@
-//! `install`: copies this program to where another container finds it.
+//! `install`: copies this program to a path where another container finds it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The program cannot be copied into the directory.
+/// Error: the program cannot be copied into the directory.
 #[derive(Debug, Error)]
 #[error("cannot install into {}: {source}{}", dir.display(), hint(source))]
 pub(super) struct InstallError {

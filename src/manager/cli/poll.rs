@@ -9,8 +9,8 @@ use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
 
 /// How long one poll waits for a change.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(30);
-/// From a failed request to the next one: the manager's container may be restarting, or the manager
-/// answers without waiting.
+/// Delay from a failed request to the next one: the manager's container may be restarting, or the
+/// manager answers without waiting.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Reads one status after the other.

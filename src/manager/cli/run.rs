@@ -21,12 +21,12 @@ use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
 use crate::worker;
 use stayput_net::telemetry::{self, Log};
 
-/// The manager cannot be set up: a port or a socket that is in use, a certificate that does not
-/// match its key (`EX_UNAVAILABLE` of sysexits).
+/// Exit code if the manager cannot be set up: a port or a socket that is in use, a certificate that
+/// does not match its key (`EX_UNAVAILABLE` of sysexits).
 const UNAVAILABLE: u8 = 69;
 /// How long the last lines of the log and the reason of the end may take, each.
 const LAST_WRITES: Duration = Duration::from_secs(1);
-/// Where the kubelet reads why a container ended.
+/// File where the kubelet reads why a container ended.
 const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// Supervises the engine; ends with its code, or with 64 and every bad setting.
@@ -92,7 +92,8 @@ fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
     }
 }
 
-/// With an API, the log must not make it wait; bare, stderr is written to as by any other init.
+/// Starts the log. With an API, the log must not make the manager wait; bare, stderr is written to
+/// as by any other init.
 fn start_log(settings: &Settings) -> Result<Option<Log>, Vec<String>> {
     let (format, level) = (settings.log.format, settings.log.level);
     if settings.policy.api {

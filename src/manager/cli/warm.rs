@@ -41,7 +41,7 @@ fn failure(error: WarmError) -> Failure {
     }
 }
 
-/// Whatever comes, the pod is to start, unless it is being deleted.
+/// Makes the archive within the limit. Even if that fails, the pod is to start, unless it is being deleted.
 fn best_effort_within(warm: &Warm, limit: Span, out: &mut impl Write) -> Result<(), Failure> {
     let archive = warm.archive.display();
     let written = match warm::once(warm, limit.to_duration()) {

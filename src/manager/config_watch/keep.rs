@@ -1,4 +1,4 @@
-//! Keeps generations, and finds what was kept.
+//! Keeps generations, and finds kept ones.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::observed::Shared;
 use super::prepare::Prepared;
 
 impl Shared {
-    /// Keeps what was prepared, and publishes the last good checksum.
+    /// Keeps a prepared generation, and publishes the last good checksum.
     pub(super) async fn keep(
         self: &Arc<Self>,
         prepared: &Prepared,

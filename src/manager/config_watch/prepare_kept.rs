@@ -43,8 +43,8 @@ impl Shared {
     }
 
     /// Prepares the generation that the engine was last told to run. An engine that comes back by
-    /// itself must come back: if that generation cannot be used, the engine gets what it would get
-    /// without pinning.
+    /// itself must come back: if that generation cannot be used, the engine gets the config that it
+    /// would get without pinning.
     pub(super) fn prepare_pinned(
         &self,
         volumes: &mut Volumes<'_>,

@@ -5,8 +5,8 @@ use super::progress::Progress;
 use super::settings::ConfigSettings;
 use super::walk::walk;
 
-/// How often a reading is repeated if a change came in between. Each try takes a fraction of a
-/// millisecond for a usual config; the kubelet swaps about once a minute.
+/// Number of attempts to read the directories if a change comes in between. Each takes a fraction
+/// of a millisecond for a usual config; the kubelet swaps about once a minute.
 const ATTEMPTS: usize = 8;
 
 /// Reads all directories until nothing changed in the meantime.

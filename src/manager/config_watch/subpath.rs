@@ -61,7 +61,7 @@ fn is_subpath(root: &Path) -> bool {
         })
 }
 
-/// Space, tab, newline and backslash are written as three octal digits.
+/// The field without escapes: space, tab, newline and backslash are written as three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -30,7 +30,7 @@ use super::settings::ConfigSettings;
 use findings::{Findings, TooMuch};
 use messages::{LOOP, NOT_REGULAR, broken_link, unreadable};
 
-/// No config is nested deeper; every level holds a descriptor.
+/// Deepest nesting of a config; every level holds a descriptor.
 const MAX_DEPTH: usize = 32;
 /// The kubelet's link to the current generation.
 const DATA: &CStr = c"..data";
@@ -64,7 +64,7 @@ struct Base<'a> {
     fd: BorrowedFd<'a>,
     /// Length of the base's own path below the config directory.
     depth: usize,
-    /// Below a `..data`: nothing in it changes.
+    /// True below a `..data`: nothing in it changes.
     immutable: bool,
 }
 
@@ -265,7 +265,7 @@ impl Walk<'_> {
     }
 }
 
-/// `.`, `..`, `..data`, `..2026_…`: the directory's own and the kubelet's.
+/// True for `.`, `..`, `..data`, `..2026_…`: the directory's own names and the kubelet's.
 fn is_kubelets(name: &CStr) -> bool {
     name.to_bytes() == b"." || name.to_bytes().starts_with(b"..")
 }

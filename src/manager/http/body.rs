@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for Names<'_> {
     }
 }
 
-/// serde names doubled fields, but not a field of the wrong type, so each is tried
+/// Finds the field of the wrong type: serde names only doubled fields, so each field is tried
 /// alone. `None` if the body is no JSON at all.
 fn field_at_fault(
     body: &[u8],

@@ -20,14 +20,15 @@ use super::routes;
 use stayput_net::https::Stream;
 use stayput_net::jwt::Scopes;
 
-/// Our clients send three headers.
+/// Largest number of headers in a request. Our clients send three.
 const MAX_HEADERS: usize = 64;
-/// In bytes. The minimum of hyper is 8 KiB; a token of an identity provider may need all of that.
+/// Largest head of a request in bytes. The minimum of hyper is 8 KiB; a token of an identity
+/// provider may need all of that.
 const MAX_HEAD: usize = 16 * 1024;
 /// How long sent data may stay unacknowledged, in milliseconds: ends connections of clients that do
 /// not read.
 const UNACKNOWLEDGED_TIMEOUT_MS: u32 = 30_000;
-/// hyper sends no answer when the headers do not arrive in time.
+/// The answer when the headers do not arrive in time: hyper sends none.
 const REQUEST_TIMEOUT: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\ncache-control: no-store\r\n\r\n";
 

@@ -15,7 +15,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A client that cannot connect tries again and again; its operator needs one line.
+/// Shortest time between two lines in the log: a client that cannot connect tries again and again,
+/// and its operator needs one line.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The handshakes of a listener.
@@ -47,9 +48,10 @@ impl Handshakes {
         None
     }
 
-    /// A step costs up to some milliseconds. While one is computed the others wait, and between two
-    /// of them other tasks run and signals and new connections are noticed. So many handshakes at
-    /// once do not delay anything else, and those that are evicted before their turn cost nothing.
+    /// Computes the handshake step by step. A step costs up to some milliseconds. While one is
+    /// computed the others wait, and between two of them other tasks run and signals and new
+    /// connections are noticed. So many handshakes at once do not delay anything else, and those
+    /// that are evicted before their turn cost nothing.
     async fn steps(
         &self,
         tls: Arc<ServerConfig>,
@@ -89,7 +91,7 @@ impl Handshakes {
         }
     }
 
-    /// Anybody can fail, so the log has few lines about it.
+    /// True if the log may have a line about a failure: anybody can fail, so the log has few of them.
     fn may_show(&self) -> bool {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let may = shown.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);

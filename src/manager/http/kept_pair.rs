@@ -17,9 +17,10 @@ use tokio::time::timeout;
 use crate::private_file;
 use crate::worker::Worker;
 
-/// In bytes. Certificate and key are 1 MiB each at most; JSON needs two bytes for the end of a line.
+/// Size limit of the file in bytes. Certificate and key are 1 MiB each at most; JSON needs two
+/// bytes for the end of a line.
 const MAX_FILE: u64 = 4 << 20;
-/// How long the file is waited for; meanwhile changed keys are not read.
+/// Longest wait for the file; meanwhile changed keys are not read.
 const READING: Duration = Duration::from_secs(5);
 
 /// A certificate chain and its private key, in PEM.
@@ -43,7 +44,7 @@ impl Pair {
     }
 }
 
-/// Where the pair is kept, and the thread that reads and writes it.
+/// Place where the pair is kept, and the thread that reads and writes it.
 #[derive(Debug, Clone)]
 pub struct KeptPair {
     path: PathBuf,

@@ -5,11 +5,11 @@ use std::time::Duration;
 /// Limits on connections and requests. Those that are numbers are for each listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From the first byte of a connection to the end of the TLS handshake.
+    /// Time from the first byte of a connection to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the end of one request to the last header of the next: cuts slow and idle clients.
+    /// Time from the end of one request to the last header of the next: cuts slow and idle clients.
     pub header: Duration,
-    /// From the last header to the end of the body.
+    /// Time from the last header to the end of the body.
     pub body: Duration,
     /// The longest `wait`, and the longest time in which a long poll is answered.
     pub max_wait: Duration,
@@ -18,10 +18,10 @@ pub struct Limits {
     pub max_age: Duration,
     /// How long the manager, when it ends, waits for requests to be answered.
     pub drain: Duration,
-    /// Connections. A further one takes the place of one that has shown no credentials.
+    /// Number of connections. A further one takes the place of one that has shown no credentials.
     pub connections: usize,
-    /// Requests that may wait for a change at the same time: fewer than the connections, so that
-    /// waiting requests never block other requests.
+    /// Number of requests that may wait for a change at the same time: fewer than the connections,
+    /// so that waiting requests never block other requests.
     pub waiting: usize,
 }
 
@@ -37,25 +37,25 @@ impl Limits {
         waiting: 40,
     };
 
-    /// Reduced so that the connections of both listeners use less than half of the descriptors that
-    /// the process may have: journal, config and the engine's start need some.
+    /// The limits, reduced so that the connections of both listeners use less than half of the
+    /// descriptors that the process may have: journal, config and the engine's start need some.
     #[must_use]
     pub(super) fn within(self, descriptors: usize) -> Self {
         let connections = self.connections.min(descriptors / 8).max(4);
         Self { connections, waiting: self.waiting.min(connections * 5 / 8), ..self }
     }
 
-    /// Connections that have shown no credentials, of one address.
+    /// Number of connections that have shown no credentials, for one address.
     pub(super) fn per_address(&self) -> usize {
         self.connections.div_ceil(2)
     }
 
-    /// Places that calls, and callers that idle, leave to others.
+    /// Number of places that calls, and callers that idle, leave to others.
     pub(super) fn unproven(&self) -> usize {
         self.connections / 4
     }
 
-    /// Descriptors of all connections, with those that were evicted and are not closed yet.
+    /// Number of descriptors of all connections, with those that were evicted and are not closed yet.
     pub(super) fn descriptors(&self) -> usize {
         self.connections + self.per_address()
     }

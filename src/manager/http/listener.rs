@@ -150,7 +150,7 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
     fs::remove_file(path).map_err(|source| BindError::Stale { path: own(), source })
 }
 
-/// Only a refused connection proves that no process listens; a full queue, for example, does not.
+/// True if no process listens. Only a refused connection proves that; a full queue, for example, does not.
 fn is_stale(path: &Path) -> bool {
     // A full queue must not be waited for.
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;

@@ -54,7 +54,7 @@ impl Query {
     /// could only be cut short, and the answer would look as if its time were over.
     ///
     /// # Errors
-    /// As [`Query::span`].
+    /// The errors of [`Query::span`].
     pub(super) fn wait(&self, limit: Duration) -> Result<Option<Duration>, Refusal> {
         match self.span("wait")? {
             Some(wait) if wait > limit => Err(refuse(format!(
@@ -74,7 +74,7 @@ fn refuse(message: String) -> Refusal {
     Refusal::new(Code::InvalidQuery, message.chars().take(300).collect::<String>())
 }
 
-/// Undoes percent-encoding and `+`; `None` if what comes out is not text.
+/// Undoes percent-encoding and `+`; `None` if the result is not text.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! When to try again what the API cannot do: at once after a fault, then less and less often.
+//! Delays before the API retries a failed action: short after the first fault, then longer and longer.
 
 use std::time::Duration;
 

@@ -11,9 +11,9 @@ use thiserror::Error;
 use stayput_net::pem::{self, PemError};
 
 type Versions = &'static [&'static SupportedProtocolVersion];
-/// Named one by one: the default of rustls depends on which other crates are in the build.
+/// The TLS versions, named one by one: the default of rustls depends on which other crates are in the build.
 const ONLY_1_3: Versions = &[&TLS13];
-/// The cipher suites that ring has for 1.2 are those with ECDHE and AEAD, no others.
+/// TLS 1.3 and 1.2. The cipher suites that ring has for 1.2 are those with ECDHE and AEAD, no others.
 const FROM_1_2: Versions = &[&TLS13, &TLS12];
 
 /// The oldest TLS version that the listener accepts.

@@ -7,7 +7,7 @@ use super::{Held, HeldCode, Lifecycle, Limits, Millis};
 use stayput_api::{self as api, Desired, Exit, ExitReason};
 
 impl Lifecycle {
-    /// Takes over a run from the journal, before anything else is decided. Whether the intent
+    /// Takes over a run from the journal, before anything else is decided. True if the intent
     /// changed by that.
     pub(super) fn ended_with_manager(&mut self, now: Millis, run: &api::Run) -> bool {
         self.last_exit = Some(Exit {

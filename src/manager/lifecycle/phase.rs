@@ -11,11 +11,11 @@ pub enum Phase {
     Failed,
     /// No process; waits for [`super::Timer::Backoff`].
     Backoff,
-    /// Spawned, not yet ready.
+    /// The engine was spawned, and is not ready yet.
     Starting,
-    /// Was ready in this run.
+    /// The engine was ready in this run.
     Running,
-    /// Unready on purpose; the stop signal is sent when the drain is over.
+    /// The engine is unready on purpose; the stop signal is sent when the drain is over.
     Draining,
     /// The stop signal was sent to the leader, which has not ended yet.
     Signalled,
@@ -25,9 +25,9 @@ pub enum Phase {
     Straggling,
     /// The JVM prints its threads; KILL follows.
     Dumping,
-    /// Everything was sent KILL.
+    /// Every process was sent KILL.
     Killing,
-    /// KILL did not end everything.
+    /// KILL did not end every process.
     Stuck,
 }
 

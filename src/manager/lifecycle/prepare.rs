@@ -53,7 +53,7 @@ impl Lifecycle {
         }
     }
 
-    /// Prepares again: what was verified is no longer what is mounted.
+    /// Prepares again, because the mounted config is no longer the verified one.
     pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
         self.deciding = match self.deciding.take() {
             Some(Deciding::Spawning { pending: Some(pending), .. }) => {
@@ -121,7 +121,7 @@ impl Lifecycle {
         self.prepare(now, Effect::Prepare { choice, expected, pinned: None }, out);
     }
 
-    /// Requests the config of a start that nobody requests.
+    /// Requests the config of a start without a request.
     pub(super) fn prepare_own(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let Intent { config: choice, checksum, .. } = &self.intent;
         let pinned = checksum.clone().filter(|_| self.policy.pin_config);
@@ -134,8 +134,8 @@ impl Lifecycle {
         out.push(effect);
     }
 
-    /// A hung mount or staging directory must not hold requests for ever. A later
-    /// answer is ignored.
+    /// Gives up a preparation: a hung mount or staging directory must not hold requests for ever. A
+    /// later answer is ignored.
     pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let message = format!(
             "the config was not verified and staged within {} s: a volume behind --config, --stage or \
@@ -145,7 +145,7 @@ impl Lifecycle {
         self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
     }
 
-    /// TERM cancels a start that was not spawned yet. Its acceptance may be on disk already, so the
+    /// Cancels, after TERM, a start that was not spawned yet. Its acceptance may be on disk already, so the
     /// refusal is written, as every other one: the next container must decide it anew.
     pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
         match self.deciding.take() {

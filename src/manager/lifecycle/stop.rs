@@ -49,14 +49,14 @@ impl Lifecycle {
         }
     }
 
-    /// A repeated stop may shorten the remaining drain, never lengthen it.
+    /// Shortens the remaining drain for a repeated stop, and never lengthens it.
     pub(super) fn shorten_drain(&mut self, now: Millis, drain: Option<Span>) {
         if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
             *due = (*due).min(now + drain.0);
         }
     }
 
-    /// A repeated stop may shorten the remaining time of an engine, never lengthen it.
+    /// Shortens the remaining time of an engine for a repeated stop, and never lengthens it.
     pub(super) fn shorten_grace(&mut self, now: Millis, bound: Millis) {
         if self.phase == Phase::Draining {
             if let Some(ending) = &mut self.ending {
@@ -82,7 +82,7 @@ impl Lifecycle {
         out.push(Effect::SignalLeader(self.policy.stop_signal));
     }
 
-    /// The drain is over, or was cut short.
+    /// Ends the drain, which is over or was cut short.
     pub(super) fn drain_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if self.phase == Phase::Draining {
             self.timers.remove(&Timer::Drain);
@@ -90,7 +90,7 @@ impl Lifecycle {
         }
     }
 
-    /// The grace of leader and server is over.
+    /// Handles the end of the grace of leader and server.
     pub(super) fn grace_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if !matches!(self.phase, Phase::Signalled | Phase::Lingering) {
             return;
@@ -105,14 +105,14 @@ impl Lifecycle {
         }
     }
 
-    /// The threads were printed, or the grace of the stragglers is over.
+    /// Sends KILL: the threads were printed, or the grace of the stragglers is over.
     pub(super) fn kill_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
         if matches!(self.phase, Phase::Dumping | Phase::Straggling) {
             self.kill_tree(now, out);
         }
     }
 
-    /// The time for KILL to take effect is over.
+    /// Handles the end of the time for KILL to take effect.
     pub(super) fn kill_over(&mut self, out: &mut Vec<Effect>) {
         if self.phase == Phase::Killing {
             self.phase = Phase::Stuck;

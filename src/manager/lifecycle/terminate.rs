@@ -5,9 +5,9 @@ use super::{Effect, Lifecycle, Millis, Phase, Timer};
 use stayput_api::Span;
 
 impl Lifecycle {
-    /// TERM to the manager: ends the engine, then the manager. It cancels a start that is not
-    /// spawned yet, and ends a drain that is longer than that of the settings: such a drain would take
-    /// the engine's own time to end, and a pod that is being deleted has left its Services.
+    /// Ends the engine, then the manager, after TERM. Cancels a start that is not spawned yet, and
+    /// ends a drain that is longer than that of the settings: such a drain would take the engine's
+    /// own time to end, and a pod that is being deleted has left its Services.
     pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
         let first = !std::mem::replace(&mut self.terminating, true);
         if first {
@@ -38,7 +38,7 @@ impl Lifecycle {
         }
     }
 
-    /// As after KILL: the container's end comes next.
+    /// Exit code with a stuck engine, as after KILL: the container's end comes next.
     pub(super) const STUCK: i32 = 137;
 
     /// Stops a live engine because the manager ends.
@@ -61,7 +61,7 @@ impl Lifecycle {
         self.shorten_grace(now, bound - drain);
     }
 
-    /// There is no engine, unless one is being spawned: that one is stopped after its spawn.
+    /// Ends the manager without an engine, unless one is being spawned: that one is stopped after its spawn.
     pub(super) fn end_without_engine(&mut self) {
         if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
             return;
@@ -76,7 +76,8 @@ impl Lifecycle {
         self.exit.get_or_insert(code);
     }
 
-    /// The last stop asked for the manager's end as well: the next one finds the stop in the journal.
+    /// Ends the manager after a stop that asked for that, too: the next manager finds the stop in
+    /// the journal.
     pub(super) fn end_after_stop(&mut self) {
         if self.exit_after_stop && self.deciding.is_none() && self.is_stopped_for_good() {
             self.end(0);

@@ -14,7 +14,7 @@ pub enum Delivery {
     Sent,
     /// There is no such process any more.
     Gone,
-    /// The manager may not signal it: it has another uid, and CAP_KILL is missing.
+    /// The manager may not signal the process: it has another uid, and CAP_KILL is missing.
     Denied,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn send_to_group_of_child(pid: u32, signal: i32) -> Delivery {
 }
 
 /// The pid as the system call takes it. 0 and negative numbers would mean groups, 1 and the
-/// manager's own pid would end the pod: no other bug may lead to one of them.
+/// manager's own pid would end the pod: no bug elsewhere may lead to one of them.
 fn target(pid: u32) -> Option<libc::pid_t> {
     libc::pid_t::try_from(pid).ok().filter(|&target| target > 1 && pid != identity::own_pid())
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernel's counter, found once.
+/// The kernel's counter of out-of-memory kills, found once.
 #[derive(Debug)]
 pub struct Counter {
     file: PathBuf,

@@ -67,9 +67,9 @@ impl Tree {
         rounds.killed()
     }
 
-    /// Without `/proc` only the leader and its process group are known, until the leader is reaped:
-    /// after that its number may belong to another process. Other processes of the container, such
-    /// as a user's shell, are never killed.
+    /// Kills the leader and its process group, which alone are known without `/proc`, until the
+    /// leader is reaped: after that its number may belong to another process. Other processes of
+    /// the container, such as a user's shell, are never killed.
     fn kill_group(&self, error: &ProcUnusable) -> usize {
         tracing::error!(%error, "only the engine's process group is killed");
         match self.leader_reaped_at {

@@ -9,8 +9,8 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Not handled: they report a fault of the manager itself (ignoring one would repeat the faulting
-/// instruction for ever), or cannot be handled at all.
+/// Signals that are not handled: they report a fault of the manager itself (ignoring one would
+/// repeat the faulting instruction for ever), or cannot be handled at all.
 const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
     libc::SIGILL,
     libc::SIGFPE,
@@ -23,9 +23,9 @@ const FAULTS_AND_UNSTOPPABLE: [i32; 9] = [
     libc::SIGSTOP,
 ];
 
-/// Ignored in the manager. TTIN, TTOU: it writes its log to a terminal that now belongs to the
-/// engine. PIPE, XFSZ: the kernel raises them when a write of the *manager* fails, and the error of
-/// the write is enough. If they were forwarded, a client that disconnects would kill the engine.
+/// Signals that the manager ignores. TTIN, TTOU: it writes its log to a terminal that now belongs to the
+/// engine. PIPE, XFSZ: the kernel raises them when a write of the *manager* fails, and the error of the write
+/// is enough. If they were forwarded, a client that disconnects would kill the engine.
 const IGNORED: [i32; 4] = [libc::SIGTTIN, libc::SIGTTOU, libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Receives every signal that can be handled, realtime ones included.

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 /// Releases the terminal if the manager leads its session, so that the child's new session can take
-/// it. Returns whether stdin is a terminal at all.
+/// it. True if stdin is a terminal at all.
 ///
 /// Does nothing if another process leads the session, such as a shell: the shell keeps its
 /// terminal.

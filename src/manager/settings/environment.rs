@@ -21,7 +21,7 @@ const NO_OPTIONS: [&str; 8] = [
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl Environment {
-    /// Selects those with our prefix.
+    /// Selects the variables with our prefix.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let mut ours = BTreeMap::new();
         for (name, value) in variables {
@@ -43,7 +43,7 @@ impl Environment {
         Self::new(std::env::vars_os())
     }
 
-    /// One value, also an empty one.
+    /// The value of one variable, also an empty one.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str)
     }
@@ -57,8 +57,8 @@ impl Environment {
     }
 }
 
-/// Kubernetes puts the address of every service into every container: a service named
-/// `stayput-reconciler` makes `STAYPUT_RECONCILER_PORT_443_TCP_ADDR` and the like.
+/// True for a variable of a service: Kubernetes puts the address of every service into every container. A
+/// service named `stayput-reconciler` makes `STAYPUT_RECONCILER_PORT_443_TCP_ADDR` and the like.
 fn is_service_link(name: &str) -> bool {
     name.contains("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")

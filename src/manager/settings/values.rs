@@ -50,7 +50,7 @@ const ENDS_NOTHING: [Signal; 7] = [
     Signal::SIGTTOU,
 ];
 
-/// `TERM`, `SIGTERM` or `15`.
+/// Reads a signal: `TERM`, `SIGTERM` or `15`.
 pub(super) fn signal(text: &str) -> Result<i32, InvalidValue> {
     let number = text.parse::<i32>().ok().filter(|number| (1..=64).contains(number));
     let number = number.or_else(|| {
@@ -109,7 +109,7 @@ pub(crate) fn glob(text: &str) -> Result<glob::Pattern, InvalidValue> {
     })
 }
 
-/// `NAME=read` or `NAME=control`. Split at the last `=`, for a name may hold one.
+/// Reads `NAME=read` or `NAME=control`. Split at the last `=`, for a name may hold one.
 pub(super) fn grant(text: &str) -> Result<(String, Scopes), InvalidValue> {
     match text.rsplit_once('=') {
         Some((name, scope)) if !name.is_empty() => Ok((name.to_owned(), scope.parse()?)),
@@ -117,7 +117,7 @@ pub(super) fn grant(text: &str) -> Result<(String, Scopes), InvalidValue> {
     }
 }
 
-/// `DIR` or `NAME=DIR`. In a directory's own path, a `=` comes after a `/`; a name has no `/`.
+/// Reads `DIR` or `NAME=DIR`. In a directory's own path, a `=` comes after a `/`; a name has no `/`.
 pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     let (name, path) = match text.split_once('=') {
         Some((name, path)) if !name.contains('/') => (Some(name), path),
@@ -138,13 +138,13 @@ pub(crate) fn config_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     Ok(ConfigDir { name: name.map(str::to_owned), path: path.into() })
 }
 
-/// As [`config_dir`], with an absolute path.
+/// Reads the same text as [`config_dir`], with an absolute path.
 pub(super) fn mounted_dir(text: &str) -> Result<ConfigDir, InvalidValue> {
     let ConfigDir { name, path } = config_dir(text)?;
     Ok(ConfigDir { name, path: self::path(&path.to_string_lossy())? })
 }
 
-/// `SRC=DST`.
+/// Reads `SRC=DST`.
 pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
     match text.split_once('=') {
         Some((source, target)) => Ok(Stage { source: path(source)?, target: path(target)? }),
@@ -154,7 +154,7 @@ pub(super) fn stage(text: &str) -> Result<Stage, InvalidValue> {
     }
 }
 
-/// A path. A relative one is resolved against the working directory, here and once, so that
+/// Reads a path. A relative one is resolved against the working directory, here and once, so that
 /// messages, status and rules between options name a path in one way.
 pub(super) fn path(text: &str) -> Result<PathBuf, InvalidValue> {
     let path = Path::new(text);
@@ -180,7 +180,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, InvalidValue> {
     Ok(resolved)
 }
 
-/// An `http`, `https` or `tcp` URL.
+/// Reads an `http`, `https` or `tcp` URL.
 pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
     let wrong = || {
         InvalidValue(format!(

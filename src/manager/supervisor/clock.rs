@@ -18,12 +18,14 @@ impl Clock {
         Self { wall: time_of_day(), start: Instant::now() }
     }
 
-    /// Goes on with a clock of the program before, which was ahead of the time of day by this.
+    /// Goes on with the clock of the previous program, which was ahead of the time of day by this
+    /// many milliseconds.
     pub(super) fn go_on(ahead: i64) -> Self {
         Self { wall: time_of_day().saturating_add_signed(ahead), start: Instant::now() }
     }
 
-    /// By how much it is ahead of the time of day, which may have been set since it started.
+    /// Milliseconds by which the clock is ahead of the time of day, which may have been set since
+    /// the clock started.
     pub(super) fn ahead(&self) -> i64 {
         self.now().wrapping_sub(time_of_day()).cast_signed()
     }

@@ -1,4 +1,4 @@
-//! Turns what happened into events of the lifecycle.
+//! Turns signals, results and requests into events of the lifecycle.
 
 use std::collections::VecDeque;
 use std::mem;

@@ -138,8 +138,8 @@ impl Supervisor {
         }
     }
 
-    /// Scans what is left of the engine. None also if a child has to be reaped before that is
-    /// certain: its SIGCHLD brings the next scan.
+    /// Scans the remaining processes of the engine. `None` also if a child has to be reaped before
+    /// the result is certain: its SIGCHLD brings the next scan.
     pub(super) fn scan(&mut self) -> Option<Event> {
         let scan = self.tree.as_mut()?.scan();
         if scan.unreaped {
@@ -158,8 +158,8 @@ impl Supervisor {
         }))
     }
 
-    /// Looks whether the engine uses the archive of classes that it was told to use: nobody else says
-    /// why it starts slower. Bare, nothing is read from processes.
+    /// Checks whether the engine uses the archive of classes that it was told to use: nobody else
+    /// says why it starts slower. Bare, nothing is read from processes.
     pub(super) fn check_archive(&mut self) {
         if !self.parts.policy.api {
             return;
@@ -183,8 +183,8 @@ impl Supervisor {
         }
     }
 
-    /// A KILL that the manager did not send, while the kernel's out-of-memory count rose. A
-    /// launcher of Elasticsearch reports its server's death as code 137.
+    /// True for a KILL that the manager did not send, while the kernel's out-of-memory count rose.
+    /// A launcher of Elasticsearch reports its server's death as code 137.
     pub(super) fn was_out_of_memory(&self, status: ExitStatus) -> bool {
         status.shell_code() == 128 + libc::SIGKILL
             && match (self.oom_kills, self.count_oom_kills()) {

@@ -14,7 +14,7 @@ pub(super) fn random_id() -> String {
 /// 64 random bits.
 ///
 /// # Panics
-/// As [`random_id`].
+/// The panic of [`random_id`].
 pub(super) fn random_number() -> u64 {
     let mut bytes = [0_u8; 8];
     let filled = SystemRandom::new().fill(&mut bytes);

@@ -88,7 +88,7 @@ impl Supervisor {
         recovered
     }
 
-    /// The journal was read after all.
+    /// Passes on the journal, which was read after all.
     fn journal_read(&mut self, recovered: Recovered) {
         tracing::info!("the state directory answers again, and the journal was read");
         // If a start was accepted meanwhile, the file is kept beside the new one.

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use super::handle::{Control, Reply};
 use stayput_api::{Code, Refusal};
 
-/// To decide may take a minute, and clients that are gone have left their requests here.
+/// Largest number of requests that wait: a decision may take a minute, and clients that are gone
+/// have left their requests here.
 const MAX_WAITING: usize = 64;
 
-/// A request, and where its answer goes.
+/// A request, and the channel for its answer.
 pub(super) struct WaitingRequest {
     pub(super) request: Control,
     pub(super) by: String,
@@ -16,7 +17,8 @@ pub(super) struct WaitingRequest {
 }
 
 impl WaitingRequest {
-    /// This manager decides about it no more, and its server waits for the answer.
+    /// Refuses the request: this manager does not decide about it any more, and its server waits
+    /// for the answer.
     pub(super) fn refuse_while_another_takes_over(self) {
         self.refuse(
             Code::Unavailable,
@@ -52,7 +54,7 @@ impl WaitingRequests {
         self.0.pop_front()
     }
 
-    /// Refuses all of them.
+    /// Refuses all waiting requests.
     pub(super) fn refuse_while_another_takes_over(&mut self) {
         self.0.drain(..).for_each(WaitingRequest::refuse_while_another_takes_over);
     }

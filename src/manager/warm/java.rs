@@ -41,7 +41,7 @@ exec {java} -XX:ArchiveClassesAtExit={archive} "$@"
     )
 }
 
-/// As one word of a shell.
+/// The path as one word of a shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -33,7 +33,7 @@ pub struct Bounds {
 #[error("the answer is too large")]
 pub(super) struct TooLarge;
 
-/// Why an answer did not arrive: of hyper, or [`TooLarge`].
+/// Error because of which an answer did not arrive: of hyper, or [`TooLarge`].
 pub(super) type AnyError = Box<dyn Error + Send + Sync>;
 
 /// Sends one request, whose URI is path and query, and reads its whole answer. `Host` is filled in.

@@ -16,9 +16,9 @@ use super::exchange::{AnyError, connect, send, within};
 use super::target::Stream;
 use super::{Bounds, ExchangeError, NoAnswer, Target};
 
-/// So many are kept; more requests at the same time use connections of their own.
+/// Number of connections that are kept; more requests at the same time use connections of their own.
 const MOST: usize = 4;
-/// One that was not used for so long is not used again: something between may have forgotten it.
+/// Longest idle time of a kept connection: something in between may have forgotten an older one.
 const LONGEST_IDLE: Duration = Duration::from_secs(90);
 
 /// Connections to one server, for requests that may be sent twice. They are closed when this is
@@ -26,7 +26,7 @@ const LONGEST_IDLE: Duration = Duration::from_secs(90);
 /// [`Kept::close_old`].
 pub struct Kept {
     target: Target,
-    /// The one that was used last comes last.
+    /// Idle connections; the one that was used last comes last.
     idle: Mutex<Vec<Idle>>,
 }
 
@@ -39,7 +39,7 @@ struct Idle {
 type Connection = SendRequest<Full<Bytes>>;
 
 impl Kept {
-    /// Connections to this server; none yet.
+    /// A value for this server, without connections.
     pub const fn new(target: Target) -> Self {
         Self { target, idle: Mutex::new(Vec::new()) }
     }
@@ -49,7 +49,7 @@ impl Kept {
         &self.target
     }
 
-    /// As [`super::exchange`], on a kept connection if there is one. A server may close such a
+    /// Like [`super::exchange`], on a kept connection if there is one. A server may close such a
     /// connection at any time, also while the request is on its way: then it is sent once more, on
     /// a new connection. So the request must be one that may be sent twice.
     ///
@@ -83,7 +83,7 @@ impl Kept {
         Ok(response)
     }
 
-    /// Closes those that were not used for long.
+    /// Closes the connections that were not used for long.
     pub fn close_old(&self) {
         self.idle().retain(Idle::is_usable);
     }
@@ -124,7 +124,7 @@ impl Idle {
     }
 }
 
-/// The server, and how many are kept.
+/// Shows the server, and the number of kept connections.
 impl fmt::Debug for Kept {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Kept({}, {})", self.target, self.idle().len())

@@ -10,7 +10,8 @@ pub struct Pem {
 }
 
 impl Pem {
-    /// `name` is used in messages: `the CA /etc/ca.pem`, `the key tls.key of Secret logs/tls`.
+    /// A document with this content. `name` is used in messages: `the CA /etc/ca.pem`, `the key
+    /// tls.key of Secret logs/tls`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
@@ -25,7 +26,7 @@ impl Pem {
     }
 }
 
-/// Only the name: the document may be a private key.
+/// Shows only the name: the document may be a private key.
 impl fmt::Debug for Pem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Pem({})", self.name)

@@ -1,4 +1,4 @@
-//! Where a server listens, and one connection to it.
+//! The address of a server, and one connection to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ enum Transport {
 }
 
 impl Target {
-    /// A unix socket.
+    /// A server behind a unix socket.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
         Self {
             transport: Transport::Socket(path.into()),
@@ -37,7 +37,7 @@ impl Target {
         }
     }
 
-    /// Plain HTTP; `host` is a name or an IP address, without brackets.
+    /// A server with plain HTTP; `host` is a name or an IP address, without brackets.
     ///
     /// # Errors
     /// [`InvalidTarget::Host`].
@@ -45,8 +45,8 @@ impl Target {
         Self::tcp(host, port, None)
     }
 
-    /// HTTP over TLS. The certificate must be for `name`, or without one for `host`: pods are
-    /// reached by IP addresses, which no certificate can contain in advance.
+    /// A server with HTTP over TLS. The certificate must be for `name`, or without one for `host`:
+    /// pods are reached by IP addresses, which no certificate can contain in advance.
     ///
     /// # Errors
     /// [`InvalidTarget`].
@@ -74,7 +74,7 @@ impl Target {
         Ok(Self { transport: Transport::Tcp { host: host.to_owned(), port, tls }, authority })
     }
 
-    /// The path, if it is a unix socket.
+    /// Path of the unix socket, if the server has one.
     pub fn socket_path(&self) -> Option<&Path> {
         match &self.transport {
             Transport::Socket(path) => Some(path),
@@ -110,7 +110,7 @@ impl Target {
     }
 }
 
-/// A path, or a URL without a path.
+/// Shows a path, or a URL without a path.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.transport {

@@ -1,6 +1,6 @@
 //! The shared key of HS256 tokens: signer and verifier must read its file in the same way.
 
-/// RFC 7518, section 3.2: a shared key is at least as long as the hash. In bytes.
+/// Shortest key in bytes. RFC 7518, section 3.2: a shared key is at least as long as the hash.
 const MIN_LENGTH: usize = 32;
 
 /// Why a file holds no usable shared key. The messages follow the file's name, so they do not
@@ -10,13 +10,13 @@ pub enum SharedKeyError {
     /// A PEM document: if it is a public key, any holder of it could sign tokens.
     #[error("holds a PEM document, not a shared key: give a public key with --jwt-public-key")]
     Pem,
-    /// Shorter than HS256 allows.
+    /// The key is shorter than HS256 allows.
     #[error(
         "holds a key of {length} bytes, and HS256 needs at least {MIN_LENGTH}: \
          make one with `openssl rand -hex 32`"
     )]
     TooShort {
-        /// In bytes.
+        /// Length of the key in bytes.
         length: usize,
     },
 }

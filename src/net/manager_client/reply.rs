@@ -9,12 +9,13 @@ use super::{Answer, ClientError, ProtocolError, Refused};
 use crate::{http_date, shorten};
 use stayput_api::{Problem, SEQUENCE_HEADER, Status, TIMES_AHEAD_HEADER};
 
-/// Longer texts of an answer that is not understood are shortened in messages.
+/// Longest text, in characters, of an answer that is not understood; longer ones are shortened in messages.
 const MAX_TEXT_CHARS: usize = 400;
-/// Longer details of a problem are shortened: some quote the end of the engine's log.
+/// Longest detail of a problem in characters; longer ones are shortened: some quote the end of the
+/// engine's log.
 const MAX_DETAIL_CHARS: usize = 4_000;
-/// So many errors are kept of each list of a status: no manager has more, and an empty one takes less room in
-/// an answer than in memory.
+/// Number of errors that are kept of each list of a status: no manager has more, and an empty one
+/// takes less room in an answer than in memory.
 const MAX_ERRORS: usize = 100;
 
 /// A response whose body has not been parsed.
@@ -30,7 +31,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// `manager` is its address, for messages.
+    /// A response that is not parsed yet. `manager` is the manager's address, for messages.
     pub(super) fn new(response: Response<Bytes>, manager: String) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -73,7 +74,8 @@ impl Reply {
         }
     }
 
-    /// The parser's own error is part of `answer`: it may quote all of the body.
+    /// The error for an answer that is not understood. The parser's own error is part of `answer`:
+    /// it may quote all of the body.
     fn unknown(self, mut answer: String) -> ClientError {
         shorten(&mut answer, MAX_TEXT_CHARS);
         let (manager, status) = (self.manager, self.status.as_u16());
@@ -81,7 +83,7 @@ impl Reply {
     }
 }
 
-/// Keeps no more of a status than a manager's own has.
+/// Cuts a status to the size that a manager's own has.
 fn bound(status: &mut Status) {
     let errors = &mut status.manager.errors;
     errors.truncate(MAX_ERRORS);

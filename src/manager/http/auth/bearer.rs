@@ -2,15 +2,15 @@
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
-/// In bytes. No issuer makes longer ones.
+/// Longest token in bytes. No issuer makes longer ones.
 const MAX_TOKEN: usize = 8 * 1024;
 
 /// Content of the `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bearer<'a> {
-    /// There is none.
+    /// There is no such header.
     Absent,
-    /// There is one, and it is not exactly one bearer token.
+    /// The header is not exactly one bearer token.
     Malformed,
     /// The token, not yet verified.
     Token(&'a str),

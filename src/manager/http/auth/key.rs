@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::spki;
 use stayput_net::jwt::{SharedKeyError, shared_key};
 
-/// Where a key came from decides which claims its tokens need.
+/// Origin of a key, which decides which claims its tokens need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// The shared key of `--jwt-key`.

@@ -9,7 +9,7 @@ use ring::digest::{SHA256, digest};
 
 use super::Caller;
 
-/// Few clients call one manager.
+/// Number of tokens in the cache: few clients call one manager.
 const CAPACITY: usize = 8;
 
 type Fingerprint = [u8; 32];

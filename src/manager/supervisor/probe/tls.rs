@@ -11,7 +11,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-/// Trusts what `roots` signed; without roots, any certificate.
+/// Trusts certificates that `roots` signed; without roots, any certificate.
 pub(super) fn client_config(
     roots: Option<Arc<RootCertStore>>,
     check_name: bool,
