@@ -1,4 +1,4 @@
-//! Which nodes get a slot: the nodes that may be stopped next, their order, and why the others
+//! Gives slots to nodes: chooses the nodes that may be stopped next, in their order, and says why the others
 //! wait.
 
 pub(super) mod choose_next;

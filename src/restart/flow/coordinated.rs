@@ -1,5 +1,5 @@
-//! All nodes are stopped, then all are started. All members have the same direction: until the
-//! first one has joined, the restart can turn back; after that it goes forward only, so that the
+//! A coordinated restart: all nodes are stopped, then all are started. All members have the same direction:
+//! until the first one has joined, the restart can turn back; after that it goes forward only, so that the
 //! nodes never run on different configs.
 
 pub(super) mod begin_all;
@@ -18,7 +18,7 @@ use crate::{Member, MemberStep, Restart};
 /// The name of the single flush of a coordinated restart.
 const WHOLE_CLUSTER: &str = "*";
 
-/// Members that still take part.
+/// Members that still take part, with their places among all members.
 fn active(restart: &Restart) -> impl Iterator<Item = (usize, &Member)> {
     let members = restart.members.iter().enumerate();
     members.filter(|(_, member)| member.step != MemberStep::Finished)

@@ -1,4 +1,4 @@
-//! Pays debts: each is tried again until it is paid.
+//! Pays debts: each is retried until it is paid.
 
 mod config;
 mod starts;
@@ -14,8 +14,8 @@ use crate::{Action, Code, Ledger, Reason, RecordDebt};
 pub(super) use config::{is_due_on, is_started_later};
 pub(super) use starts::{is_waited_for, pay_starts, start_of};
 
-/// Restores allocation once no member holds it any more; and removes a marker that no ledger entry
-/// explains: a request that arrived late has set it.
+/// Restores allocation once no member holds it any more; and removes a marker that no ledger entry explains:
+/// a late request has set it.
 pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let debt = &ledger.debts.allocation;
@@ -78,8 +78,7 @@ pub(super) fn pay_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
     changes
 }
 
-/// Deletes shutdown records of ours that no ledger entry explains: a request that arrived late has
-/// made them.
+/// Deletes shutdown records of ours that no ledger entry explains: late requests have made them.
 pub(super) fn delete_late_records(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Ok(engine) = context.index.engine() else { return changes };

@@ -1,18 +1,17 @@
-//! The drain of a node: it begins while the stop is prepared, and the stop signal is sent as soon as
-//! Services send the node no requests any more. If nothing of this is known, its manager ends the drain
-//! by itself.
+//! The drain of a node begins while its stop is prepared. The stop signal is sent as soon as Services send
+//! the node no requests any more; if that is unknown, the manager ends the drain by itself.
 
 use crate::context::Context;
 use crate::{Action, Drain, Endpoint, Manager, Member, Pod, Resume};
 use stayput_api::State;
 
-/// How long kube-proxy is left to follow an EndpointSlice, in milliseconds. By default it writes its rules
-/// at once, but at most once a second: after another change within that second it may take up to half
-/// a second longer.
+/// Time that kube-proxy has to follow an EndpointSlice, in milliseconds. By default it writes its rules at
+/// once, but at most once a second: after another change within that second it may take up to half a second
+/// longer.
 const PROXY_DELAY: u64 = 500;
 
-/// The drain ahead of a member's stop, to be asked for when the preparation begins. Nothing waits for
-/// it: an older manager does not know the request, and drains after the stop only.
+/// The drain request ahead of a member's stop, sent when the preparation begins. Nothing waits for it: an
+/// older manager does not know the request, and drains after the stop only.
 pub(super) fn begin_drain(
     context: &Context<'_>,
     member: &Member,
@@ -23,9 +22,9 @@ pub(super) fn begin_drain(
     serves.then_some(Action::Drain { uid, sequence })
 }
 
-/// The shorter drain of the stop with this sequence, if it is known that it may be shorter. It is sent
-/// at each look until the drain is over, half a second at most: no field of a manager's status says when a
-/// drain ends, and a repeated stop changes and writes nothing.
+/// The request that shortens the drain of the stop with this sequence, if the drain is known to be needlessly
+/// long. Every plan sends it until the drain is over, half a second at most: no field of a manager's status
+/// says when a drain ends, and a repeated stop changes and writes nothing.
 pub(super) fn end_drain(
     context: &Context<'_>,
     pod: &Pod,
@@ -48,7 +47,7 @@ pub(super) fn end_drain(
     Some(Action::EndDrain { uid: pod.uid.clone(), sequence, drain, resume, exit })
 }
 
-/// What the stop of this node waits for, if it drains.
+/// Reason why the stop of this node waits, if the node drains.
 pub(super) fn describe(context: &Context<'_>, pod: &Pod, manager: &Manager) -> Option<String> {
     if !is_automatic(context, manager) {
         return None;

@@ -9,7 +9,7 @@ use super::turn::Turn;
 use crate::context::Context;
 use crate::{Color, Ledger, Member, Restart};
 
-/// Before a stop: passes once the engine is prepared for it.
+/// Prepares the engine for a stop of this member; passes once that is complete.
 pub(super) fn prepare(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -25,16 +25,17 @@ pub(super) fn prepare(
     }
 }
 
-/// Whether a flush before a stop of this node, or of all, is still to be asked for. With a primary missing it is not: an
-/// engine lets the flush wait for that primary for a minute, and the stop flushes what the node itself holds.
+/// True if a flush is still due before a stop of this node, or of all (`*`). With a primary missing no flush
+/// is due: an engine lets the flush wait for that primary for a minute, and the stop flushes the shards of
+/// the node itself.
 pub(super) fn is_to_be_flushed(context: &Context<'_>, node: &str) -> bool {
     let Ok(engine) = context.index.engine() else { return false };
     let is_red = engine.health.as_ref().is_ok_and(|health| health.color == Color::Red);
     !is_red && !context.snapshot.flushed.contains(node)
 }
 
-/// Once the node is proven back, or at the end of a compensation: passes when none of our changes
-/// on the engine is left for this member.
+/// Undoes our changes on the engine for this member, once the node is proven back or at the end of a
+/// compensation; passes when none is left.
 pub(super) fn clean_up(
     context: &Context<'_>,
     ledger: &Ledger,

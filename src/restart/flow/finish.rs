@@ -24,7 +24,7 @@ pub(super) fn end_at_deadline(context: &Context<'_>, ledger: &Ledger) -> Changes
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return changes;
     };
-    // Before that it may not stop anything.
+    // Before `not_before` the restart may not stop anything.
     let from = restart.request.not_before.map_or(restart.started, |at| at.max(restart.started));
     let elapsed = context.snapshot.now.since(from);
     if restart.has_scheduled()
@@ -74,11 +74,11 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     changes
 }
 
-/// Members that have ended and whose pods may not show how.
+/// Members that have ended and whose pods may not show the result.
 struct Unreported<'a> {
-    /// Their pods still show a phase.
+    /// Members whose pods still show a phase.
     shown: Vec<&'a Member>,
-    /// Their pods are not listed now, and may show a phase once they are again.
+    /// Members whose pods are not listed now, and may show a phase once they are again.
     unlisted: Vec<&'a Member>,
 }
 
@@ -96,7 +96,7 @@ fn unreported<'a>(context: &Context<'_>, restart: &'a Restart) -> Unreported<'a>
     unreported
 }
 
-/// How many members are done.
+/// Number of members with the outcome done.
 pub(super) fn finished(restart: &Restart) -> usize {
     let is_done = |member: &&Member| {
         member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
@@ -104,7 +104,7 @@ pub(super) fn finished(restart: &Restart) -> usize {
     restart.members.iter().filter(is_done).count()
 }
 
-/// Reports how far nodes are that leave.
+/// Reports the progress of nodes that leave the cluster.
 pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
     let mut changes = Changes::default();
     for pod in context.index.pods() {
@@ -115,11 +115,11 @@ pub(super) fn report_leaving(context: &Context<'_>, _: &Ledger) -> Changes {
     changes
 }
 
-/// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node
-/// that is not to be kept stopped is started. Pods that cannot be patched hold up a deletion for the
-/// time of a phase. As long as a late request of ours may arrive, it stays:
-/// nobody else would undo that. Of a SearchCluster that is being deleted, nodes that are to be kept
-/// stopped stay stopped; one that stays keeps the finalizer for them.
+/// Removes our finalizer once no debt is left, nothing of ours is left on the pods, and every node that is
+/// not to be kept stopped is started. Pods that cannot be patched hold up a deletion for a phase. As long as
+/// a late request of ours may arrive, the finalizer stays: nobody else would undo that request. If the
+/// SearchCluster is being deleted, nodes that are to be kept stopped stay stopped; otherwise the finalizer
+/// stays for them.
 pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let settled = ledger.restart.is_none()
@@ -161,7 +161,8 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     }
 }
 
-/// It was known to be rolled back before the apiserver refused to set a pod back.
+/// Corrects an ending that was recorded as rolled back before the apiserver refused to roll a pod back: the
+/// restart counts as aborted.
 fn without_stays(restart: &Restart, ending: Ending) -> Ending {
     let mut stayed = restart.members.iter().filter(|member| member.is_not_set_back());
     let reason = stayed.find_map(|member| {
@@ -174,8 +175,9 @@ fn without_stays(restart: &Restart, ending: Ending) -> Ending {
     }
 }
 
-/// The ending of a restart that was not aborted or cancelled: done if all of its members are done. A
-/// restart of our own leaves nodes out before their turn; they get one of their own if they need it.
+/// The ending of a restart that was not aborted or cancelled: done if all of its members are done. A restart
+/// that the reconciler requested itself leaves nodes out before their turn; they get one of their own if they
+/// need it.
 fn ending_of_members(restart: &Restart) -> Ending {
     let is_left_out = |member: &Member, ending: &Ending| {
         let had_no_turn = member.stop_sequence == 0 && ending.outcome == Outcome::Interfered;

@@ -9,7 +9,8 @@ use crate::{
     Blocker, Color, Ending, HistoryEntry, Member, Outcome, Reason, Request, Restart, UpdateStep,
 };
 
-/// Reports how a restart ended, and adds it to the history; `left` is what it has left behind.
+/// Reports how a restart ended, and adds it to the history. `nodes`: the number of nodes that are done.
+/// `left`: a sentence on what the restart has left behind.
 pub(super) fn record_end(
     context: &Context<'_>,
     restart: &Restart,
@@ -56,7 +57,7 @@ pub(super) fn record_end(
     changes
 }
 
-/// How many nodes were restarted by each step.
+/// Number of nodes restarted by each step, by its name.
 fn steps(restart: &Restart) -> BTreeMap<String, u32> {
     let is_done = |member: &&Member| {
         member.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Done)
@@ -69,7 +70,7 @@ fn steps(restart: &Restart) -> BTreeMap<String, u32> {
     steps
 }
 
-/// The health of the cluster at this moment, unless it is green.
+/// Sentence on the health of the cluster at this moment, unless it is green.
 fn not_green(context: &Context<'_>) -> Option<String> {
     let health = context
         .index
@@ -95,7 +96,7 @@ fn not_green(context: &Context<'_>) -> Option<String> {
     Some(format!("the cluster was not green yet: {color}{copies}"))
 }
 
-/// Adds a request to the history that ended before it began.
+/// History entry of a request that ended before it began.
 pub(super) fn record_unbegun(
     context: &Context<'_>,
     request: &Request,

@@ -27,7 +27,7 @@ pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes
     if ledger.kept_stopped.is_empty() {
         return changes;
     }
-    // The pod of a node's name, and whether there are several.
+    // By name of the node: uid of a pod, and true if there are several.
     let mut by_node: Lookup<'_, (&str, bool)> = Lookup::default();
     for pod in context.index.pods() {
         let found = by_node.entry(&pod.node);
@@ -92,7 +92,7 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
     let owed = owed.map(|debt| debt.sequence).max().unwrap_or_default();
     let sequence = manager.sequence.max(taken).max(owed) + 1;
     let mut changes = leave_restart(ledger, pod);
-    // Its label names the template that it had.
+    // The pod is rolled back by a debt: its label names the template that it had.
     if let Some(member) = member.filter(|member| is_due_of(member, Some(pod))) {
         changes.change(LedgerChange::AddStartDebt(StartDebt {
             pod_uid: pod.uid.clone(),
@@ -155,7 +155,7 @@ fn may_be_stopped<'a>(
     rules_allow(context, ledger, pod).map(|()| manager)
 }
 
-/// The rules for a stop without a restart.
+/// Checks the rules for a stop that belongs to no restart.
 fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let evaluation = context.evaluate(ledger)?.without_request();
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };
@@ -163,7 +163,7 @@ fn rules_allow(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     evaluation.check_before_stop(pod, &request)
 }
 
-/// A member that is to be kept stopped leaves the restart: no step waits for it.
+/// Takes a member that is to be kept stopped out of the restart, so that no step waits for it.
 fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
     let mut changes = Changes::default();
     let found = ledger.members().enumerate().filter(|(_, one)| one.step != MemberStep::Finished);
@@ -216,7 +216,7 @@ fn stop(
     Err(Blocker { code, message })
 }
 
-/// It is to be kept stopped again before it was started.
+/// Stops a node that is to be kept stopped again before it was started.
 fn stop_after_all(
     context: &Context<'_>,
     kept: &KeptStopped,
@@ -272,8 +272,8 @@ fn release(
         let message = "it is started once it is stopped".to_owned();
         return Err(Blocker { code: Code::Stopping, message });
     }
-    // Chosen once, and again only if its manager refused that: something else is mounted by now. So an
-    // apiserver that drops what was chosen costs no write at each look.
+    // The config is chosen once, and again only if the manager refused it because another one is mounted by
+    // now. So an apiserver that drops the chosen fields costs no write in each plan.
     if !kept.releasing || is_refused {
         let (config, checksum) = start_on(context, ledger, pod, manager);
         if !kept.releasing || (config, &checksum) != (kept.config, &kept.checksum) {
@@ -290,9 +290,9 @@ fn release(
     }))
 }
 
-/// What a node is started on that was kept stopped: what is mounted, by its checksum; but the last good
-/// config if with the mounted one it could not be in one cluster with the nodes that run, or if nobody
-/// knows now. What was never seen in any sources is no reason.
+/// Config for a node that was kept stopped: the mounted one, by its checksum; but the last good one if on the
+/// mounted one the node could not form one cluster with the nodes that run, or if that is unknown now. A
+/// config that was never seen in any sources is no reason.
 fn start_on(
     context: &Context<'_>,
     ledger: &Ledger,

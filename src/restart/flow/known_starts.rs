@@ -1,5 +1,5 @@
-//! The starts that can be sent while the apiserver or the engine does not answer: all that they say is
-//! in the ledger that was written last, so a later leader sends the same ones.
+//! The starts that can be sent while the apiserver or the engine is unreachable: all their fields are in the
+//! ledger that was written last, so a later leader sends the same ones.
 
 use super::answers::{is_opposite, is_overtaken, was_refused};
 use super::debts;
@@ -9,10 +9,10 @@ use super::member::update::step_of;
 use crate::{Action, Ledger, Manager, Member, MemberStep, Strategy, UpdateStep};
 use stayput_api::{RequestKind, State};
 
-/// Starts of engines that are stopped and whose start, with its sequence, is in this ledger.
-/// `rollback`: whether nodes are brought back on their last good config. `manager` reads a manager's status by
-/// the uid of its pod; none if it is not known. `is_to_be_stopped`: whether a person wants the node of this pod
-/// stopped, which the ledger need not have yet.
+/// Starts of engines that are stopped and whose start, with its sequence, is in this ledger. `rollback`:
+/// nodes are brought back on their last good config. `manager` reads a manager's status, if known, by the uid
+/// of its pod. `is_to_be_stopped`: true if a person wants the node of this pod stopped, which the ledger need
+/// not have yet.
 pub fn starts_in_ledger(
     ledger: &Ledger,
     rollback: bool,
@@ -44,8 +44,8 @@ pub fn starts_in_ledger(
     planned.chain(back).chain(owed).collect()
 }
 
-/// Uids of the pods whose managers have decided on a stop of this ledger, and whose start comes next: it
-/// needs nothing that the engine could say.
+/// Uids of the pods whose managers have decided on a stop of this ledger, and whose start comes next: that
+/// needs no answer of the engine.
 pub fn awaited_starts<'a>(
     ledger: &'a Ledger,
     manager: impl Fn(&str) -> Option<Manager> + 'a,
@@ -56,7 +56,7 @@ pub fn awaited_starts<'a>(
     startable(ledger).filter(is_awaited).map(|member| member.pod_uid.as_str())
 }
 
-/// Whether a start of this ledger can be sent now: the stop before it is done.
+/// True if a start of this ledger can be sent now, because the stop before it is done.
 pub fn start_is_due(ledger: &Ledger, manager: impl Fn(&str) -> Option<Manager>) -> bool {
     startable(ledger).any(|member| {
         manager(&member.pod_uid).is_some_and(|is| planned_start(member, &is).is_some())
@@ -71,7 +71,8 @@ fn startable(ledger: &Ledger) -> impl Iterator<Item = &Member> {
     ledger.members().filter(move |_| may_start)
 }
 
-/// The start of a member whose stop was the last request that its manager has decided on.
+/// The start of a stopped member, if its stop was the last request that its manager has decided on and its
+/// config is mounted.
 fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
     let is_due = is_stop_last(member, manager)
         && manager.state == State::Stopped
@@ -79,9 +80,9 @@ fn planned_start(member: &Member, manager: &Manager) -> Option<Action> {
     is_due.then(|| start_of(member))
 }
 
-/// The start of a member that is brought back, if it would be decided on in the same way now: another config
-/// or a stop before it is written to the ledger first. Its engine is down, and the last request that its
-/// manager has decided on was ours.
+/// The start of a member that is brought back, if its compensation would be the same now: another config, or
+/// a stop before it, is written to the ledger first. The engine must be down, and the last request that its
+/// manager has decided on must be ours.
 fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Action> {
     let back = member.compensation.as_ref().filter(|_| member.step == MemberStep::Aborting)?;
     let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
@@ -103,8 +104,8 @@ fn start_back(member: &Member, manager: &Manager, rollback: bool) -> Option<Acti
     is_due.then(|| start_of_compensation(member, back))
 }
 
-/// Whether the stop of this member was the last request that its manager has decided on. A pod that
-/// is to change is changed first, for which the apiserver is needed.
+/// True if the stop of this member was the last request that its manager has decided on. False for a pod that
+/// must be changed before the start, which needs the apiserver.
 fn is_stop_last(member: &Member, manager: &Manager) -> bool {
     member.step == MemberStep::Restarting
         && step_of(member) <= UpdateStep::Restart

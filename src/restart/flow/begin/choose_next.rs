@@ -1,4 +1,4 @@
-//! Which nodes are next in a rolling or immediate restart.
+//! Chooses the next nodes of a rolling or immediate restart.
 
 use super::may_begin::{may_begin, may_begin_at_all, missing_finalizer, owes_the_engine};
 use super::slot::begin;
@@ -14,8 +14,8 @@ use crate::lookup::{Lookup, lookup};
 use crate::rules::{FailedSets, StopImpact, list_names, order, select, set_of};
 use crate::{Blocker, Code, Ledger, MemberStep, Pod, Reason, Restart};
 
-/// Gives a slot to the members whose turn it is, and gives the others the reason to wait. A restart
-/// that nobody waits for ends if that lasts too long.
+/// Gives a slot to the members whose turn it is, and the others their reason to wait. A restart that the
+/// reconciler requested itself ends if it is stuck for too long.
 pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let waiting = ledger.restart.as_ref().filter(|restart| restart.ending.is_none());
     let Some(restart) = waiting else { return Changes::default() };
@@ -111,9 +111,8 @@ fn begin_in_order<'a>(
     changes
 }
 
-/// Reports the first node that is skipped because too few nodes would be left to elect a master.
-/// Every plan contains the event while this is so; the caller that carries plans out must record it
-/// only once.
+/// Reports the first node that is skipped because too few nodes would be left to elect a master. Every plan
+/// has the event while this lasts; the caller that executes plans must record it only once.
 fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
     let is_quorum = |wait: &&Wait| wait.code == Code::Quorum;
     let skipped = changes.waits.iter().filter(is_quorum).find_map(|wait| wait.pod.as_deref());
@@ -123,10 +122,9 @@ fn report_quorum(context: &Context<'_>, changes: &mut Changes) {
     }
 }
 
-/// The members whose whole set has failed, if they may be restarted at once. They are down already,
-/// so the rules have nothing to protect; and failed masters that are restarted one by one cannot
-/// elect a master. They do not wait for other nodes under way, nor for debts to an engine that
-/// cannot be asked.
+/// The members whose whole set has failed, if they may be restarted at once. They are down already, so the
+/// rules have nothing to protect; and failed masters that are restarted one by one cannot elect a master.
+/// They do not wait for other nodes under way, nor for debts to an unreachable engine.
 fn failed_as_a_set<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -151,8 +149,7 @@ fn failed_as_a_set<'a>(
     candidates.iter().copied().filter(|pod| sets.whole_set_failed(pod)).collect()
 }
 
-/// Gives a slot to all members whose set has failed; the others wait for them. None if no member
-/// can get one.
+/// Gives a slot to all members whose set has failed; the others wait for them. `None`: no member can get one.
 fn begin_failed(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -191,7 +188,7 @@ fn begin_failed(
     Some(changes)
 }
 
-/// Why a set that has failed only in part waits while the engine does not answer.
+/// Adds to a blocker why a set that has failed only in part waits for an unreachable engine.
 fn failed_in_part(sets: &FailedSets<'_>, pod: &Pod, blocker: Blocker) -> Blocker {
     let set = sets.set(pod);
     let unreachable = matches!(blocker.code, Code::EngineUnreachable | Code::WrongCluster);

@@ -34,7 +34,7 @@ pub(in crate::flow) fn may_begin(
     Ok(())
 }
 
-/// Conditions that block every node, also nodes that have failed.
+/// Passes unless a condition blocks every node, even nodes that have failed.
 pub(in crate::flow) fn may_begin_at_all(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -58,7 +58,7 @@ pub(in crate::flow) fn may_begin_at_all(
     Ok(())
 }
 
-/// Passes unless this pod itself is owed a start.
+/// Passes unless there is a start debt for this very pod.
 pub(super) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let is_owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     if is_owed(ledger) || is_owed(&context.snapshot.ledger) {
@@ -67,13 +67,13 @@ pub(super) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod
     Ok(())
 }
 
-/// Whether a change on the engine must be undone that no member under way needs any more.
+/// True if a change on the engine must be undone because no member under way needs it any more.
 pub(super) fn owes_the_engine(context: &Context<'_>, ledger: &Ledger) -> bool {
     let allocation = ledger.debts.allocation.as_ref();
     allocation.is_some_and(|debt| debt.holders.is_empty()) || is_exclusion_due(context, ledger)
 }
 
-/// The action that adds our finalizer to the SearchCluster, unless it is there. It comes before any
+/// The action that adds our finalizer to the SearchCluster, unless it has it. This action comes before any
 /// action that would have to be undone.
 pub(in crate::flow) fn missing_finalizer(context: &Context<'_>) -> Option<Action> {
     (!context.snapshot.cluster.finalizer).then_some(Action::AddFinalizer)

@@ -14,9 +14,9 @@ use crate::{
     UpdateStep,
 };
 
-/// Writes both sequences, the expected checksum, the old process, and the debts. Where the
-/// engine need not answer (`terms.without_engine`), there is no old process if it does not, and nothing is
-/// changed on the engine.
+/// Writes both sequences, the expected checksum, the old process, and the debts. If the engine need not
+/// answer (`terms.without_engine`) and does not, there is no old process, and nothing is changed on the
+/// engine.
 pub(crate) fn begin(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -81,7 +81,7 @@ pub(in crate::flow) fn begun_event(member: &Member, terms: &str) -> Event {
     Event { pod: Some(member.pod_uid.clone()), reason, message }
 }
 
-/// What is done with the node, and which fields ask for it.
+/// Says how the node is restarted, and which changed fields ask for it.
 fn describe(member: &Member) -> String {
     let node = &member.node;
     let because = match &member.update {

@@ -10,13 +10,13 @@ use crate::flow::requests::is_own;
 use crate::ledger::RestartChange;
 use crate::{Member, MemberStep, Outcome, Restart, Time};
 
-/// For how many times the time of a phase such a restart waits: four hours by default, so that the
-/// shards of a large node can be copied meanwhile.
+/// Time after which a stuck restart ends, in phase timeouts: four hours by default, so that the shards of a
+/// large node can be copied meanwhile.
 const PHASES: u64 = 16;
 
-/// Ends the restart once it has been stuck for too long; `chosen` is what was found for the nodes
-/// that wait. The time counts from when it was seen to be stuck, not from its last node: nobody may
-/// have looked at it meanwhile, a person may have paused it, or no maintenance window was open.
+/// Ends the restart once it has been stuck for too long; `chosen`: the changes of this plan for the nodes
+/// that wait. The time counts from the plan that first found it stuck, not from its last node: in between the
+/// reconciler may have been down, a person may have paused the restart, or no maintenance window was open.
 pub(in crate::flow) fn end_if_stuck(
     context: &Context<'_>,
     restart: &Restart,
@@ -47,13 +47,13 @@ pub(in crate::flow) fn end_if_stuck(
     changes
 }
 
-/// When the node that was the last to be restarted took its slot.
+/// Time when the last finished member took its slot, or when the restart started if none is finished.
 pub(in crate::flow) fn last_turn(restart: &Restart) -> Time {
     let finished = restart.members.iter().filter(|member| member.step == MemberStep::Finished);
     finished.map(|member| member.since).fold(restart.started, Time::max)
 }
 
-/// Why the first node waits.
+/// The reason of the first node that waits, as the end of a message; a blocker comes before other reasons.
 fn why(chosen: &Changes) -> String {
     let blocked = chosen.waits.iter().filter(|wait| wait.pod.is_some());
     let first = blocked.clone().find(|wait| wait.code.blocks()).or_else(|| blocked.clone().next());

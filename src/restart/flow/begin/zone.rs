@@ -11,7 +11,7 @@ use crate::lookup::{Lookup, Names};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{Blocker, Code, Ledger, Manager, MemberStep, Pod, Restart};
 
-/// A pod that may not be stopped, and why.
+/// A pod that may not be stopped, with its blocker.
 type Blocked<'a> = (&'a Pod, Blocker);
 
 /// Gives all candidates their slots in one write, if they pass every rule together.
@@ -41,7 +41,8 @@ pub(super) fn begin_zone<'a>(
     Ok(changes)
 }
 
-/// A node whose pod is being replaced still belongs to its zone, so the zone waits for it.
+/// Reasons to wait for the pods of the zone that are gone: a node whose pod is being replaced still belongs
+/// to its zone, so the zone waits for it.
 fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) -> Waits {
     let gone = restart.members.iter().filter(|member| {
         member.step == MemberStep::Scheduled && context.index.pod(&member.pod_uid).is_none()
@@ -56,7 +57,8 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     candidates.iter().map(|pod| Wait::pod(&pod.uid, blocker.clone())).collect()
 }
 
-/// The managers of all candidates, or the candidates that may not be stopped and why.
+/// Checks the candidates as one batch: their managers and the impact of their stops, or all blocked
+/// candidates.
 fn judge_together<'a>(
     context: &Context<'a>,
     ledger: &Ledger,
@@ -82,7 +84,7 @@ fn judge_together<'a>(
     if blocked.is_empty() { Ok(managers) } else { Err(blocked) }
 }
 
-/// The reason to wait of every node of the zone, and which smaller step would be possible.
+/// Reasons to wait for every node of the zone, with the smaller step that would be possible.
 fn blocked_as_a_whole(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -112,7 +114,7 @@ fn blocked_as_a_whole(
     waits
 }
 
-/// Which of them could be restarted one after the other, for messages.
+/// Names, for messages, the candidates that could be restarted one after the other.
 fn one_by_one(
     context: &Context<'_>,
     ledger: &Ledger,

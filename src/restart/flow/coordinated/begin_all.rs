@@ -14,7 +14,8 @@ use crate::ledger::RestartChange;
 use crate::rules::StopImpact;
 use crate::{Blocker, Code, Ending, Ledger, Member, Outcome, Restart};
 
-/// Gives every member its slot. A restart that nobody waits for ends if that cannot be done for too long.
+/// Gives every member its slot. A restart that the reconciler requested itself ends if that is impossible for
+/// too long.
 pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return Changes::default();
@@ -64,7 +65,7 @@ fn may_begin_each(
             message: format!("{}: {}", pod.node, blocker.message),
             ..blocker
         })?;
-        // Otherwise our own start would be taken for another client's.
+        // Otherwise our own start would be mistaken for another client's.
         let is_kept = ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
         if is_kept && !is_to_be_stopped(context, pod) {
             let message = format!("{} is started first: it was kept stopped until now", pod.node);
@@ -74,7 +75,7 @@ fn may_begin_each(
     Ok(())
 }
 
-/// What happens to members whose pods are not listed; none if all are.
+/// Changes for the members whose pods are not listed, or are listed again, if there are any.
 fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Option<Changes> {
     let turns = active(restart).filter_map(|(index, member)| {
         let turn = before_its_turn(context, member).err()?;
@@ -86,7 +87,7 @@ fn replace_pods(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Op
     })
 }
 
-/// The slots of all, or the first member that cannot get one and why.
+/// Slots for all members, or the reason of the first member that cannot get one.
 fn begin_each(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -111,7 +112,7 @@ fn begin_each(
     Ok(changes)
 }
 
-/// A node that is started after this restart, since its start is owed.
+/// Ends the part of a node whose start is owed: the node is started after this restart.
 fn leave_out(index: usize, member: &Member) -> Changes {
     let reason = "it is down, and is started after this restart: that is owed".into();
     let ending = Ending { outcome: Outcome::Interfered, reason };

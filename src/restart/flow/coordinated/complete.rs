@@ -7,8 +7,8 @@ use crate::context::Context;
 use crate::flow::member::finish::finish_member;
 use crate::{Code, Ending, Ledger, Restart};
 
-/// Restores allocation; then all members are finished in one write. After a phase an engine that does
-/// not take that is not waited for: it stays owed.
+/// Restores allocation; then all members are finished in one write. An engine that does not take the setting
+/// within a phase is not waited for: the debt stays.
 pub(super) fn complete(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);

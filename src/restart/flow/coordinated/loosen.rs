@@ -1,6 +1,7 @@
-//! Allocation is set back once all members are back; or, in a restart that only goes forward, after a
-//! phase: it has no end while a node does not come back, and the copies of the others must not wait
-//! for that. So it is once no member needs it any more, such as one whose pod is not listed.
+//! Lifts the allocation limit once all members are back; or, in a restart that only goes forward, after a
+//! phase: such a restart does not end while a node does not come back, and the copies of the others must not
+//! wait for that. The limit is also lifted once no member needs it any more, such as one whose pod is not
+//! listed.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -8,16 +9,17 @@ use crate::flow::engine::allocation::{is_needed, left_behind, restore};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Restart};
 
-/// What is left to do until allocation is as it was.
+/// The step that is due until allocation is as it was before the restart.
 pub(super) enum Loosening {
-    /// Nothing is owed.
+    /// There is no allocation debt.
     Done,
-    /// It is as it was, and is owed no longer.
+    /// The setting is as it was before: the change that removes the debt.
     Release(LedgerChange),
     Restore(Action),
 }
 
-/// The next step until allocation is as it was before the restart.
+/// Decides on the next step until allocation is as it was before the restart. Fails if the setting is
+/// unknown.
 pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening, Blocker> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(Loosening::Done) };
     let allocation = context.index.allocation()?;
@@ -30,8 +32,8 @@ pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening
     })
 }
 
-/// Sets allocation back in a restart that only goes forward and is late, or if it is limited in vain. An engine
-/// that cannot be asked is waited for by its nodes.
+/// Restores allocation if no member needs the limit, or if a restart that only goes forward is late. Does
+/// nothing while the engine is unreachable: the members wait for it.
 pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);
@@ -53,7 +55,7 @@ pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Rest
     changes
 }
 
-/// Whether there are members under way, and none of them needs allocation as it is.
+/// True if there are members under way, and none of them needs limited allocation.
 fn is_in_vain(context: &Context<'_>, ledger: &Ledger) -> bool {
     let mut members = ledger.under_way().peekable();
     members.peek().is_some() && !members.any(|member| is_needed(context, member))

@@ -1,5 +1,5 @@
-//! A restart that only goes forward does not wait without end for a manager that does not answer: its
-//! Kubernetes node may be gone for good, and its pod is listed all the same.
+//! A restart that only goes forward does not wait forever for an unreachable manager: the Kubernetes node may
+//! be gone for good while the pod is still listed.
 
 use crate::context::Context;
 use crate::flow::member::bring_back::owe_start_of_gone;
@@ -8,9 +8,10 @@ use crate::flow::turn::Turn;
 use crate::snapshot::namespace_and_name;
 use crate::{Blocker, Direction, Member, MemberStep, Pod, Restart, annotation};
 
-/// A member whose manager does not answer, in a restart that only goes forward. Once its time is over, it has
-/// one more phase, from the first look that finds it silent; then its start is a debt. `may_run`: its engine
-/// may run on another config than the others are going to.
+/// The turn of a member whose manager is unreachable, in a restart that only goes forward. Once its phase is
+/// over, the member has one more phase, from the first plan that finds the manager unreachable; then its
+/// start is a debt. `may_run`: the engine may run on another config than the others are going to, and the
+/// member waits for a person instead.
 pub(super) fn without_manager(
     context: &Context<'_>,
     member: &Member,
@@ -49,8 +50,8 @@ fn how_left_out(context: &Context<'_>, pod: &Pod) -> String {
     )
 }
 
-/// The end of a member that a person leaves out: its start is a debt. Nothing unless its manager has not answered in
-/// its time, in a restart that only goes forward.
+/// Ends a member that a person leaves out: its start is a debt. Only for a member whose manager has not
+/// answered in time, in a restart that only goes forward.
 pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member) -> Option<Turn> {
     let is_silent = member.step == MemberStep::Restarting
         && member.silent_since.is_some()
@@ -60,7 +61,7 @@ pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member
         .then(|| owe_start_of_gone(context, member, reason))
 }
 
-/// Passes once the ledger no longer says that the manager, which answers, is silent.
+/// Passes once the ledger no longer marks a manager as unreachable that answers again.
 pub(super) fn until_heard_again(member: &Member) -> Result<(), Turn> {
     match member.silent_since {
         Some(_) => Err(Turn::change(Member { silent_since: None, ..member.clone() })),
@@ -68,8 +69,8 @@ pub(super) fn until_heard_again(member: &Member) -> Result<(), Turn> {
     }
 }
 
-/// Whether the engine of a silent manager may still run: only a cluster that does not list it, or that a pod is
-/// being deleted while no cluster lists it, says that it does not.
+/// True if the engine of an unreachable manager may still run. False only if the cluster answers and does not
+/// list the node, or if no cluster answers and the pod is being deleted.
 pub(super) fn may_run(context: &Context<'_>, member: &Member, pod: &Pod) -> bool {
     let is_listed = context.index.node(&member.node).is_some();
     is_listed || context.index.engine().is_err() && !pod.terminating

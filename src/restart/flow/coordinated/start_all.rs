@@ -1,4 +1,4 @@
-//! The second half: all starts, masters first, and the proof that all are back.
+//! The second half of a coordinated restart: all starts, masters first, and the proof that all are back.
 
 use super::active;
 use super::complete::complete;
@@ -22,8 +22,7 @@ use crate::ledger::RestartChange;
 use crate::{Action, Code, Direction, Ending, Ledger, Manager, Member, Outcome, Pod, Restart};
 use stayput_api::State;
 
-/// The least time before a failed start is repeated once the restart only goes forward, in
-/// milliseconds.
+/// Minimum time before a failed start is retried in a restart that only goes forward, in milliseconds.
 const RETRY: u64 = 30_000;
 
 /// Starts all nodes, masters first, without waiting until one is ready; then waits until all are
@@ -33,7 +32,7 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     let Some(restart) = &ledger.restart else { return changes };
     let masters_asked = are_masters_requested(context, restart);
     let obstacle = why_not_superseded(context, ledger, restart);
-    // Nothing is turned back that others have joined, however late that is seen.
+    // Once a member has joined, the restart does not turn back, however late that is seen.
     let is_decided = restart.direction == Direction::Open && has_any_joined(context, restart);
     let mut all_back = true;
     for (index, member) in active(restart) {
@@ -68,8 +67,8 @@ pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Chan
     changes
 }
 
-/// Whether every master-eligible member has been asked to start. Once the restart only goes
-/// forward, a master that cannot be started does not delay the other nodes.
+/// True if every master-eligible member has been asked to start. Once the restart only goes forward, a master
+/// that cannot be started does not delay the other nodes.
 fn are_masters_requested(context: &Context<'_>, restart: &Restart) -> bool {
     let is_asked = |member: &Member| {
         let manager = context.index.manager(&member.pod_uid);
@@ -81,7 +80,7 @@ fn are_masters_requested(context: &Context<'_>, restart: &Restart) -> bool {
             && active(restart).any(|(_, one)| is_asked(one) || is_over_time(context, one, 1))
 }
 
-/// The first member that joins decides the direction.
+/// True if a member has joined the cluster after its start: the first one decides the direction.
 fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
     active(restart).any(|(_, member)| {
         let manager = context.index.manager(&member.pod_uid);
@@ -90,7 +89,8 @@ fn has_any_joined(context: &Context<'_>, restart: &Restart) -> bool {
     })
 }
 
-/// Passes once the member is back, proven.
+/// The next step of a member; passes once the member is proven back. `may`: the start may be sent now.
+/// `obstacle`: the reason why no queued request supersedes this restart.
 fn start_member(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -106,7 +106,7 @@ fn start_member(
     let is_late = is_over_time(context, member, 1);
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
-        // All were stopped, and are started on one config only.
+        // All engines were stopped, and are started on one config only.
         Err(blocker) if restart.direction == Direction::Forward => {
             return Err(silent::without_manager(context, member, pod, blocker, false));
         }
@@ -156,7 +156,7 @@ fn start_member(
     prove(context, restart, member, manager, is_late)
 }
 
-/// Passes once the member that was started is back, proven.
+/// Passes once a started member is proven back: it has joined and is ready.
 fn prove(
     context: &Context<'_>,
     restart: &Restart,
@@ -173,7 +173,7 @@ fn prove(
     }
     match joined {
         Ok(true) if manager.is_ready() => Ok(()),
-        // It runs on the config of all, so nothing is split.
+        // It runs on the same config as the others, so the cluster is not split.
         Ok(true) if is_late => Err(Turn::finish(Ending {
             outcome: Outcome::Aborted,
             reason: format!("it has joined and was not ready in time: {}", describe_state(manager)),
@@ -197,9 +197,9 @@ fn prove(
     }
 }
 
-/// A pod that replaced a member's pod after the others were stopped has a running engine: passes
-/// once that engine is stopped, too; or, while nothing may be stopped, if it runs on the config that
-/// it is to be started on.
+/// Stops the engine of a pod that replaced a member's pod after the others were stopped. Passes once that
+/// engine is stopped, too; or, while nothing may be stopped, if it runs on the config that it is to be
+/// started on.
 fn stop_new_pod(
     context: &Context<'_>,
     restart: &Restart,
@@ -240,7 +240,7 @@ fn may_stop(context: &Context<'_>, restart: &Restart) -> Result<(), Turn> {
     }
 }
 
-/// Once the restart only goes forward, a failed start is repeated with a new sequence.
+/// Retries a failed start with a new sequence, in a restart that only goes forward.
 fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let mut changes = Changes::default();
     let uid = &member.pod_uid;

@@ -1,5 +1,5 @@
-//! The first half: the config is mounted everywhere, allocation is limited, the indices are
-//! flushed, all nodes are stopped, and the checksums are frozen.
+//! The first half of a coordinated restart: the config is mounted everywhere, allocation is limited, the
+//! indices are flushed, all nodes are stopped, and the checksums are frozen.
 
 use super::loosen::loosen_late;
 use super::silent;
@@ -27,8 +27,8 @@ use crate::lookup::Names;
 use crate::{Action, Blocker, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::{Desired, State};
 
-/// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all
-/// nodes; then the checksums are frozen.
+/// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all nodes;
+/// then freezes the checksums.
 pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
@@ -74,7 +74,7 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
     changes
 }
 
-/// Whether it is certain that no node has taken its stop, so that all can wait again.
+/// True if certainly no node has taken its stop, so that all members can wait for their slots again.
 fn none_was_stopped(context: &Context<'_>, restart: &Restart) -> bool {
     let waits = |member: &Member| {
         let manager = context.index.manager(&member.pod_uid);
@@ -85,7 +85,7 @@ fn none_was_stopped(context: &Context<'_>, restart: &Restart) -> bool {
         && active(restart).all(|(_, member)| waits(member))
 }
 
-/// Not wanted any more before any stop: all give their slots back, in one write.
+/// Lets all members give their slots back in one write, since the restart is held before any stop.
 fn give_all_back(context: &Context<'_>, restart: &Restart, why: &GiveBack) -> Changes {
     let mut changes = Changes::of_ledger(RestartChange::PrepareAgain);
     for (index, member) in active(restart) {
@@ -94,17 +94,17 @@ fn give_all_back(context: &Context<'_>, restart: &Restart, why: &GiveBack) -> Ch
     changes
 }
 
-/// How far a member is with its stop.
+/// Progress of a member's stop.
 enum Stop {
     Due,
-    /// Sent, and not done yet.
+    /// The stop was sent and is not done yet: the reason.
     Pending(String),
-    /// Sent, and its drain can end.
+    /// The stop was sent, and this request shortens its drain.
     Draining(Box<Action>),
     Done,
 }
 
-/// How far a member is with its stop; `Err` while it could not be stopped.
+/// Progress of a member's stop; `Err` while the member cannot be stopped.
 fn stop_member(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -165,7 +165,7 @@ fn stop_member(
     Ok(Stop::Due)
 }
 
-/// What the stops wait for: all nodes are stopped together, so it is the same for each.
+/// Reason why the nodes are not stopped: all are stopped together, so it is the same for each.
 fn why_not_stopped(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> String {
     let waits = active(restart).find_map(|(_, member)| {
         let why = not_prepared(context, member)?;
@@ -179,7 +179,7 @@ fn why_not_stopped(context: &Context<'_>, ledger: &Ledger, restart: &Restart) ->
     waits.or_else(prepares).unwrap_or_else(|| "the stop was not answered".into())
 }
 
-/// Why this member is not ready for its stop, if it is not.
+/// Reason why this member is not ready for its stop, if it is not.
 fn not_prepared(context: &Context<'_>, member: &Member) -> Option<String> {
     let Some(pod) = context.index.pod(&member.pod_uid) else {
         return Some("its pod is gone".into());
@@ -196,15 +196,16 @@ fn not_prepared(context: &Context<'_>, member: &Member) -> Option<String> {
     why_not_mounted(pod, manager)
 }
 
-/// The engine came back by itself on a config that has been replaced since. Without another stop it
-/// would go on with it, and a restart that only goes forward would wait for it without end.
+/// New sequences for a member whose manager restarted the engine on a config that has been replaced since.
+/// Without another stop the engine would keep that config, and a restart that only goes forward would wait
+/// for it forever.
 fn stop_once_more(member: &Member) -> Member {
     let mut again = member.clone();
     take_sequences_above(&mut again, member.start_sequence);
     again
 }
 
-/// The stop was accepted, and the engine is not stopped yet.
+/// Progress of a stop that was accepted while the engine is not stopped yet.
 fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> Stop {
     let resume = Some(resume_on(member.expected.clone()));
     if let Some(action) = end_drain(context, pod, manager, member.stop_sequence, resume, false) {
@@ -214,7 +215,7 @@ fn pending(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager)
     Stop::Pending(drain.unwrap_or_else(|| describe_state(manager)))
 }
 
-/// Writes the old process to the ledger if the engine could not be asked before.
+/// Writes the old process to the ledger if the engine was unreachable before.
 fn know_process(context: &Context<'_>, member: &Member) -> Result<(), Turn> {
     let node = context.index.node(&member.node).filter(|_| member.ephemeral_id.is_none());
     let Some(node) = node else { return Ok(()) };
@@ -244,7 +245,7 @@ fn prepare_and_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -
     changes
 }
 
-/// Limits allocation and flushes; `Err` has the actions and reasons to wait until that is done.
+/// Limits allocation and flushes; `Err` has the requests and the reasons to wait until both are done.
 fn prepare_once(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -281,7 +282,7 @@ fn prepare_once(
     Ok(Changes::of_ledger(RestartChange::PrepareOnce))
 }
 
-/// All nodes are stopped: one write fixes the checksum that each of them is started with.
+/// Freezes, in one write, the checksum that each node is started with, once all nodes are stopped.
 fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let mut mounted = true;

@@ -1,5 +1,5 @@
-//! A restart that only goes forward cannot end while a node is stranded: that node cannot be
-//! started on the config that was frozen for it.
+//! Stranded nodes cannot be started on the config that was frozen for them; a restart that only goes forward
+//! cannot end while it has one.
 
 use super::active;
 use crate::context::Context;
@@ -9,22 +9,22 @@ use crate::{Blocker, Code, Direction, Manager, Member, Restart, Strategy};
 use stayput_api::State;
 use stayput_api::checksum::short;
 
-/// Why a request cannot supersede a restart.
+/// A queued request that cannot supersede a restart, and the reason.
 pub(in crate::flow) struct Obstacle {
-    /// Id of the request.
+    /// Id of the queued request.
     pub(super) asked: String,
     pub(in crate::flow) message: String,
 }
 
-/// Whether a person may request another restart that supersedes this one.
+/// True if a coordinated restart has a stranded member, so that a person may request another restart that
+/// supersedes it.
 pub(super) fn has_stranded(context: &Context<'_>, restart: &Restart) -> bool {
     restart.request.strategy == Strategy::Coordinated
         && active(restart).any(|(_, member)| is_stranded(context, restart, member))
 }
 
-/// Whether a member can no longer be started on the config that was frozen for it: the mounted
-/// config and the sources have changed, or its engine was already stopped once and runs on another
-/// config.
+/// True if a member can no longer be started on the config that was frozen for it: the mounted config and the
+/// sources have changed, or its engine was already stopped once and runs on another config.
 pub(super) fn is_stranded(context: &Context<'_>, restart: &Restart, member: &Member) -> bool {
     if restart.direction != Direction::Forward || restart.frozen.is_none() {
         return false;
@@ -42,7 +42,7 @@ pub(super) fn is_stranded(context: &Context<'_>, restart: &Restart, member: &Mem
     moved && (!runs_as_asked(manager, member) || late())
 }
 
-/// Why a stranded member waits, and what a person can do about it.
+/// The blocker of a stranded member: why it waits, and what a person can do about it.
 pub(super) fn stranded_blocker(
     context: &Context<'_>,
     restart: &Restart,
@@ -90,19 +90,19 @@ pub(super) fn stranded_blocker(
     }
 }
 
-/// Whether a member is back in the cluster, on the config that was frozen for it.
+/// True if a member is back in the cluster, on the config that was frozen for it.
 pub(super) fn is_back(context: &Context<'_>, member: &Member) -> bool {
     let manager = context.index.manager(&member.pod_uid);
     manager.is_ok_and(|manager| runs_as_asked(manager, member))
         && has_joined(context, member) == Ok(true)
 }
 
-/// Whether its engine runs, or is starting, because of our start and on the requested config.
+/// True if the member's engine runs, or is starting, because of our start and on the requested config.
 fn runs_as_asked(manager: &Manager, member: &Member) -> bool {
     manager.sequence >= member.start_sequence && is_up(manager) && !is_on_another(manager, member)
 }
 
-/// Whether its engine runs after our stop on another config than requested: another client started
+/// True if the member's engine runs after our stop on another config than requested: another client started
 /// it on the config that was mounted then.
 fn is_on_another(manager: &Manager, member: &Member) -> bool {
     let run =

@@ -22,14 +22,14 @@ use crate::{
 };
 use stayput_api::State;
 
-/// What a new restart takes over, in one write.
+/// Members and allocation debt that a new restart takes over, in one write.
 struct TakenOver {
     members: Vec<Member>,
     allocation: Option<AllocationDebt>,
 }
 
-/// The queued coordinated request supersedes a restart that only goes forward and cannot end. This
-/// is one write, so that every node always belongs to a restart.
+/// Lets the queued coordinated request supersede a restart that only goes forward and cannot end. This is one
+/// write, so that every node always belongs to a restart.
 pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let (Some(restart), Some(request)) = (&ledger.restart, &ledger.queued) else { return changes };
@@ -89,7 +89,7 @@ pub(in crate::flow) fn why_not_superseded(
     Some(Obstacle { asked: queued.id.clone(), message })
 }
 
-/// What the new restart begins with, or why it cannot begin.
+/// Members and allocation debt of the new restart, or why it cannot begin.
 fn take_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -154,8 +154,7 @@ fn take_over(
     Ok(TakenOver { members, allocation })
 }
 
-/// A member of the new restart: its sequences are above those of all requests that may still reach
-/// its manager.
+/// A member of the new restart, with sequences above those of all requests that may still reach its manager.
 fn begun_again(
     context: &Context<'_>,
     member: &Member,
@@ -193,7 +192,7 @@ fn begun_again(
     Ok(begun)
 }
 
-/// Whether another client keeps the engine of this pod stopped.
+/// True if another client keeps the engine of this pod stopped.
 fn is_kept_down(context: &Context<'_>, uid: &str) -> bool {
     let refusal = context.index.pod(uid).and_then(|pod| context.preflight(pod).err());
     refusal.is_some_and(|refusal| refusal.code == Code::KeptStopped)
@@ -220,7 +219,7 @@ fn allocation_taken_over(
     }
 }
 
-/// As [`Context::preflight`], for a node that we may have stopped ourselves. Such a node gets one more stop
+/// Like [`Context::preflight`], for a node that we may have stopped ourselves. Such a node gets one more stop
 /// request only for its higher sequence: the manager then refuses any earlier start.
 pub(super) fn may_be_stopped_again(
     context: &Context<'_>,

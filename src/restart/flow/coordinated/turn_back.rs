@@ -8,8 +8,8 @@ use crate::flow::member::compensation::{compensation_for, outcome_of};
 use crate::ledger::RestartChange;
 use crate::{Direction, Outcome, Reason, Restart};
 
-/// Turns all members back, to the last good config where there is one. Of the step that failed,
-/// only the reasons to wait are kept.
+/// Turns all members back, to the last good config where there is one. `waits`: the reasons to wait of the
+/// step that failed; its other changes are dropped.
 pub(super) fn turn_back(
     context: &Context<'_>,
     restart: &Restart,

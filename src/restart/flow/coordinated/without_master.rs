@@ -1,6 +1,6 @@
-//! Engines that run and have no master are not repaired by waiting: their certificates have expired, or
-//! their config lets them find nobody. A coordinated restart whose request allows an outage begins then
-//! without an answer of the engine: nothing is left that it could take from the cluster.
+//! Restarts a cluster whose engines run and have no master. Waiting does not repair it: the certificates have
+//! expired, or the config lets the engines find nobody. A coordinated restart whose request allows an outage
+//! then begins without an answer of the engine: it can take nothing more from the cluster.
 
 use super::active;
 use crate::changes::Changes;
@@ -8,17 +8,17 @@ use crate::context::Context;
 use crate::ledger::RestartChange;
 use crate::{Code, Restart};
 
-/// Whether a coordinated restart needs an engine with a master to begin.
+/// The need of a coordinated restart for an engine with a master, to begin.
 pub(super) enum Master {
     Needed,
-    /// There is none, which the request may allow soon: what to do now.
+    /// Not decided yet: the changes that record since when there is no master, or that wait for one.
     Awaited(Box<Changes>),
-    /// There has been none for the time of a phase, and the request allows an outage.
+    /// There has been no master for a phase, and the request allows an outage.
     Waived,
 }
 
-/// Whether this restart needs an engine with a master to begin. The time without one counts from when it
-/// was seen, which is written to the ledger.
+/// Decides if this restart needs an engine with a master to begin. The time without a master counts from the
+/// plan that first found none, which is written to the ledger.
 pub(super) fn master(context: &Context<'_>, restart: &Restart) -> Master {
     let is_without = context.snapshot.no_master && context.index.engine().is_err();
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);

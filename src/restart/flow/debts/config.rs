@@ -1,5 +1,5 @@
-//! On which config an engine is started whose start a coordinated restart has left owed: with another one
-//! than the nodes that have joined it may not be in one cluster with them.
+//! Chooses the config of an engine whose start a coordinated restart has left as a debt: on another config
+//! than the nodes that have joined, the engine may be unable to form one cluster with them.
 
 use super::starts::replace;
 use crate::changes::Changes;
@@ -12,7 +12,8 @@ use crate::{Blocker, Code, Ledger, Manager, Pod, Restart, StartDebt, Strategy};
 use stayput_api::checksum::short;
 use stayput_api::{Desired, State};
 
-/// What is done, or waited for, before the engine may be started on what the debt names; none if it may be.
+/// Changes and waits that must come before the engine may be started on the config that the debt names, if
+/// any.
 pub(super) fn before_start(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -23,7 +24,7 @@ pub(super) fn before_start(
     let frozen = debt.checksum.as_ref()?;
     if is_up(manager) {
         let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
-        // A person has started it. Ours has no further effect then, and must not be refused.
+        // A person has started it. Our start has no further effect then, and must not be refused.
         let any = || replace(debt, StartDebt { checksum: None, ..debt.clone() });
         return (runs_on != Some(frozen)).then(any);
     }
@@ -42,7 +43,7 @@ pub(super) fn before_start(
     }
 }
 
-/// What is mounted, if an engine that was to run on `frozen` may be started on it.
+/// Checksum of the mounted config, if an engine that was to run on `frozen` may be started on it.
 fn config_to_start_on<'m>(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -75,22 +76,23 @@ fn config_to_start_on<'m>(
     }
 }
 
-/// Whether the start can be sent as it is in this ledger, with what is mounted: nothing else has to be known.
+/// True if the start can be sent as the ledger has it, given the mounted config: nothing else has to be
+/// known.
 pub(in crate::flow) fn is_due_on(ledger: &Ledger, debt: &StartDebt, manager: &Manager) -> bool {
     let is_mounted = debt.checksum == manager.mounted
         && !ledger.restart.as_ref().is_some_and(|restart| goes_without(restart, debt));
     debt.checksum.is_none() || is_mounted
 }
 
-/// Whether a coordinated restart leaves this node out: it is down because of an earlier one, and cannot be
-/// started before this one has brought the others to another config. It is started after that.
+/// True if a coordinated restart leaves this node out: the node is down because of an earlier one, and cannot
+/// be started before this one has brought the others to another config. The node is started after that.
 pub(in crate::flow) fn is_started_later(ledger: &Ledger, pod: &Pod, manager: &Manager) -> bool {
     let mut debts = ledger.debts.start.iter();
     debts.any(|debt| debt.pod_uid == pod.uid && is_held(debt, manager))
 }
 
-/// Whether the engine is down, and nothing but the start that is owed, on a config that is not mounted, comes
-/// next.
+/// True if the engine is down, and the next request for it can only be the owed start, on a config that is
+/// not mounted.
 fn is_held(debt: &StartDebt, manager: &Manager) -> bool {
     let is_down = match manager.state {
         State::Stopped => manager.desired == Desired::Stopped,
@@ -107,8 +109,8 @@ const fn is_up(manager: &Manager) -> bool {
         && matches!(manager.desired, Desired::Running)
 }
 
-/// Whether this restart stops the other nodes together and has begun without this one, so that nobody knows yet
-/// which config they are going to run on.
+/// True if this restart stops the other nodes together and has begun without the node of the debt, so that
+/// nobody knows yet which config the others are going to run on.
 fn goes_without(restart: &Restart, debt: &StartDebt) -> bool {
     let mut members = restart.members.iter();
     restart.request.strategy == Strategy::Coordinated
@@ -116,8 +118,8 @@ fn goes_without(restart: &Restart, debt: &StartDebt) -> bool {
         && !members.any(|one| one.pod_uid == debt.pod_uid && one.stop_sequence > 0)
 }
 
-/// Passes if a node that was to run on `frozen` can be in one cluster with the others on `mounted`; or if that
-/// is not known, and all others run on what their sources have, as this one would.
+/// Passes if a node that was to run on `frozen` can form one cluster with the others on `mounted`; or if that
+/// is unknown, and all others run on the config of their sources, as this one would.
 fn may_join(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -148,8 +150,8 @@ fn may_join(
     }
 }
 
-/// Another node whose manager does not answer, and whose engine may run all the same: only an engine that
-/// answers, and does not list it, says that it does not. That its pod is being deleted does not.
+/// Another node whose manager is unreachable, and whose engine may still run. The engine is certainly down
+/// only if the cluster answers and does not list the node; a pod that is being deleted proves nothing.
 fn silent_that_may_run<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Pod> {
     let may_run =
         |other: &Pod| context.index.engine().is_err() || context.index.node(&other.node).is_some();
@@ -157,8 +159,9 @@ fn silent_that_may_run<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Pod> 
     others.find(|other| other.manager.is_err() && may_run(other))
 }
 
-/// Whether all others that run do so on what their sources have. A silent one is not in the cluster then:
-/// whatever it comes back with meets the config of the others, also without this node.
+/// True if all others that run do so on the config of their sources. A node whose manager is unreachable is
+/// not in the cluster then: whatever config it comes back with meets the config of the others, also without
+/// this node.
 fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
     let others = context.index.pods().filter(|other| other.uid != pod.uid);
     let mut known = others.filter_map(|other| Some((other, other.manager.as_ref().ok()?)));
@@ -170,7 +173,7 @@ fn others_are_current(context: &Context<'_>, pod: &Pod) -> bool {
     })
 }
 
-/// Why the node waits, and what a person can do about it.
+/// Message about a node that waits for a coordinated restart, and what a person can do about it.
 fn needs_all(context: &Context<'_>, debt: &StartDebt, frozen: &str, why: &str) -> String {
     let (namespace, name) = namespace_and_name(&context.snapshot.cluster.name);
     format!(

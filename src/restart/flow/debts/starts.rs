@@ -1,4 +1,4 @@
-//! Starts that are owed: of engines that we have stopped and that were not brought back in time.
+//! Start debts: engines that we have stopped and that were not brought back in time.
 
 use super::config::before_start;
 use crate::changes::Changes;
@@ -12,7 +12,7 @@ use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Manager, Pod, Reason, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
-/// Starts the engines that are owed a start.
+/// Starts the engines with a start debt.
 pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     for debt in &ledger.debts.start {
@@ -21,8 +21,8 @@ pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Cha
     changes
 }
 
-/// Whether other nodes wait for a start that is owed. After a phase they do not: the pod may be on a Kubernetes
-/// node that is gone for good. The rules count its node as one that is down.
+/// True if other nodes wait for this owed start. After a phase they do not: the pod may be on a Kubernetes
+/// node that is gone for good. The rules count the node of the debt as down.
 pub(in crate::flow) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
     debt.since.is_none_or(|since| context.snapshot.now.since(since) < context.policy.phase_timeout)
 }
@@ -43,8 +43,8 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
         changes.event(Some(uid), Reason::NodeRestartAborted, message);
         return changes;
     }
-    // Another version has written it. While nothing is stopped nobody waits for it, and an apiserver that
-    // drops what it does not know would keep it from being paid.
+    // Another version has written this debt. While the cluster is paused nobody waits for it, and an
+    // apiserver that drops unknown fields would keep it from being paid.
     if debt.since.is_none() && !context.snapshot.cluster.paused {
         let since = Some(context.snapshot.now);
         return replace(debt, StartDebt { since, ..debt.clone() });
@@ -81,7 +81,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     bring_back(context, ledger, debt, pod, manager, set_back)
 }
 
-/// Starts the engine in its pod; `set_back`: what the pod waits for to be as it was.
+/// Starts the engine in its pod. `set_back`: the next step of the pod's rollback, if it is not complete.
 fn bring_back(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -99,7 +99,7 @@ fn bring_back(
     if needs_a_stop && matches!(manager.state, State::Failed | State::Backoff) {
         return stop_failed(debt, manager);
     }
-    // Whatever the kubelet does, its manager starts it by itself after a time.
+    // Whatever the kubelet does, the manager restarts the engine by itself after a time.
     if let Err(SetBack::Wait(message)) = set_back
         && manager.desired == Desired::Stopped
     {
@@ -128,7 +128,7 @@ fn bring_back(
         return replace(debt, again);
     }
     if needs_a_stop && manager.state == State::Starting {
-        // It may fail there again.
+        // The engine may fail again in this pod.
         changes.wait(uid, Code::Debts, "its engine starts in a pod that is not as it was");
         return changes;
     }
@@ -151,8 +151,8 @@ fn bring_back(
     changes
 }
 
-/// An engine that has failed is stopped before its pod is set back: the pod of an engine that its
-/// manager may start at any moment is not changed.
+/// Stops an engine that has failed before its pod is rolled back: the pod of an engine that its manager may
+/// start at any moment is not changed.
 fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
     let stop =
         debt.stop_sequence.filter(|stop| manager.sequence < *stop || was_refused(manager, *stop));
@@ -169,7 +169,8 @@ fn stop_failed(debt: &StartDebt, manager: &Manager) -> Changes {
     Changes::action(Action::Stop { uid, sequence, drain: 0, resume, exit: false })
 }
 
-/// A node that is kept stopped needs no start. Its pod is set back once its engine is stopped.
+/// Pays the debt of a node that is kept stopped: it needs no start, and its pod is rolled back once its
+/// engine is stopped.
 fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> Changes {
     let is_undone = !debt.update.as_ref().is_some_and(|fixed| needs_a_stop(fixed, pod));
     let is_overtaken = manager.is_some_and(|manager| manager.sequence > debt.sequence);
@@ -181,8 +182,8 @@ fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> C
     changes
 }
 
-/// A list with another pod of this name proves that ours is gone. A list without the pod may be
-/// incomplete: it counts once the pod has been absent for the time of a phase.
+/// Handles a debt whose pod is not listed. Another pod of the same node proves that ours is gone. A list
+/// without the pod may be incomplete: it counts once the pod has been absent for a phase.
 fn pod_absent(context: &Context<'_>, debt: &StartDebt) -> Changes {
     if context.snapshot.cluster.unselected.contains(&debt.pod_uid) {
         let mut changes = Changes::default();
@@ -224,7 +225,7 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
     Changes::action(start_of(debt))
 }
 
-/// The start that is owed.
+/// The start request of a debt.
 pub(in crate::flow) fn start_of(debt: &StartDebt) -> Action {
     Action::Start {
         uid: debt.pod_uid.clone(),

@@ -17,8 +17,8 @@ use crate::{
 /// The value we set: primaries are still allocated, replicas are not.
 const OURS: &str = "primaries";
 
-/// How much a value allows, in upper or lower case, as engines read it; an unknown value counts as the
-/// one that allows all.
+/// Rank of a value by how much it allows, from 0 (nothing) to 3 (all), in upper or lower case, as engines
+/// read it; an unknown value counts as the one that allows all.
 fn permissiveness(value: Option<&str>) -> u8 {
     match value.map(str::to_ascii_lowercase).as_deref() {
         Some("none") => 0,
@@ -28,12 +28,12 @@ fn permissiveness(value: Option<&str>) -> u8 {
     }
 }
 
-/// The value in force.
+/// The value in force: the transient one, else the persistent one.
 fn in_force(setting: &AllocationBefore) -> Option<&str> {
     setting.transient.as_deref().or(setting.persistent.as_deref())
 }
 
-/// Whether allocation is limited to primaries or less.
+/// True if allocation is limited to primaries or less.
 pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
     permissiveness(in_force(&allocation.setting)) <= permissiveness(Some(OURS))
 }
@@ -51,7 +51,8 @@ fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefo
     AllocationBefore { persistent: persistent.clone(), transient: transient.clone() }
 }
 
-/// The debt of a member that takes its slot: what must be undone later, if anything.
+/// The debt of a member that takes its slot: a shutdown record or an allocation limit that must be undone
+/// later, if any.
 pub(in crate::flow) fn owe_protection(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -88,7 +89,7 @@ pub(in crate::flow) fn owe_protection(
     Ok(debt.map(LedgerChange::HoldAllocation))
 }
 
-/// The allocation debt; none if allocation is already limited enough.
+/// The allocation debt, unless allocation is already limited enough.
 pub(in crate::flow) fn allocation_debt(
     context: &Context<'_>,
     restart_id: &str,
@@ -163,7 +164,7 @@ pub(in crate::flow) fn tighten(
     })
 }
 
-/// Whether we have limited allocation, for this member too.
+/// True if we have limited allocation, for this member too.
 pub(in crate::flow) fn is_limited_for(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -174,9 +175,9 @@ pub(in crate::flow) fn is_limited_for(
         && context.index.allocation().is_ok_and(|allocation| allocation.marker.is_some())
 }
 
-/// Whether allocation has to stay limited for a member that it is limited for. A manager that does not answer
-/// may do so again soon, and its engine may be stopped: but not for longer than a phase. One that is brought
-/// back need not be waited for, unless its container is made anew.
+/// True if allocation must stay limited for this member, one of those that it is limited for. An unreachable
+/// manager may answer again soon, and its engine may be stopped, but this counts for one phase only. A member
+/// that is brought back needs no limit while its manager is unreachable, unless its container is recreated.
 pub(in crate::flow) fn is_needed(context: &Context<'_>, member: &Member) -> bool {
     let uid = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
     let answers = context.index.manager(uid).is_ok();
@@ -188,7 +189,7 @@ pub(in crate::flow) fn is_needed(context: &Context<'_>, member: &Member) -> bool
     }
 }
 
-/// Restores allocation if no other member needs it as it is.
+/// Restores allocation if no other member needs the limit.
 pub(in crate::flow) fn loosen(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -215,13 +216,13 @@ pub(in crate::flow) fn restore(context: &Context<'_>, allocation: &Allocation) -
     Some(undo(allocation, marker))
 }
 
-/// The action that takes a marker away, with what was set beside it.
+/// The action that removes a marker and restores the values beside it.
 fn undo(allocation: &Allocation, marker: &Marker) -> Action {
     Action::RestoreAllocation { before: set_back(&allocation.setting, &marker.before) }
 }
 
-/// What a debt leaves behind whose marker is gone while allocation is as we set it, for people: without the
-/// marker it may as well be a person's own setting, so it stays.
+/// Message about a limit that stays, for people: the marker of the debt is gone while allocation is as we set
+/// it. Without the marker it may as well be a person's own setting.
 pub(in crate::flow) fn left_behind(
     allocation: &Allocation,
     debt: &AllocationDebt,
@@ -241,8 +242,8 @@ pub(in crate::flow) fn left_behind(
     ))
 }
 
-/// A member is finished and no longer holds allocation. If no member holds it, and it was restored
-/// already or never set, the debt is gone.
+/// The ledger change of a finished member, which no longer holds allocation. If no member holds it, and it
+/// was restored already or never set, the debt is gone.
 pub(in crate::flow) fn release(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -256,7 +257,7 @@ pub(in crate::flow) fn release(
     Some(LedgerChange::ReleaseAllocation { pod_uids: vec![uid.to_owned()], is_restored })
 }
 
-/// Whether a marker was set for this SearchCluster.
+/// True if a marker was set for this SearchCluster.
 fn is_ours(context: &Context<'_>, marker: &Marker) -> bool {
     leftovers::is_ours(marker, &context.snapshot.cluster.name)
 }

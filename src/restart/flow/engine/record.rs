@@ -12,27 +12,27 @@ use crate::{
     Action, Blocker, Code, Engine, Ledger, Member, Operator, Reason, Record, RecordDebt, Restart,
 };
 
-/// The debt for a member's record, if there is one.
+/// The debt for a member's shutdown record, if there is one.
 fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt> {
     ledger.debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid)
 }
 
-/// The records of the engine; none where it does not support them.
+/// The shutdown records of the engine; empty if it does not support them.
 pub(in crate::flow) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record], Blocker> {
     let records = context.index.engine()?.records.as_ref();
     let records = records.map_err(Blocker::engine_unreachable)?;
     Ok(records.as_deref().unwrap_or_default())
 }
 
-/// That the engine has not finished, and with what.
+/// Message that the engine prepares for the restart, with the parts that are not complete.
 pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
     let what = record.map(|record| record.preparing.join(", ")).unwrap_or_default();
     let with = if what.is_empty() { String::new() } else { format!("; not complete: {what}") };
     format!("the engine prepares for the restart{with}")
 }
 
-/// Passes unless another client has announced the restart of another node that is listed: two that stop nodes of one
-/// engine beside each other do not see each other's stops in time.
+/// Passes unless another client has announced the restart of another node that is listed: two clients that
+/// stop nodes of one engine do not see each other's stops in time.
 pub(super) fn is_alone(
     context: &Context<'_>,
     engine: &Engine,
@@ -57,7 +57,7 @@ pub(super) fn is_alone(
     refuse(Code::ForeignController, message)
 }
 
-/// Whether an operator would delete the shutdown record of this member before its node has left the cluster.
+/// True if an operator would delete the shutdown record of this member before its node has left the cluster.
 pub(super) fn is_deleted_by_operator(context: &Context<'_>, member: &Member) -> bool {
     let pod = context.index.pod(&member.pod_uid);
     let operator = pod.and_then(|pod| pod.operator.as_ref());
@@ -101,7 +101,7 @@ pub(in crate::flow) fn tell_lost_record(
     Turn::Act(changes, blocker)
 }
 
-/// Before the stop: creates the record, and waits until the engine has prepared for the restart.
+/// Creates the record before the stop, and waits until the engine has prepared for the restart.
 pub(super) fn announce(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -134,7 +134,7 @@ pub(super) fn announce(
     })
 }
 
-/// Once the node is proven back: deletes the record.
+/// Deletes the record once the node is proven back.
 pub(super) fn withdraw(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -151,7 +151,7 @@ pub(super) fn withdraw(
     ))
 }
 
-/// A member is finished: a record of it that no longer exists is no longer a debt.
+/// The ledger changes of a finished member: a record of it that no longer exists is no longer a debt.
 pub(in crate::flow) fn settle(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -13,15 +13,15 @@ use crate::rules::StopImpact;
 use crate::{Action, Blocker, Code, ExclusionDebt, Ledger, Member, Reason, Restart, Voting};
 use stayput_declare::others_exclusions;
 
-/// The voting configurations and the exclusions.
+/// The voting configurations (ids of nodes) and the exclusions (names of nodes).
 struct Votes<'a> {
     committed: &'a BTreeSet<String>,
     accepted: &'a BTreeSet<String>,
     excluded: &'a BTreeSet<String>,
 }
 
-/// Whether a member that takes its slot on these terms has to hand its vote over first. While there
-/// are exclusions of other clients it cannot, and only an outage is left, where that is allowed.
+/// True if a member that takes its slot on these terms must hand its vote over first. While there are
+/// exclusions of other clients it cannot, and only an outage is left, where that is allowed.
 pub(in crate::flow) fn hands_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -38,7 +38,7 @@ pub(in crate::flow) fn hands_over(
     }
 }
 
-/// The debt that is written with the member's slot: the exclusion must be removed later.
+/// The debt that is written with the member's slot: its voting exclusion must be removed later.
 pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
     LedgerChange::SetExclusionDebt(Some(ExclusionDebt {
         node: member.node.clone(),
@@ -47,7 +47,8 @@ pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange 
     }))
 }
 
-/// Before the stop: passes once neither voting configuration contains the node any more.
+/// Hands the member's vote over before its stop; passes once neither voting configuration contains the node
+/// any more.
 pub(in crate::flow) fn hand_over(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -71,8 +72,9 @@ pub(in crate::flow) fn hand_over(
     Err(Turn::act_and_wait(action, Code::HandingOver, message))
 }
 
-/// Once the node is proven back, or at the end of a compensation: passes when the node may vote
-/// again. If there are exclusions of other clients it passes as well, and the debt stays.
+/// Removes the member's voting exclusion once its node is proven back, or at the end of a compensation;
+/// passes when the node may vote again. If there are exclusions of other clients it passes as well, and the
+/// debt stays.
 pub(super) fn vote_again(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -92,7 +94,7 @@ pub(super) fn vote_again(
     ))
 }
 
-/// A member is finished: if its exclusion no longer exists, it is no longer a debt.
+/// The ledger change of a finished member: if its exclusion no longer exists, it is no longer a debt.
 pub(in crate::flow) fn settle(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -104,8 +106,8 @@ pub(in crate::flow) fn settle(
     votes(context).is_ok_and(is_gone).then(|| removed(context, debt))
 }
 
-/// Whether there is a debt for an exclusion that no member under way is going to remove, now or
-/// when this plan began.
+/// True if there is a debt for an exclusion that no member under way is going to remove, now or when this
+/// plan began.
 pub(in crate::flow) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) -> bool {
     [ledger, &context.snapshot.ledger].into_iter().any(|ledger| {
         let debt = ledger.debts.exclusion.as_ref();
@@ -146,8 +148,7 @@ pub(in crate::flow) fn pay(context: &Context<'_>, ledger: &Ledger) -> Changes {
     changes
 }
 
-/// Removes exclusions of ours that no ledger entry explains: a request that arrived late has made
-/// them.
+/// Removes exclusions of ours that no ledger entry explains: late requests have made them.
 fn remove_late_exclusions(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let ours = |node: &String| was_removed_recently(context, ledger, node);
     match votes(context) {
@@ -166,7 +167,7 @@ fn exclusion_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l Exclusi
     ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == member.pod_uid)
 }
 
-/// The voting configurations; none where the engine has none.
+/// The voting configurations, if the engine has any.
 fn votes<'a>(context: &Context<'a>) -> Result<Option<Votes<'a>>, Blocker> {
     match context.index.engine()?.voting.as_ref().map_err(Blocker::engine_unreachable)? {
         Voting::Configurations { committed, accepted, excluded } => {
@@ -193,7 +194,7 @@ fn none_but(
     Err(Blocker { code: Code::ForeignController, message: others_exclusions(&foreign) })
 }
 
-/// Whether an exclusion of ours for this node was removed a short while ago.
+/// True if an exclusion of ours for this node was removed a short while ago.
 fn was_removed_recently(context: &Context<'_>, ledger: &Ledger, node: &str) -> bool {
     let now = context.snapshot.now;
     ledger.removed_exclusions.iter().any(|one| one.node == node && one.may_come_again(now))

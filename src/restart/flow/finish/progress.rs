@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::estimate::Estimate;
 use crate::{Ledger, MemberStep, Reason};
 
-/// With fewer nodes there are no such events: the event of each node is enough.
+/// Minimum number of nodes for progress events, and the number of these events: with fewer nodes the event of
+/// each node is enough.
 const MANY: usize = 10;
 
 /// Reports when another tenth of the nodes is done. The event belongs to the ledger write that
@@ -29,7 +30,7 @@ pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -
     changes
 }
 
-/// The restart under way by its id, how many of its nodes are done, and how many it has.
+/// Id of the restart under way, number of its finished nodes, and number of all its nodes.
 fn done(ledger: &Ledger) -> Option<(&str, usize, usize)> {
     let restart = ledger.restart.as_ref()?;
     let done = restart.members.iter().filter(|member| member.step == MemberStep::Finished).count();

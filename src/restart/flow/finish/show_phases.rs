@@ -1,5 +1,4 @@
-//! Writes to the pods what the ledger contains: the phase of the restart, and how the last restart
-//! ended.
+//! Shows the ledger on the pods: the phase of the restart, and how the last restart ended.
 
 use crate::changes::Changes;
 use crate::context::Context;
@@ -78,7 +77,7 @@ fn remove_old(changes: &mut Changes, ledger: &Ledger, pod: &Pod, marks: &Marks<'
     let is_reported = pod.annotations.get(annotation::LAST_RESTART).is_some_and(|text| {
         serde_json::from_str::<LastRestart>(text).is_ok_and(|last| last.id == id)
     });
-    // Of a restart that was not done, some nodes may have been: then nobody knows which this one was.
+    // In a restart that was not done, some nodes may be: then nobody knows if this one is.
     let is_certain = |entry: &HistoryEntry| entry.outcome == Outcome::Done || entry.nodes == 0;
     let is_its =
         |entry: &&HistoryEntry| had_its_turn && !is_reported && entry.id == id && is_certain(entry);
@@ -106,14 +105,14 @@ fn annotation_of(last: LastRestart) -> Option<(&'static str, Option<String>)> {
     Some((annotation::LAST_RESTART, Some(serde_json::to_string(&last).ok()?)))
 }
 
-/// The result that the pod does not show yet, of the node that ended together with its restart.
+/// The result of the node that ended together with its restart, if this pod does not show it yet.
 fn last_result(ledger: &Ledger, pod: &Pod, marks: &Marks<'_>) -> Option<LastRestart> {
     let result = ledger.last_result.as_ref().filter(|result| result.pod_uid == pod.uid)?;
     let (of, _) = marks.shown_pair()?;
     (of == result.last.id).then(|| result.last.clone())
 }
 
-/// How a member's restart ended, for its pod; none if it had no turn and is not done.
+/// Result of a member's restart, for its pod, if the member had its turn or is done without one.
 pub(super) fn result_of(id: &str, member: &Member, now: Time) -> Option<LastRestart> {
     if !member.has_result() {
         return None;

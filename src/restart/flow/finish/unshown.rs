@@ -9,17 +9,17 @@ use crate::flow::begin::stuck::last_turn;
 use crate::rules::name_list::NameList;
 use crate::{Ledger, Member, Restart, Time, last_end};
 
-/// What becomes of the restart, or of the SearchCluster.
+/// Decision on a restart, or on the end of a SearchCluster, whose pods still show a phase.
 pub(super) enum Unshown {
-    /// It waits for the patches.
+    /// Wait for the patches.
     Waits,
-    /// The same, and it is seen now that they are late.
+    /// Wait for the patches, which this plan is the first to find late.
     Late,
-    /// It ends without them, and says so.
+    /// End without the patches, with this message.
     GivenUp(String),
 }
 
-/// Whether the restart waits for the patches of these members' pods.
+/// Decides if the restart waits for the patches of these members' pods.
 pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) -> Unshown {
     let last_turn = last_turn(restart);
     let since = restart.stuck_since.filter(|at| *at >= last_turn);
@@ -27,7 +27,7 @@ pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) 
     wait(context, last_turn, since, nodes)
 }
 
-/// Whether the end of a SearchCluster that is being deleted waits for the patches of these nodes' pods.
+/// Decides if the end of a SearchCluster that is being deleted waits for the patches of these nodes' pods.
 pub(super) fn of_deletion<'a>(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -37,8 +37,8 @@ pub(super) fn of_deletion<'a>(
     wait(context, last_end, ledger.still_shown_since, nodes)
 }
 
-/// The patches are waited for as long as a phase may take, from when it is seen that they are late: until
-/// then nobody may have tried them. They are late a phase after `from`.
+/// Waits for the patches as long as a phase may take, from the plan that first found them late: until then
+/// nobody may have tried them. They are late a phase after `from`.
 fn wait<'a>(
     context: &Context<'_>,
     from: Time,
