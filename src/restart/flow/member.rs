@@ -47,7 +47,8 @@ pub(super) fn advance_member(
     changes_of(context, ledger, index, member, turn)
 }
 
-/// What happens to a member that waits for its turn; none if nothing does.
+/// The turn of a member before its slot, if any: its pod is not listed or was replaced, it needs no restart
+/// any more, or it is left out.
 fn before_its_turn(
     context: &Context<'_>,
     ledger: &Ledger,

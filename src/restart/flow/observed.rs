@@ -1,4 +1,4 @@
-//! What the snapshot shows about a pod or a member.
+//! Facts of the snapshot about a pod, a member or the cluster.
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
@@ -10,33 +10,32 @@ use crate::{
 };
 use stayput_api::Desired;
 
-/// Whether the time of so many phases has passed since the member took its slot. A phase that ends
-/// early leaves its remaining time to the next one, so that only the time of the slot must be
-/// stored.
+/// True if the time of so many phases has passed since the member took its slot. A phase that ends early
+/// leaves its remaining time to the next one, so that only the time of the slot must be stored.
 pub(super) fn is_over_time(context: &Context<'_>, member: &Member, phases: u64) -> bool {
     context.snapshot.now.since(member.since) >= phases.saturating_mul(context.policy.phase_timeout)
 }
 
-/// Whether the cluster lists a new process of this member's node.
+/// True if the cluster lists a new process of this member's node.
 pub(super) fn has_joined(context: &Context<'_>, member: &Member) -> Result<bool, Blocker> {
     context.index.engine()?;
     Ok(lists_new_process(context, member))
 }
 
-/// The same; an engine that cannot be asked counts as one that lists no node.
+/// True if the cluster lists a new process of this member's node; false if the engine is unreachable.
 pub(super) fn lists_new_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.is_new_process(node))
 }
 
-/// Whether the cluster lists the process that the member had before its turn. If the engine cannot
-/// be asked (it may have been this node), the manager's report counts.
+/// True if the cluster lists the process that the member had before its turn; false if the engine is
+/// unreachable.
 pub(super) fn lists_old_process(context: &Context<'_>, member: &Member) -> bool {
     let node = context.index.node(&member.node);
     node.is_some_and(|node| member.ephemeral_id.as_ref() == Some(&node.ephemeral_id))
 }
 
-/// The checksum the sources have now. Without declared sources it is what is mounted.
+/// Checksum of the config that the sources have now. Without declared sources, of the mounted config.
 pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String>, Blocker> {
     match &pod.sources {
         Sources::Checksum(checksum) => Ok(Some(checksum.clone())),
@@ -47,12 +46,12 @@ pub(super) fn expected_now(pod: &Pod, manager: &Manager) -> Result<Option<String
     }
 }
 
-/// Whether the spec or an annotation requests that this node is kept stopped.
+/// True if the spec or an annotation requests that this node is kept stopped.
 pub(super) fn is_to_be_stopped(context: &Context<'_>, pod: &Pod) -> bool {
     context.snapshot.cluster.keeps_stopped(pod)
 }
 
-/// Whether another client has stopped its engine: no entry of ours says that we have.
+/// True if another client has stopped the engine of this pod: no entry of ours says that we have.
 pub(super) fn is_stopped_by_another(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> bool {
     let is_owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     let is_ours = is_owed || ledger.kept_stopped.iter().any(|kept| kept.pod_uid == pod.uid);
@@ -81,7 +80,7 @@ pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     }
 }
 
-/// The longest text of a gate in a message.
+/// Maximum length of a gate's text in a message, in characters.
 const LONGEST_TEXT: usize = 100;
 
 /// Passes if every gate is open for this request.
@@ -144,15 +143,15 @@ pub(super) fn not_outside_windows(context: &Context<'_>) -> Check {
     }
 }
 
-/// Why no node is stopped before `opens`, the time when the next maintenance window opens.
+/// Message that no node is stopped before `opens`, the time when the next maintenance window opens.
 pub fn outside_windows(opens: Time) -> String {
     format!(
         "outside of the maintenance windows (spec.restart.windows): the next one opens at {opens}"
     )
 }
 
-/// Whether the SearchCluster is deleted together with its pods: then debts need not be paid. Pods that
-/// the selector does not match any more are not gone.
+/// True if the SearchCluster is deleted together with its pods: then debts need not be paid. Pods that the
+/// selector does not match any more are not gone.
 pub(super) fn is_deleted_with_its_pods(context: &Context<'_>) -> bool {
     let cluster = &context.snapshot.cluster;
     cluster.deleting && context.snapshot.pods.is_empty() && cluster.unselected.is_empty()
@@ -163,7 +162,7 @@ pub(super) fn describe_zone(restart: &Restart) -> String {
     format!("zone {}", restart.request.target.zone.as_deref().unwrap_or_default())
 }
 
-/// What a person can do about a pod whose Kubernetes node is gone for good, for the end of a message.
+/// End of a message: the command for a pod whose Kubernetes node is gone for good.
 pub(super) fn if_gone_for_good(context: &Context<'_>, pod: &Pod) -> String {
     let (namespace, _) = namespace_and_name(&context.snapshot.cluster.name);
     format!(

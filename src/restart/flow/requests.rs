@@ -20,7 +20,7 @@ use crate::flow::member::update::is_for_updates;
 use crate::{Code, Reason, Restart};
 use drift::is_for_configs;
 
-/// Whether the reconciler requested it itself, for changed templates or configs.
+/// True if the reconciler requested this restart itself, for changed templates or configs.
 pub(super) fn is_own(restart: &Restart) -> bool {
     is_for_updates(restart) || is_for_configs(restart)
 }

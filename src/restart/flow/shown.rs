@@ -1,11 +1,11 @@
-//! The phase of a member.
+//! The phase that the pod of a member shows.
 
 use crate::{Manager, Member, MemberStep, Phase, Restart, Strategy};
 use stayput_api::State;
 
-/// The phase a member's pod shows; `None` once it is over. It follows from the ledger and from the
-/// manager's report on our requests. `shown` is the phase on the pod now: a phase never goes back
-/// to an earlier one.
+/// The phase that a member's pod shows; `None` once the member is finished. The phase follows from the ledger
+/// and from the manager's report on our requests. `shown` is the phase on the pod now: a phase never goes
+/// back to an earlier one.
 pub(crate) fn phase_of(
     restart: &Restart,
     member: &Member,

@@ -1,4 +1,4 @@
-//! Which nodes a request selects.
+//! Selects the nodes of a request.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::rules::list_names;
 use crate::{MAX_MEMBERS, Member, Pod, Target, Time};
 
-/// The nodes that a target selects, by name, without those kept stopped; or why there are none.
+/// Members for the nodes that a target selects, by name, without those kept stopped; or why there are none.
 pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<Member>, String> {
     if let Some(missing) = target.nodes.iter().find(|node| !is_known(context, node)) {
         return Err(format!("there is no node {missing} among the cluster's pods"));
@@ -78,8 +78,8 @@ fn no_such_zone(context: &Context<'_>, zone: &str) -> String {
     format!("no node is in zone {zone:?}, there are {}{without}", list_names(&zones))
 }
 
-/// Why it is not known which nodes have the role or the zone. A node that is left out because it is down
-/// would stay as it is, and the restart would be done.
+/// Reason why the nodes with the role or the zone are unknown, if they are. A node that is left out because
+/// it is down would stay as it is, and the restart would be done.
 fn unknown_among(context: &Context<'_>, target: &Target) -> Option<String> {
     if !target.is_by_engine() {
         return None;
@@ -107,7 +107,7 @@ fn unknown_among(context: &Context<'_>, target: &Target) -> Option<String> {
     })
 }
 
-/// What the ledger knows of a node that was stopped.
+/// The ledger's entry of a node under way, with the roles and the zone that it had before its stop.
 fn remembered<'a>(context: &Context<'a>, pod: &Pod) -> Option<&'a Member> {
     let mut under_way = context.snapshot.ledger.under_way();
     under_way.find(|member| member.node == pod.node && !member.roles.is_empty())
@@ -131,7 +131,7 @@ fn is_meant(context: &Context<'_>, target: &Target, pod: &Pod) -> bool {
         && target.zone.as_ref().is_none_or(in_zone)
 }
 
-/// OpenSearch renamed `master`, and its nodes may report either name.
+/// True if both names mean the same role. OpenSearch renamed `master`, and its nodes may report either name.
 fn is_same_role(one: &str, other: &str) -> bool {
     let new_name = |role| if role == "master" { "cluster_manager" } else { role };
     new_name(one) == new_name(other)

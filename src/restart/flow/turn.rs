@@ -12,11 +12,11 @@ pub(super) enum Turn {
     Wait(Blocker),
     /// Requests, patches and events, and the reason to wait until they take effect.
     Act(Box<Changes>, Option<Blocker>),
-    /// Its entry in the ledger changes, with further changes that belong to this.
+    /// The member's entry in the ledger changes, with further changes that belong to this.
     Change(Box<Member>, Box<Changes>),
-    /// It was not stopped, and gives its slot back.
+    /// The member was not stopped, and gives its slot back.
     GiveBack(GiveBack),
-    /// It must be brought back, for this reason.
+    /// The member must be brought back, for this reason.
     Abort(String),
     /// The member is finished, with further changes that belong to this.
     Finish(Ending, Box<Changes>),
@@ -26,12 +26,12 @@ pub(super) enum Turn {
 #[derive(Debug)]
 pub(super) struct GiveBack {
     pub(super) reason: String,
-    /// A rule changed its answer; otherwise a person asked for it.
+    /// True if a rule changed its answer: only this counts for the backoff until the next slot.
     pub(super) by_rule: bool,
 }
 
 impl GiveBack {
-    /// The reason, if people want that no node is stopped now.
+    /// The reason, if people want no node to be stopped now for this request.
     pub(super) fn if_held(context: &Context<'_>, request: &Request) -> Option<Self> {
         let held = not_held(context, request).err();
         held.map(|blocker| Self { reason: blocker.message, by_rule: false })
@@ -45,12 +45,12 @@ impl From<Blocker> for Turn {
 }
 
 impl Turn {
-    /// One request.
+    /// A turn with one request.
     pub(super) fn act(action: Action) -> Self {
         Self::Act(Box::new(Changes::action(action)), None)
     }
 
-    /// One request, and the reason to wait until it takes effect.
+    /// A turn with one request, and the reason to wait until it takes effect.
     pub(super) fn act_and_wait(action: Action, code: Code, message: impl Into<String>) -> Self {
         let blocker = Blocker { code, message: message.into() };
         Self::Act(Box::new(Changes::action(action)), Some(blocker))

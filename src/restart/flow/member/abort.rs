@@ -1,4 +1,4 @@
-//! The abort of a member's restart: that its engine is started again is written to the ledger.
+//! Aborts a member's restart: writes to the ledger that its engine is started again.
 
 use super::compensation::{compensation_for, outcome_of};
 use super::update::back as way_back;

@@ -1,5 +1,5 @@
-//! A member whose restart was aborted is brought back: its compensation is carried out, and changed
-//! if its manager shows that another one is needed. What cannot be sent in time becomes a debt.
+//! Brings back a member whose restart was aborted: its compensation is carried out, and changed if its
+//! manager shows that another one is needed. A start that cannot be sent in time becomes a debt.
 
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
 use super::silent;
@@ -42,7 +42,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             return owe_start(format!("{}; then no answer: {}", ending.reason, blocker.message));
         }
         Err(blocker) => {
-            // The container that runs no engine can be changed all the same.
+            // A container that runs no engine can still be changed.
             return match way_back::until_member_set_back(member, pod, None) {
                 Ok(()) => silent::until_loosened(context, ledger, member, Turn::Wait(blocker)),
                 Err(turn) => turn,
@@ -113,7 +113,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
     Turn::finish(ending.clone())
 }
 
-/// Notes what of the pod stays as it is, if the apiserver refuses to set that back.
+/// Records the images or sizes that the pod keeps, if the apiserver refuses to roll them back.
 fn keep_refused(
     context: &Context<'_>,
     member: &Member,
@@ -135,7 +135,7 @@ fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
     Some(Turn::act_and_wait(action, Code::Relabelling, message))
 }
 
-/// Stop and start of a compensation.
+/// Sends the stop of a compensation, if it has one, and then its start.
 fn send_back(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -150,7 +150,7 @@ fn send_back(
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = better(context, ledger, member, manager);
     let differs = better.config != back.config || needs_stop(context, member, &better, back);
-    // What it was to be stopped for stays.
+    // The pod keeps the change that the stop was for.
     let is_needless =
         back.stop_sequence.is_some() && better.stop_sequence.is_none() && member.is_not_set_back();
     if !sent && (differs || is_needless) && manager.sequence >= member.stop_sequence {
@@ -170,7 +170,7 @@ fn send_back(
     start_back(context, member, manager, back)
 }
 
-/// The compensation as it would be made now.
+/// The compensation that would be chosen now.
 fn better(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -182,8 +182,8 @@ fn better(
     compensation_for(member, Some(manager), rollback, needs_a_stop)
 }
 
-/// Whether the engine must be stopped because its pod is to be changed back, which was not known
-/// before.
+/// True if the engine must be stopped because its pod is to be rolled back, which the compensation `back` did
+/// not know.
 fn needs_stop(
     context: &Context<'_>,
     member: &Member,
@@ -195,7 +195,7 @@ fn needs_stop(
         && way_back::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
 }
 
-/// The start of a compensation, once the engine is no longer being stopped and its pod is as it was.
+/// Sends the start of a compensation, once the engine is no longer being stopped and its pod is rolled back.
 fn start_back(
     context: &Context<'_>,
     member: &Member,
@@ -213,8 +213,8 @@ fn start_back(
     Turn::act(start_of_compensation(member, back))
 }
 
-/// The start of a compensation was refused: the engine is in another state than expected, or has no
-/// last good config. Then only the mounted config is left.
+/// The turn after the start of a compensation was refused: the engine is in another state than expected, or
+/// has no last good config. Then only the mounted config is left.
 fn after_refusal(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -234,7 +234,7 @@ fn after_refusal(
     change_compensation(context, member, ending, next, back.start_sequence)
 }
 
-/// Another compensation, with sequences above those of the first.
+/// Replaces the compensation by `next`, with sequences above `above`.
 fn change_compensation(
     context: &Context<'_>,
     member: &Member,
@@ -253,7 +253,7 @@ fn change_compensation(
     Turn::change(again)
 }
 
-/// The pod is gone or its manager does not answer, and the restart only goes forward: the member ends, and its
+/// Ends a member whose pod is gone or whose manager is unreachable, in a restart that only goes forward: its
 /// start is a debt until it is certain that the pod does not come back.
 pub(in crate::flow) fn owe_start_of_gone(
     context: &Context<'_>,
@@ -262,12 +262,12 @@ pub(in crate::flow) fn owe_start_of_gone(
 ) -> Turn {
     let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
     let back = Compensation { stop_sequence: None, start_sequence, config };
-    // Others may run on it by then.
+    // Others may run on the expected config by then.
     let checksum = member.expected.clone();
     owe_start(context, member, &back, checksum, Outcome::Aborted, reason.to_owned())
 }
 
-/// The start cannot be sent now: it becomes a debt.
+/// Ends a member whose start cannot be sent now: the start becomes a debt.
 fn owe_start(
     context: &Context<'_>,
     member: &Member,

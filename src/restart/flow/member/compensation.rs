@@ -1,5 +1,5 @@
-//! What brings a member back whose engine we stopped, or may have stopped: which config, which
-//! sequences, and how the member ends by it.
+//! The compensation of a member whose engine we stopped, or may have stopped: the config and the sequences
+//! that bring it back, and its outcome.
 
 use super::update::{back as way_back, step_of};
 use crate::context::Context;
@@ -7,9 +7,9 @@ use crate::flow::answers::has_resumed;
 use crate::{Action, Compensation, Ledger, Manager, Member, Outcome, Strategy, UpdateStep};
 use stayput_api::{ConfigChoice, Desired, State};
 
-/// How to bring a member back. With `rollback` on the last good config, unless that is mounted or
-/// the engine still runs on its old config; otherwise on the mounted config. `needs_a_stop`: its pod is
-/// changed back before in a way for which an engine that runs is stopped first.
+/// Chooses how to bring a member back. With `rollback` on the last good config, unless that is mounted or the
+/// engine still runs on its old config; otherwise on the mounted config. `needs_a_stop`: the pod is rolled
+/// back first, for which a running engine is stopped.
 pub(in crate::flow) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,
@@ -58,8 +58,8 @@ pub(in crate::flow) fn compensation_for(
     }
 }
 
-/// Whether members are brought back to the last good config: a coordinated restart turns back as a
-/// whole, whatever the policy sets for single nodes (`rollback`).
+/// True if members are brought back to the last good config: a coordinated restart turns back as a whole,
+/// whatever the policy sets for single nodes (`rollback`).
 pub(in crate::flow) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
     let restart = ledger.restart.as_ref();
     rollback || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
@@ -75,9 +75,9 @@ pub(in crate::flow) fn start_of_compensation(member: &Member, back: &Compensatio
     }
 }
 
-/// The outcome of a member that comes back on this config: rolled back if that is the last good one, or
-/// if its pod is as it was before an update for which it was stopped. In place of a pod that we had
-/// replaced nothing is brought back, and one that the apiserver refuses to set back is not as it was.
+/// The outcome of a member that comes back on this config: rolled back if that is the last good one, or if
+/// its pod is as it was before an update for which it was stopped. Aborted in any case if we deleted the pod
+/// to replace it, or if the apiserver refuses to roll the pod back.
 pub(in crate::flow) fn outcome_of(
     context: &Context<'_>,
     member: &Member,

@@ -1,12 +1,12 @@
-//! A pod that is replaced, or gets another container, and keeps its data there, where the rules are not
-//! asked: its engine is down.
+//! Protects data that is deleted with a replaced pod or container, where the rules are not asked because the
+//! engine is down.
 
 use crate::blocker::{Blocker, Check};
 use crate::context::Context;
 use crate::rules::{Deletion, deletion};
 use crate::{Ledger, Member, Pod, Restart};
 
-/// Before the stop. Passes unless the pod or its container would take the only copy of something with it.
+/// Passes, before the stop, unless the pod or its container would take the only copy of something with it.
 pub(in crate::flow) fn may_be_deleted(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -20,8 +20,8 @@ pub(in crate::flow) fn may_be_deleted(
     }
 }
 
-/// After the stop: as [`may_be_deleted`], for the pod alone. The other container may be there already, and
-/// then has to be started.
+/// Passes, after the stop, if [`may_be_deleted`] does or only a container is deleted: the other container may
+/// be there already, and then has to be started.
 pub(in crate::flow) fn may_be_replaced(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -40,7 +40,7 @@ pub(in crate::flow) fn finish_member(
     }
     let restart = ledger.restart.as_ref();
     let all = restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated);
-    // One that only waited is left out alone, unless the restart needs all of its nodes.
+    // A member that only waited is left out alone, unless the restart needs all of its nodes.
     if ending.outcome != Outcome::Done && (all || member.step != MemberStep::Scheduled) {
         changes.end_with(ending.outcome, format!("{}: {}", member.node, ending.reason));
     }

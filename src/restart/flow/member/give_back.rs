@@ -5,9 +5,9 @@
 //! manager refuses the stop. If the stop was quicker, the member is restarted as planned, unless its start
 //! was taken before its pod could be changed.
 //!
-//! So does one whose engine was started by its manager, on another config than ours: we or the apiserver were
-//! away. Its start is refused then, and the next turn stops it once more. And one whose pod was replaced by
-//! another one that runs on an old config.
+//! A member also gives its slot back if its manager restarted the engine on another config than ours, because
+//! we or the apiserver were away: the manager then refuses our start, and the next turn stops the engine once
+//! more. So does a member whose pod was replaced by one that runs on an old config.
 
 use super::super::answers::{is_ending, is_overtaken, overtaken, runs_on_another, was_refused};
 use super::update;
@@ -23,10 +23,10 @@ use crate::{
 };
 use stayput_api::{Desired, State};
 
-/// The least time until the next slot after one was given back, in milliseconds. It doubles each
+/// Initial backoff between a slot that was given back and the next slot, in milliseconds. It doubles each
 /// time, so that settings are not changed all the time in a cluster that never settles.
 const FIRST_PAUSE: u64 = 10_000;
-/// The longest of these times.
+/// Maximum backoff between a slot that was given back and the next slot, in milliseconds.
 const LONGEST_PAUSE: u64 = 300_000;
 
 /// Writes to the ledger that a member gives its slot back.
@@ -63,8 +63,8 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
     }
 }
 
-/// A turn that still waits, or is still asked for, when the time of a phase is over: the member is brought
-/// back instead. What cannot be undone then either is a debt.
+/// Aborts a member whose slot is not given back within a phase, so that it is brought back instead; otherwise
+/// keeps its turn. Changes that cannot be undone then either are debts.
 fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
     let why = match &turn {
         Turn::Wait(blocker) | Turn::Act(_, Some(blocker)) => blocker.message.as_str(),
@@ -120,7 +120,7 @@ fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> R
     clean_up(context, ledger, member)
 }
 
-/// Whether our stop took effect before our start was decided on.
+/// True if our stop took effect before the manager decided on our start.
 fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Result<bool, Blocker> {
     if manager.sequence < member.start_sequence {
         return Ok(true);
@@ -129,20 +129,20 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
         // It has changed nothing. An engine that is down may have ended by itself.
         return Ok(manager.desired == Desired::Stopped);
     }
-    // Of a node that was not listed when it took its slot, any process is a new one.
+    // If the node was not listed when it took its slot, any process is a new one.
     let had_process = member.ephemeral_id.is_some();
     Ok(had_process && (manager.state != State::Running || has_joined(context, member)?))
 }
 
-/// Whether our start was taken before the pod of the member was changed: the engine had ended by itself, or
-/// the stop was a little quicker than the start. Only another turn can change the pod now.
+/// True if the manager took our start before the pod of the member was changed: the engine had ended by
+/// itself, or the stop was a little quicker than the start. Only another turn can change the pod now.
 fn runs_without_its_update(member: &Member, pod: &Pod, manager: &Manager) -> bool {
     manager.sequence >= member.start_sequence
         && !was_refused(manager, member.start_sequence)
         && !update::is_carried_out(member, pod)
 }
 
-/// The member waits for its turn again, and holds nothing any more.
+/// Lets the member wait for its turn again, and releases its debts.
 fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Turn {
     let uid = &member.pod_uid;
     let mut changes = Changes::default();
@@ -154,7 +154,7 @@ fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod
     Turn::Change(Box::new(again), Box::new(changes))
 }
 
-/// Passes unless a slot was given back a short while ago.
+/// Passes unless a slot was given back a short while ago: the backoff must be over.
 pub(in crate::flow) fn not_just_given_back(
     context: &Context<'_>,
     restart: &Restart,
@@ -177,7 +177,7 @@ pub(in crate::flow) fn not_just_given_back(
     }
 }
 
-/// When there may be a slot again after this member gave its one back.
+/// Earliest time of the next slot after this member gave its slot back.
 fn next_slot(member: &Member) -> Time {
     let doubled = FIRST_PAUSE.saturating_mul(1 << (member.given_back - 1).min(16));
     member.since.plus(doubled.min(LONGEST_PAUSE))

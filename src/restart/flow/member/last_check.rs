@@ -26,9 +26,9 @@ pub(super) fn may_stop(
     may_stop_alone(context, ledger, restart, pod)
 }
 
-/// Why a member has to give its slot back: a rule no longer allows its stop, or in a zone that of
-/// any of its nodes; or the node hangs. Copies that only move are ready soon, also while allocation
-/// is limited: they are waited for until it is late.
+/// Reason why a member must give its slot back: a rule no longer allows its stop, or in a zone that of any of
+/// its nodes; or the node hangs. Copies that are only moving are ready soon, also while allocation is
+/// limited: they are waited for until `is_late`.
 pub(super) fn why_not(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -77,7 +77,7 @@ fn zone_may_stop(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> C
     Ok(())
 }
 
-/// Whether a node of the zone has taken its stop.
+/// True if a node of the zone has taken its stop.
 fn has_begun(context: &Context<'_>, restart: &Restart) -> bool {
     restart.members.iter().any(|member| {
         let manager = context.index.manager(&member.pod_uid);

@@ -9,11 +9,11 @@ use crate::flow::turn::Turn;
 use crate::{Blocker, Code, Manager, Member, Pod, Time, annotation};
 use stayput_api::checksum::short;
 
-/// How long to wait before the kubelet is nudged again, in milliseconds: at the first nudge it may
-/// have read an old version of the Secret.
+/// Minimum time between two nudges of the kubelet, in milliseconds: at the first nudge it may have read an
+/// old version of the Secret.
 const NUDGE_AGAIN: u64 = 10_000;
 
-/// Why a node could not be stopped, if the sources' config was not mounted in it.
+/// Reason why a node could not be stopped, if the config of its sources was not mounted in it.
 pub(in crate::flow) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
     match expected_now(pod, manager) {
         Err(blocker) => Some(blocker.message),
@@ -49,7 +49,8 @@ pub(in crate::flow) fn until_mounted(
     Err(nudge_and_wait(context, pod, expected.as_deref(), message))
 }
 
-/// Makes the kubelet check the pod's volumes, which it does at every change of the pod.
+/// Makes the kubelet check the pod's volumes, by a change of an annotation: it checks them at every change of
+/// the pod.
 pub(in crate::flow) fn nudge_and_wait(
     context: &Context<'_>,
     pod: &Pod,

@@ -6,11 +6,11 @@ use crate::context::Context;
 use crate::flow::turn::Turn;
 use crate::{Blocker, Code, Color, Disabled, Health, Manager, Predicate, Restart, Strategy};
 
-/// For how long, in milliseconds, from when it is ready: a large recovery is not waited for, since people
-/// would look at a node that is back and counts as under way.
+/// Longest wait for recovering shards, in milliseconds from when the node is ready: a large recovery is not
+/// waited for, since people would look at a node that is back and counts as under way.
 const LONGEST: u64 = 5_000;
 
-/// Passes once no shard recovers, if nothing is gained by waiting for that, or after some seconds.
+/// Passes once no shard recovers, if nothing is gained by waiting for that, or after [`LONGEST`].
 pub(super) fn until_recovered(
     context: &Context<'_>,
     restart: &Restart,
@@ -26,13 +26,13 @@ pub(super) fn until_recovered(
     Err(Turn::Act(Box::new(changes), Some(blocker)))
 }
 
-/// How long it may still wait.
+/// Time that the node may still wait, in milliseconds.
 fn left(context: &Context<'_>, manager: &Manager) -> Option<u64> {
     let waited = context.snapshot.now.since(manager.ready_since?);
     LONGEST.checked_sub(waited).filter(|left| *left > 0)
 }
 
-/// Whether a node of the same restart gets its slot only in a green or settled cluster.
+/// True if a node of the same restart still needs a slot, and gets it only in a green or settled cluster.
 fn another_waits_for_green(disabled: &Disabled, restart: &Restart) -> bool {
     restart.request.strategy == Strategy::Rolling
         && restart.ending.is_none()

@@ -18,7 +18,7 @@ use crate::{
     UpdateStep,
 };
 
-/// The pod of a member that waits for its turn; what happens to it while its pod is not listed. The
+/// The pod of a member that waits for its turn; `Err` is the member's turn while its pod is not listed. The
 /// pod that replaces it becomes the member's pod.
 pub(in crate::flow) fn before_its_turn<'a>(
     context: &Context<'a>,
@@ -41,8 +41,8 @@ pub(in crate::flow) fn before_its_turn<'a>(
     Err(Turn::Act(Box::new(changes), Some(Blocker { code: Code::PodGone, message })))
 }
 
-/// Whether the pod has been absent for the time of a phase. That time begins with the first look
-/// that misses it, which is written to the ledger.
+/// True if the pod has been absent for a phase, from the first plan that misses it, which is written to the
+/// ledger.
 fn is_gone_for_good(context: &Context<'_>, member: &Member) -> Result<bool, Turn> {
     let now = context.snapshot.now;
     match member.absent_since {
@@ -51,7 +51,7 @@ fn is_gone_for_good(context: &Context<'_>, member: &Member) -> Result<bool, Turn
     }
 }
 
-/// Passes once the ledger no longer says that the pod, which is listed, is absent.
+/// Passes once the ledger no longer marks a pod as absent that is listed again.
 pub(in crate::flow) fn until_listed_again(member: &Member) -> Result<(), Turn> {
     match member.absent_since {
         Some(_) => Err(Turn::change(Member { absent_since: None, ..member.clone() })),
@@ -59,8 +59,8 @@ pub(in crate::flow) fn until_listed_again(member: &Member) -> Result<(), Turn> {
     }
 }
 
-/// A member whose pod was replaced while it held a slot: the new pod has a new process on what is
-/// mounted there.
+/// The turn of a member whose pod was replaced while it held a slot: the new pod has a new process, on the
+/// config that is mounted there.
 pub(super) fn in_its_turn(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -126,7 +126,7 @@ pub(super) fn in_its_turn(
     }
 }
 
-/// Whether the kubelet mounted an old config: the new pod still has to be restarted.
+/// True if the kubelet mounted an old config, so that the new pod still has to be restarted.
 fn runs_on_old_config(successor: &Pod, manager: &Manager) -> bool {
     match (&successor.sources, &manager.run) {
         (Sources::Checksum(wanted), Some(run)) => {
@@ -136,8 +136,9 @@ fn runs_on_old_config(successor: &Pod, manager: &Manager) -> bool {
     }
 }
 
-/// The ending of a member whose pod we had made anew. If that is made from another template than it was
-/// made anew for, making it anew once more does not help. What it reads may have changed again since.
+/// The ending of a member whose pod we had replaced. If the owner made the new pod from another template than
+/// the one wanted, replacing it once more does not help. The content that it reads may have changed again
+/// since.
 fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     let wanted = member.update.as_ref().map(|fixed| &fixed.update.to);
     let lacks = successor.update.as_ref().ok().and_then(Option::as_ref);
@@ -155,8 +156,8 @@ fn ending_of_replaced(member: &Member, successor: &Pod) -> Ending {
     }
 }
 
-/// Why the pod that we had made anew is not the one wanted, if it mounts other volume claims. One that
-/// was deleted and made again has the same name, and no data.
+/// Reason why the pod that replaced ours is not the wanted one, if it mounts other volume claims. A claim
+/// that was deleted and recreated has the same name, and no data.
 fn other_claims(member: &Member, successor: &Pod) -> Option<String> {
     let fixed = member.update.as_ref().filter(|one| one.update.step == UpdateStep::Replace)?;
     let live = successor.live.as_ref()?;
@@ -182,14 +183,14 @@ fn other_claims(member: &Member, successor: &Pod) -> Option<String> {
     ))
 }
 
-/// Why volume claims are known by their names alone.
+/// Reason why volume claims were compared by their names alone.
 enum Unread {
-    /// They may be read later.
+    /// The reconciler may be able to read the claims later.
     Yet(String),
     Forbidden(String),
 }
 
-/// Passes if each volume claim of the pod that we had made anew could be compared by its uid.
+/// Passes if each volume claim of the pod that replaced ours could be compared by its uid.
 fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
     let Some(fixed) = &member.update else { return Ok(()) };
     if fixed.claim_uids.is_empty() {
@@ -203,9 +204,9 @@ fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
     }
 }
 
-/// The pod that replaced a member's pod becomes the member's pod, with new sequences. While no such
-/// pod is listed, the member waits. A restart that only goes forward does not wait without end for the
-/// manager of the new pod.
+/// Makes the pod that replaced a member's pod the member's pod, with new sequences. While no such pod is
+/// listed, the member waits. A restart that only goes forward does not wait forever for the manager of the
+/// new pod.
 pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
@@ -242,13 +243,13 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
     new.pod_uid.clone_from(&successor.uid);
     new.absent_since = None;
     new.silent_since = None;
-    // It is another pod: what of it changes is fixed again before its stop.
+    // The update is frozen again for the new pod before its stop.
     new.update = None;
     take_sequences_above(&mut new, manager.sequence);
     Turn::Change(Box::new(new), Box::new(changes))
 }
 
-/// Whether every node of the restart can still be turned back.
+/// True if every node of the restart can still be turned back.
 pub(in crate::flow) fn may_turn_back(ledger: &Ledger) -> bool {
     ledger.restart.as_ref().is_some_and(|one| one.direction == Direction::Open)
 }

@@ -1,5 +1,5 @@
-//! Engines that somebody else has started after the request: an operator or a StatefulSet that made the pod
-//! anew, the kubelet, a person.
+//! Engines that somebody else has started after the request: an operator or a StatefulSet that recreated the
+//! pod, the kubelet, a person.
 
 use super::update::{is_for_updates, planned_update};
 use crate::blocker::{Check, refuse};
@@ -7,12 +7,11 @@ use crate::context::Context;
 use crate::{Code, Ending, Manager, Outcome, Pod, Restart, Sources, Strategy};
 use stayput_api::{Desired, ExitReason, State};
 
-/// By how much the clocks of two machines may differ unseen, in milliseconds: a time of the day is known to
-/// the second.
+/// Tolerated clock skew between two machines, in milliseconds: times are known to the second.
 const CLOCKS: u64 = 2_000;
 
-/// How a member ends that waits for its turn and needs none: its engine was started after the request, is in
-/// the cluster, and runs on what it would be started on.
+/// The ending of a member that waits for its turn and needs none: its engine was started after the request,
+/// is in the cluster, and runs on the config that it would be started on.
 pub(super) fn needs_no_turn(context: &Context<'_>, restart: &Restart, pod: &Pod) -> Option<Ending> {
     let manager = context.index.manager(&pod.uid).ok()?;
     let is_newer = manager.run_began().is_some_and(|at| at > restart.started.plus(CLOCKS));
@@ -30,7 +29,7 @@ pub(super) fn needs_no_turn(context: &Context<'_>, restart: &Restart, pod: &Pod)
     })
 }
 
-/// Whether the engine runs on the config that it would be started on now.
+/// True if the engine runs on the config that it would be started on now.
 fn runs_on_expected(pod: &Pod, manager: &Manager) -> bool {
     let runs_on = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
     match &pod.sources {
@@ -40,8 +39,8 @@ fn runs_on_expected(pod: &Pod, manager: &Manager) -> bool {
     }
 }
 
-/// Passes unless a rolling restart would cut the start of an engine short: it was started by whoever it was, is
-/// not ready yet and has not failed. It has the time of a phase.
+/// Passes unless a rolling restart would interrupt the start of an engine: somebody started it less than a
+/// phase ago, and it is not ready yet and has not failed.
 pub(in crate::flow) fn until_started(
     context: &Context<'_>,
     restart: &Restart,

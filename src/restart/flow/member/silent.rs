@@ -1,5 +1,5 @@
-//! A member whose manager does not answer, or whose pod is not listed. What is limited for its stop must not
-//! wait for that: copies that are lost meanwhile, also its own, come back elsewhere.
+//! Members whose manager is unreachable, or whose pod is not listed. The allocation limit for their stop must
+//! not wait for that: copies that are lost meanwhile, also their own, come back elsewhere.
 
 use super::last_check::why_not;
 use super::{start, update};
@@ -9,7 +9,7 @@ use crate::flow::observed::{is_over_time, lists_old_process};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::{Blocker, Ledger, Member, Pod, Restart};
 
-/// The next step of a member whose manager does not answer, for the reason `unknown`.
+/// The next step of a member whose manager is unreachable, for the reason `unknown`.
 pub(super) fn without_manager(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -27,8 +27,8 @@ pub(super) fn without_manager(
     until_loosened(context, ledger, member, update::without_manager(context, member, pod, unknown))
 }
 
-/// Why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived all the
-/// same, its manager says so later, and it is started as planned.
+/// Reason why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived
+/// all the same, its manager says so later, and the member is started as planned.
 pub(super) fn gives_back(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -50,7 +50,8 @@ pub(super) fn gives_back(
     Some(GiveBack { reason: blocker.message, by_rule: true })
 }
 
-/// A turn that waits; or, once it has waited for a phase, sets allocation back before.
+/// The turn itself; or, if it waits and the member no longer needs limited allocation, a turn that restores
+/// allocation first.
 pub(super) fn until_loosened(
     context: &Context<'_>,
     ledger: &Ledger,

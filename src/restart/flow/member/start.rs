@@ -18,9 +18,9 @@ use crate::flow::turn::{GiveBack, Turn, wait};
 use crate::{Action, Code, Ending, Ledger, Manager, Member, MemberUpdate, Outcome, Pod, Restart};
 use stayput_api::{ConfigChoice, State};
 
-/// The stop was accepted: waits until the engine is stopped, and sends the start. The cluster may still
-/// list the old process then: it has removed it before a JVM has booted, and a new process counts as
-/// back only by an id of its own.
+/// The turn after the stop was accepted: waits until the engine is stopped, and sends the start. The cluster
+/// may still list the old process then: it has removed it before a JVM has booted, and a new process counts
+/// as back only by an id of its own.
 pub(super) fn start(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -88,8 +88,8 @@ pub(super) fn start(
     }
 }
 
-/// Whether an engine that its manager has started by itself has been looked at for the time of a phase: one
-/// that serves for so long, and one that does not since its last process ended.
+/// True if an engine that its manager restarted by itself has had a phase to come back while we watched: one
+/// that is ready has served for a phase, and one that is not has had no process end since `member.since`.
 fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bool {
     if let Some(since) = manager.ready_since {
         return context.snapshot.now.since(since) >= context.policy.phase_timeout;
@@ -98,12 +98,12 @@ fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bo
     ended.is_none_or(|at| manager.in_our_time(at) < member.since)
 }
 
-/// Our start of a member, on what it is expected to be started with.
+/// Sends our start of a member, on its expected config.
 pub(in crate::flow) fn send_start(member: &Member) -> Turn {
     Turn::act(start_of(member))
 }
 
-/// The request of [`send_start`].
+/// Our start of a member, on its expected config.
 pub(in crate::flow) fn start_of(member: &Member) -> Action {
     Action::Start {
         uid: member.pod_uid.clone(),
@@ -113,7 +113,7 @@ pub(in crate::flow) fn start_of(member: &Member) -> Action {
     }
 }
 
-/// The manager has decided on the start: waits until a new process is proven to serve.
+/// The turn after the manager has decided on the start: waits until a new process is proven to serve.
 pub(super) fn prove(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -177,7 +177,7 @@ pub(super) fn prove(
     }
 }
 
-/// Whether a member whose pod has changed is back, proven: then there is no way back any more.
+/// True if a member whose pod has changed is proven back: then there is no rollback any more.
 fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manager) -> bool {
     member.update.is_some()
         && update::is_carried_out(member, pod)
@@ -186,9 +186,9 @@ fn is_updated(context: &Context<'_>, member: &Member, pod: &Pod, manager: &Manag
         && update::why_others_are_not_ready(member, pod).is_none()
 }
 
-/// Of a member that is back late only its labels and the engine's settings are left, which are debts.
-/// Without its labels nobody knows what it is: they have the time of a phase, from when it was seen to
-/// be late.
+/// Waits for the labels of an updated member that is proven back too late: without them nobody knows which
+/// template its pod has. They get one phase, from when the member was seen to be late; the engine's settings,
+/// which are left as well, are debts.
 fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(), Turn> {
     let Some(fixed) = member.update.as_ref().filter(|_| !is_labelled(member, pod)) else {
         return Err(Turn::finish(Ending::done()));
@@ -211,8 +211,9 @@ fn until_labelled(context: &Context<'_>, member: &Member, pod: &Pod) -> Result<(
     }
 }
 
-/// The end of a member whose pod has changed, and which was proven to be back before: its labels were changed
-/// after that. To set its pod back would make them wrong, and nothing else is left to do for it.
+/// Ends a member whose pod has changed, and which was proven back before: its labels were changed after that.
+/// A rollback of the pod would make them wrong, and nothing else is left to do. `since`: what has happened
+/// since then, for the reason.
 pub(super) fn ended_since(
     member: &Member,
     pod: &Pod,
@@ -227,7 +228,7 @@ pub(super) fn ended_since(
     })
 }
 
-/// Whether its labels say what it is.
+/// True if the pod has the label of the template that its update is for.
 fn is_labelled(member: &Member, pod: &Pod) -> bool {
     let wanted = member.update.as_ref().zip(pod.live.as_ref());
     wanted.is_none_or(|(fixed, live)| live.revision == fixed.update.to)

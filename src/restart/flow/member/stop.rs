@@ -16,13 +16,13 @@ use crate::flow::requests::configs::may_change_alone;
 use crate::flow::turn::{GiveBack, Turn};
 use crate::{Action, Blocker, Code, Ledger, Manager, Member, Pod, Restart, Resume};
 
-/// After a stop without a start its manager starts the engine by itself, in milliseconds. Longer than
-/// a stop and the look at its result take, and short for a cluster without a node.
+/// Time after which a manager restarts an engine that was stopped and not started, in milliseconds. Longer
+/// than a stop and the check of its result take, and short for a cluster without a node.
 const RESUME_AFTER: u64 = 10 * 60 * 1000;
 
-/// When the manager of an engine that we stop starts it, and on what, if our start does not come.
+/// When, and on which config, a manager restarts an engine that we stop if our start does not come.
 ///
-/// In a rolling restart, without a checksum: on what it would start an engine on that ends by itself. The
+/// A rolling restart gives no checksum: the manager then uses the config that it would use after a crash. The
 /// expected config may not be mounted any more by then, and the engine would be down until somebody comes.
 pub(in crate::flow) const fn resume_on(checksum: Option<String>) -> Resume {
     Resume { after: RESUME_AFTER, checksum }
@@ -73,7 +73,7 @@ fn prepare_stop(
         Some(blocker) => Err(Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })),
         None => Ok(()),
     };
-    // What is limited for this stop may be what keeps the cluster from recovering.
+    // The allocation limit for this stop may be what keeps the cluster from recovering.
     if !has_failed && is_limited_for(context, ledger, member) {
         rules_allow()?;
     }
@@ -97,14 +97,14 @@ fn prepare_stop(
         return prepare_failed(context, ledger, restart, member);
     }
     hand_over(context, ledger, member)?;
-    // Nothing is limited in vain.
+    // The rules come first, so that nothing is limited in vain.
     rules_allow()?;
     prepare_and_flush(context, ledger, restart, member, manager)?;
     Ok(may_stop(context, ledger, restart, pod)?)
 }
 
-/// Passes once the engine is prepared and flushed. Both are asked for at the same time, with the drain: none needs
-/// another.
+/// Passes once the engine is prepared and flushed. Both are requested at the same time, with the drain: none
+/// needs another.
 fn prepare_and_flush(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -130,8 +130,8 @@ fn prepare_and_flush(
     Err(Turn::Act(changes, blocker))
 }
 
-/// As [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if
-/// the cluster cannot be asked there is nothing to prepare.
+/// Like [`prepare`], for an engine that is down with its whole set: there is nothing to flush, and if the
+/// cluster is unreachable there is nothing to prepare.
 fn prepare_failed(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -145,7 +145,7 @@ fn prepare_failed(
     }
 }
 
-/// What the stop waited for: the reason of the abort.
+/// Reason of an abort before the stop: the first condition that the stop waited for.
 fn why_not_stopped(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -1,11 +1,11 @@
-//! What of a member's pod changes between its stop and its start, so that it is as its owner wants
-//! it: labels, images, sizes, or the whole pod. And the way back.
+//! Changes a member's pod between its stop and its start, so that it is as its owner wants it: labels,
+//! images, sizes, or the whole pod. Also rolls such a change back.
 //!
-//! [`fixed`]: what is fixed when the member takes its slot. [`carry_out`]: after the stop, until the
-//! engine may be started. [`container`]: the kubelet makes the manager's container anew, [`others`] those
-//! beside it. [`hindrance`]: what keeps them from running, and may pass. [`labels`]: after the proof. [`heap`]:
-//! whether the heap has followed. [`back`]: images and sizes as they were before. [`stay`]: what the apiserver
-//! refuses to set back.
+//! [`fixed`]: the update that is frozen into the ledger when the member takes its slot. [`carry_out`]: after
+//! the stop, until the engine may be started. [`container`]: the kubelet recreates the manager's container;
+//! [`others`]: sidecar containers. [`hindrance`]: temporary reasons why they do not run. [`labels`]: after
+//! the proof. [`heap`]: checks if the heap has followed. [`back`]: rollback of images and sizes. [`stay`]:
+//! the changes that the apiserver refuses to roll back.
 
 pub(in crate::flow) mod back;
 mod carry_out;
@@ -34,7 +34,7 @@ pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
     member.update.as_ref().map_or(UpdateStep::Restart, |fixed| fixed.update.step)
 }
 
-/// In how many phases a member must be back: the one between stop and start is one more.
+/// Number of phases in which a member must be back: one more if its pod changes between stop and start.
 pub(in crate::flow) fn phases(member: &Member) -> u64 {
     let waits_for_others = member.update.as_ref().is_some_and(|fixed| !fixed.others.is_empty());
     2 + u64::from(step_of(member) > UpdateStep::Restart || waits_for_others)

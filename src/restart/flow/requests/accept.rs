@@ -11,7 +11,8 @@ use crate::flow::observed::is_deleted_with_its_pods;
 use crate::ledger::LedgerChange;
 use crate::{Action, Ending, Ledger, MAX_HANDLED, Outcome, Phase, Reason, Request, annotation};
 
-/// A SearchCluster that is being deleted accepts nothing, and ends what is under way.
+/// Ends the restart under way and the queued request of a SearchCluster that is being deleted: it accepts
+/// nothing any more.
 pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if is_deleted_with_its_pods(context) {
@@ -89,8 +90,8 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
     }
 }
 
-/// A request that stays on the SearchCluster, or comes back there, is never forgotten, however many
-/// others are made meanwhile.
+/// Remembers a known request anew before its id is forgotten. One that stays on the SearchCluster, or comes
+/// back there, is never forgotten, however many others are made meanwhile.
 fn keep_in_mind(context: &Context<'_>, ledger: &Ledger, request: &Request) -> Changes {
     let newer = ledger.handled.iter().rev().take_while(|id| **id != request.id).count();
     match newer < MAX_HANDLED / 2 {
@@ -106,8 +107,8 @@ fn accept_new(context: &Context<'_>, ledger: &Ledger, request: Request) -> Chang
     }
 }
 
-/// A request that is older than the status is not carried out: it was made before the reconciler
-/// was there.
+/// Remembers a request that is older than the status, without carrying it out: it was made before the
+/// reconciler was there.
 fn adopt(context: &Context<'_>, request: &Request) -> Changes {
     let mut changes = Changes::of_ledger(remember(context, &request.id));
     let message =
@@ -131,7 +132,7 @@ fn begin_or_queue(context: &Context<'_>, ledger: &Ledger, request: Request) -> C
     changes
 }
 
-/// Reports that a request waits, once it does.
+/// Reports once that a request waits in the queue.
 pub(in crate::flow) fn report_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let (Some(queued), Some(restart)) = (&ledger.queued, &ledger.restart) else { return changes };

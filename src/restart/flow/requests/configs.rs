@@ -1,4 +1,4 @@
-//! What is remembered of configs and of changes of them, and rolling restarts that a change of them rules out.
+//! Remembers configs and changes of them, and ends rolling restarts that a change of a config rules out.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) 
         return Changes::default();
     }
     let used = used(context);
-    // Of an engine that is not known now, the config may be known still.
+    // If an engine is not known now, its config may be known still.
     let may_be_used = |checksum: &str| used.as_ref().is_none_or(|used| used.contains(checksum));
     let renewed = ledger.configs.renewed(seen, may_be_used);
     if renewed == ledger.configs {
@@ -34,7 +34,7 @@ pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) 
     Changes::of_ledger(LedgerChange::SetConfigs(renewed))
 }
 
-/// Remembers what configs count as, of nodes that need no restart for a change.
+/// Remembers, for nodes that need no restart for a change, the config that theirs counts as.
 pub(in crate::flow) fn remember_ignored_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut all = ledger.ignored_changes.clone();
     let is_ignored = |pod: &&Pod| pod.ignores_change;
@@ -64,7 +64,8 @@ pub(in crate::flow) fn remember_ignored_changes(context: &Context<'_>, ledger: &
     Changes::of_ledger(LedgerChange::SetIgnoredChanges(all))
 }
 
-/// The configs that engines run on, or may be started on; none if a manager is not known.
+/// The configs that engines run on or may be started on, by the beginning of the checksum. `None`: a manager
+/// is unknown.
 fn used<'a>(context: &Context<'a>) -> Option<BTreeSet<&'a str>> {
     let of_pod = |pod: &'a Pod| {
         let manager = pod.manager.as_ref().ok()?;
@@ -104,9 +105,9 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
     changes
 }
 
-/// Why a member that was stopped in a rolling restart must not be started on what its sources have now:
-/// they have moved since, to a config with which it could not be in one cluster with the others. None
-/// if it may be, or if that is not known.
+/// Reason why a member that was stopped in a rolling restart must not be started on the config of its
+/// sources: they have moved since, to a config with which it could not form one cluster with the others.
+/// `None`: it may be started, or that is unknown and may be risked ([`may_be_risked`]).
 pub(in crate::flow) fn why_not_started(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -131,8 +132,9 @@ pub(in crate::flow) fn why_not_started(
     }
 }
 
-/// Passes unless a rolling restart would take the node to a pod template, or one that we requested ourselves to a
-/// config, with which it could not be in one cluster with the others, or may do so.
+/// Passes unless a rolling restart would take the node to a pod template or a config with which it could not
+/// form one cluster with the others; or to a config of which that is unknown, unless this may be risked
+/// ([`may_be_risked`]).
 pub(in crate::flow) fn may_change_alone(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -161,9 +163,9 @@ pub(in crate::flow) fn may_change_alone(
     }
 }
 
-/// Whether a rolling restart goes on although it is not known whether its nodes can change their config
-/// one by one. A person's does: it is a person's own risk. One of ours does not; but with `rolling`, one
-/// by one was asked for by name also where nobody can know.
+/// True if a rolling restart goes on although it is unknown whether its nodes can change their config one by
+/// one. A person's does: it is a person's own risk. One of ours does not; but with `rolling`, one by one was
+/// asked for by name also where nobody can know.
 fn may_be_risked(context: &Context<'_>, restart: &Restart, blocker: &Blocker) -> bool {
     let is_auto = context.policy.on_config_change == OnConfigChange::Auto;
     !is_own(restart) || (!is_auto && blocker.code == Code::PendingRestart)

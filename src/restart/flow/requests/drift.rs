@@ -1,5 +1,5 @@
-//! Restarts that the reconciler requests itself: of nodes that run on another config than their
-//! sources have.
+//! Restarts that the reconciler requests itself for changed configs: of nodes that run on another config than
+//! their sources have.
 
 use super::open::open;
 use super::own_ids::{next_try, short_id, try_of};
@@ -17,11 +17,10 @@ use crate::{
 };
 use stayput_api::State;
 
-/// `by` of a restart that is requested for a changed config; which setting needs all nodes at once may
-/// follow.
+/// Beginning of `by` in a request for a changed config; the setting that needs all nodes at once may follow.
 const BY_CONFIG: &str = "spec.restart.onConfigChange";
 
-/// Whether it was requested for a changed config.
+/// True if the restart was requested for a changed config.
 pub(in crate::flow) fn is_for_configs(restart: &Restart) -> bool {
     restart.request.by.as_ref().is_some_and(|by| by.starts_with(BY_CONFIG))
 }
@@ -82,7 +81,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     if context.snapshot.cluster.paused {
         return changes;
     }
-    // A request of ours would wait in the way of those of people.
+    // A request of ours would block those of people.
     if let Err(blocker) = not_outside_windows(context) {
         for pod in drifting {
             changes.block(&pod.uid, blocker.clone());
@@ -118,8 +117,8 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
     changes
 }
 
-/// Remembers the config that all nodes are on at the end of a restart that was for another one, which
-/// was taken back meanwhile. That other one is a change again when it comes back.
+/// Remembers the config that all nodes are on at the end of a restart for another one, which was reverted
+/// meanwhile. That other one is a change again when it comes back.
 pub(in crate::flow) fn remember_reverted(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -135,8 +134,8 @@ pub(in crate::flow) fn remember_reverted(
     }
 }
 
-/// Why a restart for a changed config leaves this node out before its turn; none if it does not. All
-/// nodes of a coordinated one go together.
+/// Reason why a restart for a changed config leaves this node out before its turn, if it does. All nodes of a
+/// coordinated one go together.
 pub(in crate::flow) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'static str> {
     let is_rolling = restart.request.strategy != Strategy::Coordinated;
     let runs = Index::manager_of(pod).is_ok_and(|manager| manager.state == State::Running);
@@ -144,13 +143,13 @@ pub(in crate::flow) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'st
         .then_some("it runs on the config that its sources have now")
 }
 
-/// Whether the last run of its engine was begun on the config that its sources have.
+/// True if the last run of the pod's engine was begun on the config that its sources have.
 fn runs_on_wanted(pod: &Pod) -> bool {
     Index::manager_of(pod).is_ok()
         && pod.checksums().is_some_and(|(runs_on, wanted)| runs_on == wanted)
 }
 
-/// Why a changed config of some nodes will not be seen.
+/// Message that changed configs of some nodes are not seen, because their sources are unknown.
 fn not_followed(context: &Context<'_>) -> Option<String> {
     let unknown = |pod: &Pod| match &pod.sources {
         Sources::Unknown(message) => Some(message.clone()),
@@ -163,7 +162,7 @@ fn not_followed(context: &Context<'_>) -> Option<String> {
     ))
 }
 
-/// How the drifting nodes are restarted, and by whose word.
+/// Strategy of the restart of the drifting nodes, and the value of `by` in its request.
 fn how(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -200,13 +199,13 @@ fn how(
     ))
 }
 
-/// Whether the engine runs on another config than its sources have. False if a source is absent,
-/// the engine does not run, the manager belongs to another pod, or the node leaves.
+/// True if the engine runs on another config than its sources have. False if a source is absent, the engine
+/// does not run, the manager belongs to another pod, or the node leaves.
 fn is_pending(pod: &Pod) -> bool {
     pod.drifts() && Index::manager_of(pod).is_ok() && pod.leaving.is_none()
 }
 
-/// An id for the current sources of all pods.
+/// Id of the change to the current sources of all pods.
 fn change_id(context: &Context<'_>) -> String {
     let mut wanted: Vec<(&str, &[u8])> = context
         .index

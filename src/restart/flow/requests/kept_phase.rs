@@ -1,18 +1,19 @@
-//! A phase that is written again whenever it is removed, as a GitOps tool does with what it applies.
-//! It is carried out once and then left alone, so that nobody writes it again.
+//! A phase that is written again whenever it is removed, as a GitOps tool does with its manifests. Such a
+//! phase is carried out once and then left alone, so that nobody writes it again.
 
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::LedgerChange;
 use crate::{Code, Ledger, NodeResult, Pod, Reason, Strategy, annotation};
 
-/// `by` of a request that was a phase on the SearchCluster.
+/// Value of `by` in a request that was a phase on the SearchCluster.
 pub(super) const BY_PHASE: &str = "restart-phase";
 
-/// What to do instead, for people.
+/// End of a message: the way to request further restarts.
 const INSTEAD: &str = "for each further restart, commit stayput.dev/restart-request with a new id";
 
-/// Whether the restart of a phase is not over yet, and the same phase is on the SearchCluster again.
+/// True if a restart of the same phase is under way or in the queue: the phase on the SearchCluster was
+/// written again.
 pub(super) fn comes_back(ledger: &Ledger, strategy: Strategy) -> bool {
     let under_way = ledger.restart.iter().map(|restart| &restart.request);
     under_way
@@ -20,7 +21,7 @@ pub(super) fn comes_back(ledger: &Ledger, strategy: Strategy) -> bool {
         .any(|request| request.strategy == strategy && request.by.as_deref() == Some(BY_PHASE))
 }
 
-/// From now on this phase is not carried out again.
+/// Records that this phase is not carried out again, and reports it.
 pub(super) fn keep(context: &Context<'_>, phase: &str) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
     let message = why_kept(&context.snapshot.cluster, phase);
@@ -28,7 +29,7 @@ pub(super) fn keep(context: &Context<'_>, phase: &str) -> Changes {
     changes
 }
 
-/// A phase on the SearchCluster that is older than its status: it is not carried out.
+/// Records a phase on the SearchCluster that is older than its status: such a phase is not carried out.
 pub(super) fn adopt(phase: &str) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
     let message =
@@ -37,7 +38,7 @@ pub(super) fn adopt(phase: &str) -> Changes {
     changes
 }
 
-/// Nobody writes it any more: the next phase is a new request.
+/// Forgets a kept phase that nobody writes any more: the next phase is a new request.
 pub(super) fn forget(ledger: &Ledger) -> Changes {
     match ledger.kept_phase {
         Some(_) => Changes::of_ledger(LedgerChange::SetKeptPhase(None)),
@@ -45,7 +46,7 @@ pub(super) fn forget(ledger: &Ledger) -> Changes {
     }
 }
 
-/// Why the phase on the SearchCluster is not carried out again, for people.
+/// Message that the phase on the SearchCluster is not carried out again, with the reason.
 pub(crate) fn why_kept(cluster: &crate::Cluster, phase: &str) -> String {
     let who = match &cluster.phase_applied_by {
         Some(tool) => format!("{tool} applies it as part of a configuration"),
@@ -58,8 +59,8 @@ pub(crate) fn why_kept(cluster: &crate::Cluster, phase: &str) -> String {
     )
 }
 
-/// Says why the phase on a pod requests nothing: it is part of a configuration, and the pod was
-/// restarted before. None if it requests a restart.
+/// Reports a phase on a pod that requests nothing: it is part of a configuration, and the pod was restarted
+/// before. `None`: the phase requests a restart.
 pub(super) fn of_pod(ledger: &Ledger, pod: &Pod) -> Option<Changes> {
     let tool = pod.phase_applied_by.as_ref()?;
     // The result of the last node is in the ledger before it is on its pod.

@@ -7,7 +7,8 @@ use crate::flow::target::members_of;
 use crate::ledger::LedgerChange;
 use crate::{Blocker, Direction, Once, Outcome, Reason, Request, Restart, annotation};
 
-/// What keeps the nodes that a request selects from being known.
+/// The blocker of a request that selects nodes by role or zone while the engine, which alone knows these, is
+/// unreachable.
 pub(super) fn waits_for_engine(context: &Context<'_>, request: &Request) -> Option<Blocker> {
     context.index.engine().err().filter(|_| request.target.is_by_engine())
 }

@@ -4,14 +4,14 @@
 use crate::ledger::OwnKind;
 use crate::{LastRestart, Ledger, Outcome, Pod, annotation};
 
-/// An id of this kind for what is wanted, by name.
+/// Id of a change: its kind, and a short checksum of the wanted contents by name.
 pub(super) fn short_id(kind: OwnKind, wanted: Vec<(&str, &[u8])>) -> String {
     let checksum = stayput_api::checksum::Checksum::of_contents(wanted).to_string();
     let short: String = checksum.trim_start_matches("sha256:").chars().take(16).collect();
     format!("{}-{short}", kind.name())
 }
 
-/// Which request of this change an id is, from 1; none if it is of another change.
+/// Number of the request with the id `handled`, from 1, if it is one for the change `id`.
 pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
     match handled.strip_prefix(id)? {
         "" => Some(1),
@@ -19,7 +19,7 @@ pub(super) fn try_of(id: &str, handled: &str) -> Option<u32> {
     }
 }
 
-/// The last request of a kind, and how it ended. No outcome if that is forgotten.
+/// Id of the last request of a kind, and its outcome, if the history still has it.
 pub(super) fn last_of(ledger: &Ledger, kind: OwnKind) -> Option<(&str, Option<Outcome>)> {
     let is_of_kind =
         |id: &&String| id.strip_prefix(kind.name()).is_some_and(|rest| rest.starts_with('-'));
@@ -28,8 +28,7 @@ pub(super) fn last_of(ledger: &Ledger, kind: OwnKind) -> Option<(&str, Option<Ou
     Some((last, entry.map(|entry| entry.outcome)))
 }
 
-/// The id under which a change is requested next: one that comes back has an id of its own,
-/// `config-…-2`.
+/// The id under which a change is requested next: a repeated one has its own id, `config-…-2`.
 pub(super) fn next_try(ledger: &Ledger, id: String) -> String {
     match ledger.handled.iter().filter_map(|handled| try_of(&id, handled)).max() {
         Some(times) => format!("{id}-{}", times + 1),
@@ -42,13 +41,13 @@ pub(super) fn ended(outcome: Option<Outcome>) -> String {
     outcome.map_or("ended".to_owned(), |outcome| format!("ended as {}", outcome.as_str()))
 }
 
-/// Whether the request `last`, which ended so, left the pod out: others are done, and its last restart was
-/// not for this change.
+/// True if the request `last`, with this outcome, left the pod out: others are done, and the pod's last
+/// restart was not for this change.
 pub(super) fn was_left_out(pod: &Pod, last: &str, outcome: Option<Outcome>) -> bool {
     outcome == Some(Outcome::Done) && !has_been_tried(pod, last)
 }
 
-/// Whether the last restart of the pod was a request of the same change.
+/// True if the last restart of the pod was a request of the same change.
 fn has_been_tried(pod: &Pod, last: &str) -> bool {
     let first = first_of(last);
     let shown = pod.annotations.get(annotation::LAST_RESTART);

@@ -15,7 +15,7 @@ use crate::{
     Restart, Strategy, Target, annotation,
 };
 
-/// Reads every phase that differs from what we last showed there.
+/// Handles every phase on a pod that differs from the one that we last showed there.
 pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let changed = context.index.marked_pods();
@@ -55,8 +55,8 @@ pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledg
     changes
 }
 
-/// A phase was removed: a node that waits is left out of the restart, and so is one whose manager is waited for in
-/// vain; for any other node under way this cancels the restart.
+/// Handles a removed phase: a node that waits is left out of the restart, and so is one whose manager is
+/// waited for in vain; for any other node under way this cancels the restart.
 fn phase_removed(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -102,9 +102,9 @@ fn phase_removed(
 
 /// The meaning of a phase that a person wrote.
 enum Written {
-    /// It requests nothing more.
+    /// The phase requests nothing more, after these changes.
     Settled(Changes),
-    /// It requests a restart that is not under way.
+    /// The phase requests a restart that is not under way.
     AsksFor(Strategy),
 }
 
@@ -146,9 +146,9 @@ fn phase_written(
     Written::AsksFor(strategy)
 }
 
-/// Whether a node that a phase asks for becomes a member of the restart under way. What a request
-/// allows is for the nodes that it names; and a zone, or the nodes that a changed config or template
-/// is for, are no more than those.
+/// True if a node that a phase asks for becomes a member of the restart under way. The permissions of a
+/// request are for the nodes that it names; and a zone, or the nodes that a changed config or template is
+/// for, are no more than those.
 fn may_join(restart: &Restart, strategy: Strategy) -> bool {
     let request = &restart.request;
     restart.ending.is_none()

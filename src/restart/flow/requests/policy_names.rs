@@ -21,8 +21,8 @@ pub(in crate::flow) fn report_unknown_names(context: &Context<'_>, ledger: &Ledg
     changes
 }
 
-/// Limits for roles that no node has. A node that is not listed, or lists no roles, may have any:
-/// then nothing is reported.
+/// Message about limits for roles that no node has. A node that is not listed, or lists no roles, may have
+/// any: then nothing is reported.
 fn unknown_roles(context: &Context<'_>) -> Option<String> {
     let limits = &context.policy.max_unavailable_of_role;
     if limits.is_empty() {

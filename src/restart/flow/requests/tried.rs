@@ -1,6 +1,6 @@
-//! Whether a change was rolled out before: what was given up is not carried out again by itself. Nodes are
-//! compared one by one. An id of what all nodes are to have would be another one as soon as a node comes,
-//! goes, or cannot be read.
+//! Remembers changes that were rolled out before: one that was given up is not retried automatically. Nodes
+//! are compared one by one. An id of the wanted state of all nodes would be another one as soon as a node
+//! comes, goes, or cannot be read.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use stayput_reuse::Note;
 /// How much of a checksum is kept, in characters: enough to tell a new one from thousands.
 const KEPT: usize = 8;
 
-/// How the change that a node lacks was rolled out before, and how that ended, for messages. None if it
-/// never was, or if it was done and has left out this node. `id`: that of what all nodes are to have now.
+/// Message about the earlier rollout of the change that a node lacks, and how that ended. `None`: there was
+/// none, or it was done and has left out this node. `id`: that of the state that all nodes are to have now.
 pub(super) fn before(kind: OwnKind, ledger: &Ledger, id: &str, pod: &Pod) -> Option<String> {
     let (last, outcome) = last_of(ledger, kind)?;
     let verb = match kind {
@@ -25,7 +25,7 @@ pub(super) fn before(kind: OwnKind, ledger: &Ledger, id: &str, pod: &Pod) -> Opt
     };
     let message = || Some(format!("was {verb} as {last}, which {}", ended(outcome)));
     let Some(tried) = ledger.tried(kind).filter(|tried| tried.id == last) else {
-        // Of an earlier version. Only its id is known.
+        // A request of an earlier version: only its id is known.
         try_of(id, last)?;
         return if was_left_out(pod, last, outcome) { None } else { message() };
     };
@@ -40,7 +40,7 @@ pub(super) fn before(kind: OwnKind, ledger: &Ledger, id: &str, pod: &Pod) -> Opt
     if was_left_out(pod, last, outcome) { None } else { message() }
 }
 
-/// Remembers a request of ours for these nodes, and what it is for.
+/// Remembers a request of ours for these nodes, and the changes that it is for.
 pub(super) fn remember_try(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -56,7 +56,7 @@ pub(super) fn remember_try(
             asked.iter().filter_map(|pod| wanted(kind, pod)).flatten().collect();
         let failed = before.wanted.iter().filter(|_| outcome != Some(Outcome::Done));
         let given_up = before.given_up.iter().chain(failed);
-        // Of a node that is not known now, it may be wanted still.
+        // A node that is unknown now may still want it.
         let is_wanted = |one: &&String| tried.wanted.contains(*one) || !tried.unknown.is_empty();
         tried.given_up =
             given_up.filter(is_wanted).filter(|one| !asked.contains(*one)).cloned().collect();
@@ -65,7 +65,7 @@ pub(super) fn remember_try(
     [remember(context, id), LedgerChange::SetTried { kind, tried: Box::new(tried) }]
 }
 
-/// Remembers that all nodes have what they are to have.
+/// Remembers that all nodes have their wanted state.
 pub(super) fn remember_all(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -77,9 +77,10 @@ pub(super) fn remember_all(
     [remember(context, &id), LedgerChange::SetTried { kind, tried }]
 }
 
-/// Follows what nodes are to have after our last restart. What was not known when that was requested counts
-/// as what it was for. What it was for and nobody is to have any more, since it was taken back, is a change
-/// again when it comes back; but not if it failed.
+/// Updates the record of our last restart to the state that nodes want now. A state that was unknown when it
+/// was requested counts as one that the restart was for. A state that the restart was for and that no node
+/// wants any more, since it was reverted, is a change again when it comes back; but not if the restart
+/// failed.
 pub(super) fn follow(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -112,7 +113,7 @@ pub(super) fn follow(
     (followed != *tried).then(|| LedgerChange::SetTried { kind, tried: Box::new(followed) })
 }
 
-/// What nodes lack now.
+/// Record of a request for the changes that nodes lack now.
 fn of_all(context: &Context<'_>, kind: OwnKind, id: &str) -> Tried {
     let mut tried = Tried { id: id.to_owned(), ..Tried::default() };
     for pod in context.index.pods().filter(|pod| lacks(kind, pod)) {
@@ -124,7 +125,7 @@ fn of_all(context: &Context<'_>, kind: OwnKind, id: &str) -> Tried {
     tried
 }
 
-/// Whether a node does not have what it is to have, or that is not known.
+/// True if a node does not have its wanted state, or if that is unknown.
 fn lacks(kind: OwnKind, pod: &Pod) -> bool {
     match kind {
         OwnKind::Configs => pod.checksums().is_none_or(|(runs_on, wanted)| runs_on != wanted),
@@ -132,12 +133,12 @@ fn lacks(kind: OwnKind, pod: &Pod) -> bool {
     }
 }
 
-/// What a node is to have; none if that is not known now.
+/// Short checksums of the state that a node wants, if that is known now.
 fn wanted(kind: OwnKind, pod: &Pod) -> Option<Vec<String>> {
     match kind {
         OwnKind::Configs => match &pod.sources {
             Sources::Checksum(wanted) => Some(vec![beginning(wanted)]),
-            // Nobody follows it.
+            // Nobody follows a config without declared sources.
             Sources::Unknown(_) => Some(vec![]),
             Sources::Absent(_) => None,
         },
@@ -151,8 +152,8 @@ fn wanted(kind: OwnKind, pod: &Pod) -> Option<Vec<String>> {
     }
 }
 
-/// What the containers of a pod are to read. A note of what a container has read already is nothing that it
-/// is to read.
+/// Note, as text, of the content that the containers of a pod are to read. A note of content that a container
+/// has read already does not count.
 pub(super) fn content(update: &PodUpdate) -> Option<String> {
     if update.step <= UpdateStep::Relabel {
         return None;
@@ -161,7 +162,7 @@ pub(super) fn content(update: &PodUpdate) -> Option<String> {
     let note = Note::parse(note)?;
     // Another container does not read again what its init containers have read.
     let init = note.init.filter(|_| update.step == UpdateStep::Replace);
-    // Not of which container it is.
+    // The record does not name the container.
     Note { restarts: 0, init, ..note }.text()
 }
 

@@ -1,4 +1,4 @@
-//! Restarts that the reconciler requests itself: of pods whose owner has another template for them.
+//! Restarts that the reconciler requests itself for changed pod templates.
 
 use super::never_started::bring_to_template;
 use super::open::open;
@@ -67,7 +67,7 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     let id = update_id(context);
     wanted.retain(|(pod, update)| {
         let Some(before) = before(OwnKind::Templates, ledger, &id, pod) else { return true };
-        // Of the same template, what Secrets and ConfigMaps have is new.
+        // With the same template, the content of Secrets and ConfigMaps is new.
         let (changed, it) = match pod.live.as_ref().is_some_and(|live| live.revision == update.to) {
             true => ("the new content of its Secrets and ConfigMaps", "it"),
             false => ("its new pod template", "the template"),
@@ -100,7 +100,7 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     wanted.truncate(MAX_MEMBERS);
     match not_outside_windows(context) {
         Ok(()) => changes.merge(request(context, ledger, id, &wanted)),
-        // A request of ours would wait in the way of those of people.
+        // A request of ours would block those of people.
         Err(blocker) => {
             for (pod, _) in wanted {
                 changes.block(&pod.uid, blocker.clone());
@@ -110,9 +110,9 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     changes
 }
 
-/// Of which pods the template is carried out by a restart that was not requested yet, because
-/// something comes first or it is not the time. What waits for a person's word is not among them, nor is
-/// a node that leaves.
+/// Pods whose template is carried out by a restart that was not requested yet, because something comes first
+/// or it is not the time. Updates that wait for a person's decision are not among them, nor are nodes that
+/// leave.
 pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Pod> {
     let ledger = &context.snapshot.ledger;
     let id = update_id(context);
@@ -127,14 +127,14 @@ pub(crate) fn updates_to_come<'a>(context: &Context<'a>) -> impl Iterator<Item =
     })
 }
 
-/// Whether neither a restart nor a debt concerns this pod, and its node does not leave.
+/// True if neither a restart nor a debt concerns this pod, and its node does not leave.
 fn is_left_alone(ledger: &Ledger, pod: &Pod) -> bool {
     let owed = ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     let is_under_way = || ledger.under_way().any(|member| member.pod_uid == pod.uid);
     pod.leaving.is_none() && !owed && !is_under_way()
 }
 
-/// The patch of a pod whose engine goes on, and its event: labels and annotations alone.
+/// The patch of labels and annotations alone, and its event, for a pod whose engine goes on.
 fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
     let mut changes = Changes::default();
     let Some(live) = &pod.live else { return changes };
@@ -175,8 +175,8 @@ fn request(
     changes
 }
 
-/// An id for the templates that all pods should be made from, and for what their containers are to
-/// read. It is the same before and after some of them are.
+/// Id of the change to the templates that all pods should be made from, and to the content that their
+/// containers are to read. The id is the same before and after some pods are updated.
 fn update_id(context: &Context<'_>) -> String {
     let revision = |pod: &'_ Pod| match &pod.update {
         Ok(Some(update)) => Some(update.to.clone()),

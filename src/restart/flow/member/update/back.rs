@@ -1,6 +1,6 @@
-//! The way back: a pod gets the images and sizes again that it had. The image of its manager's container and
-//! its size are changed only while its engine is stopped by us, or while that container does not run. The
-//! images of other containers need no stop: they are given up, so nothing is lost with them.
+//! The rollback of an update: a pod gets the images and sizes again that it had. The image of the manager's
+//! container and its size are changed only while its engine is stopped by us, or while that container does
+//! not run. The images of sidecar containers need no stop: they are given up, so nothing is lost with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::{
 };
 use stayput_api::{Desired, State};
 
-/// What is left to do before an engine may be started in a pod that is set back.
+/// The next step of a pod's rollback, before its engine may be started.
 pub(in crate::flow) enum SetBack {
-    /// The image that is given up, and the container that runs now, are written down first: another
-    /// container proves that it was made anew.
+    /// Record the image that is given up and the container that runs now, before the patch: a container with
+    /// another id proves that the kubelet recreated it.
     Note(Box<MemberUpdate>),
     Act(Box<Action>),
     Wait(String),
 }
 
-/// The changes that undo an update: of images and sizes. What the apiserver refuses to set back is not among them.
+/// The patch that undoes an update's images and sizes, without those that the apiserver refuses to roll back.
 fn undo_of(fixed: &MemberUpdate) -> PodPatch {
     let (patch, stays) = (&fixed.update.patch, &fixed.stays);
     PodPatch {
@@ -44,32 +44,33 @@ fn reversed(
     undone.map(|(container, change)| (container.clone(), back(change))).collect()
 }
 
-/// Whether an update changes anything that the way back undoes.
+/// True if a member's update changes an image or a size, which a rollback undoes.
 pub(in crate::flow) fn has_undo(member: &Member) -> bool {
     member.update.as_ref().is_some_and(|fixed| !undo_of(fixed).is_empty())
 }
 
-/// Whether the pod of a member has anything of its update that must be undone.
+/// True if the pod of a member has an image or a size of its update that must be rolled back.
 pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.beside.or(left.stopped).is_some())
 }
 
-/// Whether it has, and no stop is needed for it.
+/// True if the pod of a member has something to roll back, and all of it can be rolled back while the engine
+/// runs.
 pub(in crate::flow) fn is_due_beside_engine(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.beside.is_some() && left.stopped.is_none())
 }
 
-/// Whether the pod has anything of an update that is undone only while its engine is stopped.
+/// True if the pod has a part of this update that is rolled back only while its engine is stopped.
 pub(in crate::flow) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
     left(fixed, pod).stopped.is_some()
 }
 
-/// The same, of the pod of a member.
+/// True if the pod of a member has a part of its update that is rolled back only while its engine is stopped.
 pub(in crate::flow) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.stopped.is_some())
 }
 
-/// What is to be set back of a pod next.
+/// The next patch of a pod's rollback.
 pub(super) fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
     let Left { beside, stopped } = left(fixed, pod);
     let mut next = PodPatch::default();
@@ -82,13 +83,14 @@ pub(super) fn next_of(fixed: &MemberUpdate, pod: &Pod) -> Option<PodPatch> {
     Some(next)
 }
 
-/// Why the apiserver would not set back what is next. The answer may be about what was to be set back before.
+/// The apiserver's refusal of the next patch of a pod's rollback. A refusal of an earlier patch does not
+/// count.
 pub(super) fn refusal_of_next<'a>(fixed: &MemberUpdate, pod: &'a Pod) -> Option<&'a Unreturnable> {
     let refusal = pod.unreturnable.as_deref()?;
     (next_of(fixed, pod)? == refusal.patch).then_some(refusal)
 }
 
-/// Whether images and sizes of a pod may be changed now.
+/// True if the image of the manager's container and its size may be changed now.
 fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
     match manager {
         Some(manager) => manager.state == State::Stopped && manager.desired == Desired::Stopped,
@@ -96,12 +98,12 @@ fn may_change(live: &LivePod, manager: Option<&Manager>) -> bool {
     }
 }
 
-/// The next patches that undo something.
+/// The next patches of a pod's rollback.
 #[derive(Default)]
 struct Left {
-    /// One that may be made while the engine runs.
+    /// A patch that may be made while the engine runs.
     beside: Option<Action>,
-    /// One for which it has to be stopped.
+    /// A patch for which the engine must be stopped.
     stopped: Option<Action>,
 }
 
@@ -126,8 +128,8 @@ fn left(fixed: &MemberUpdate, pod: &Pod) -> Left {
     Left { beside: patch(others), stopped: patch(managers).or_else(resize) }
 }
 
-/// The images that are not the old ones: admission may have made another one of the new one. What it has made
-/// of the old one, once that was put back, stays.
+/// Images to roll back, which are not the old ones: admission may have replaced the new image by another one.
+/// An image that admission has made of the old one, once that was put back, stays.
 fn given_up_images(
     fixed: &MemberUpdate,
     undo: &PodPatch,
@@ -142,7 +144,7 @@ fn given_up_images(
     there.collect()
 }
 
-/// The sizes to be given up that the living pod has.
+/// Sizes to roll back that the living pod has.
 fn given_up_sizes(undo: &PodPatch, live: &LivePod) -> BTreeMap<String, Change> {
     let has =
         |now: &str, value: &Option<String>| value.as_ref().is_some_and(|value| covers(now, value));
@@ -155,8 +157,8 @@ fn given_up_sizes(undo: &PodPatch, live: &LivePod) -> BTreeMap<String, Change> {
     there.collect()
 }
 
-/// What is written down before images are set back: the image that is given up, and the container that runs
-/// with it.
+/// The update with the records that come before a patch of images: the images that are given up, and the
+/// container that runs with them.
 fn noted(fixed: &MemberUpdate, pod: &Pod, live: &LivePod, action: &Action) -> MemberUpdate {
     let mut noted = fixed.clone();
     let Action::PatchImages { images, .. } = action else { return noted };
@@ -168,8 +170,8 @@ fn noted(fixed: &MemberUpdate, pod: &Pod, live: &LivePod, action: &Action) -> Me
     noted
 }
 
-/// Passes once the pod is as it was before an update, in a container of its own; or if it must not be
-/// changed now.
+/// Passes once the pod is as it was before an update, and the kubelet has recreated its container; or if the
+/// pod must not be changed now.
 pub(in crate::flow) fn until_set_back(
     fixed: &MemberUpdate,
     pod: &Pod,
@@ -187,7 +189,7 @@ pub(in crate::flow) fn until_set_back(
             return Err(SetBack::Note(Box::new(noted)));
         }
         if let Some(refusal) = refusal_of_next(fixed, pod) {
-            // It is asked for by a dry run at each look.
+            // A dry run in each plan asks again.
             let message = format!("the apiserver refuses to set its pod back: {}", refusal.why);
             return Err(SetBack::Wait(message));
         }
@@ -196,7 +198,7 @@ pub(in crate::flow) fn until_set_back(
     if manager.is_none() && live.waiting.is_some() {
         return Err(SetBack::Wait(describe(pod, live)));
     }
-    // Where admission has made another image of the old one, the container is made anew in any case.
+    // If admission has made another image of the old one, the container is recreated in any case.
     let has_old_images =
         undo.images.iter().all(|(name, change)| live.images.get(name) == change.wanted.as_ref());
     let is_old = has_old_images && live.container_id == fixed.container_id
@@ -211,7 +213,7 @@ pub(in crate::flow) fn until_set_back(
     Ok(())
 }
 
-/// The same, for a member that is brought back; also if its pod is not listed.
+/// Like [`until_set_back`], for a member that is brought back; passes if its pod is not listed.
 pub(in crate::flow::member) fn until_member_set_back(
     member: &Member,
     pod: Option<&Pod>,

@@ -1,4 +1,5 @@
-//! After the stop: the pod of a stopped engine is changed, until the engine may be started.
+//! Carries out a member's update after the stop: the pod of a stopped engine is changed, until the engine may
+//! be started.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,11 @@ use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};
 
-/// For how long a size is waited for that the Kubernetes node has no room for now, in milliseconds: meanwhile
-/// the engine is down.
+/// Longest wait for room on the Kubernetes node for a new size, in milliseconds: meanwhile the engine is
+/// down.
 const ROOM_WITHIN: u64 = 30_000;
 
-/// Passes once the pod is as the member's engine is to be started in it. The engine is stopped, and
-/// the cluster does not list it any more.
+/// Passes once the pod has all that the member's engine is to be started with. The engine is stopped.
 pub(in crate::flow::member) fn until_carried_out(
     context: &Context<'_>,
     member: &Member,
@@ -32,7 +32,7 @@ pub(in crate::flow::member) fn until_carried_out(
             until_made_anew(context, member, fixed, pod, live)
         }
         UpdateStep::Resize => {
-            // What a new image is started with has the new size.
+            // A container of a new image starts with the new size.
             resize(context, member, fixed, pod, live)?;
             change_images(member, fixed, pod, live)?;
             until_made_anew(context, member, fixed, pod, live)?;
@@ -42,8 +42,7 @@ pub(in crate::flow::member) fn until_carried_out(
     }
 }
 
-/// Whether the pod has everything that a new process can be started with; its labels follow after the
-/// proof.
+/// True if the pod has everything that a new process can be started with; its labels follow after the proof.
 pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> bool {
     let Some(fixed) = &member.update else { return true };
     let Some(live) = &pod.live else { return false };
@@ -63,7 +62,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
     }
 }
 
-/// Changes the images. The containers that run now are written down before: one that was made in the
+/// Changes the images. The ids of the current containers are recorded before: one that was made in the
 /// meantime is not the one with the new image.
 fn change_images(
     member: &Member,
@@ -92,8 +91,8 @@ fn change_images(
     Err(Turn::act_and_wait(action, Code::NewContainer, "its images are being changed"))
 }
 
-/// Of an image that is neither the old one nor the new one: admission has made it of the new one. To ask again
-/// would bring the same.
+/// Message about an image that is neither the old one nor the new one: admission has made it of the new one,
+/// and another request would bring the same.
 fn why_other_image(fixed: &MemberUpdate, due: &BTreeMap<String, Change>) -> Option<String> {
     due.iter().find_map(|(container, change)| {
         let before = &fixed.update.patch.images.get(container)?.seen;
@@ -114,7 +113,7 @@ fn not_refused(pod: &Pod) -> Result<(), Turn> {
 
 /// Changes the size, and waits until the kubelet has put it into effect; or has accepted it, if a new image
 /// makes another container anyway. A lower limit of memory may never come into effect in the container that
-/// runs: the kubelet leaves it as long as the container uses more.
+/// runs: the kubelet leaves the limit as it is while the container uses more.
 fn resize(
     context: &Context<'_>,
     member: &Member,
@@ -155,7 +154,7 @@ fn until_in_effect(fixed: &MemberUpdate, live: &LivePod) -> Result<(), Turn> {
     }
 }
 
-/// Whether the kubelet has put the sizes in the spec into effect.
+/// True if the kubelet has put the sizes in the spec into effect.
 fn is_in_effect(fixed: &MemberUpdate, live: &LivePod) -> bool {
     let resources = &fixed.update.patch.resources;
     resources.keys().all(|container| live.resized.contains(container))

@@ -1,5 +1,5 @@
-//! The kubelet makes the manager's container anew, and others. Meanwhile the manager may not answer, and only
-//! the pod says how far that is.
+//! The kubelet recreates the manager's container, and sidecars. Meanwhile the manager may be unreachable, and
+//! only the pod shows the progress.
 
 use super::fixed::due_images;
 use super::hindrance::while_it_may_pass;
@@ -9,10 +9,10 @@ use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
 use crate::{Blocker, Code, ContainerWaiting, LivePod, Member, MemberUpdate, Pod, UpdateStep};
 
-/// Why a container never runs, whatever is waited for.
+/// Reasons of the kubelet for a container that will never run.
 const NEVER_RUNS: [&str; 2] = ["InvalidImageName", "ErrImageNeverPull"];
-/// Why a container does not run now. The kubelet tries it again: a registry does not answer, or a Secret comes
-/// later.
+/// Reasons of the kubelet for a container that does not run now. The kubelet retries: a registry does not
+/// answer, or a Secret comes later.
 const MAY_PASS: [&str; 7] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -22,20 +22,20 @@ const MAY_PASS: [&str; 7] = [
     "CreateContainerConfigError",
     "CreateContainerError",
 ];
-/// For how long such a reason is waited for, in milliseconds.
+/// Longest wait for one of [`MAY_PASS`] to pass, in milliseconds.
 const PASSES_WITHIN: u64 = 120_000;
-/// Why a container with a new image does not run: it ended again and again. The kubelet also gives this
-/// reason before the first one is made, if earlier ones of that image have ended, and for one that was told
-/// to end.
+/// Reason of the kubelet for a container that ended again and again. The kubelet also gives this reason
+/// before the first container of an image is made, if earlier ones of that image have ended, and for one that
+/// was told to end.
 const ENDS_AGAIN: &str = "CrashLoopBackOff";
 
-/// Why a container with a new image does not run.
+/// Reason why a container with a new image does not run.
 enum Hindrance {
     Never(String),
     MayPass(String),
 }
 
-/// Passes once each container that the update makes anew is another one than before.
+/// Passes once each container that the update recreates is another one than before.
 pub(super) fn until_made_anew(
     context: &Context<'_>,
     member: &Member,
@@ -54,7 +54,7 @@ pub(super) fn until_made_anew(
     Err(wait(Code::NewContainer, message))
 }
 
-/// Whether each container that the update makes anew is another one than before.
+/// True if each container that the update recreates is another one than before.
 pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
     is_managers_anew(fixed, live) && others::awaited(fixed, live).next().is_none()
 }
@@ -64,7 +64,7 @@ fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
         || live.container_id.is_some() && live.container_id != fixed.container_id
 }
 
-/// A member whose manager does not answer: its container may be made anew just now.
+/// The turn of a member whose manager is unreachable, perhaps because its container is being recreated.
 pub(in crate::flow::member) fn without_manager(
     context: &Context<'_>,
     member: &Member,
@@ -89,7 +89,7 @@ pub(in crate::flow::member) fn without_manager(
     }
 }
 
-/// How far the new container is; none if none is being made.
+/// Progress of the new container, if one is being made.
 fn waits_for_container(
     context: &Context<'_>,
     member: &Member,
@@ -120,8 +120,8 @@ fn until_hopeless(
     }
 }
 
-/// Why a new container does not run, if the kubelet says so. Without a new image there is nothing to go back
-/// to: then it is waited for as long as the member has time.
+/// Reason why a new container does not run, if the kubelet gives one. Without a new image there is nothing to
+/// roll back to: then the container is waited for as long as the member has time.
 fn hindrance(fixed: &MemberUpdate, live: &LivePod) -> Option<Hindrance> {
     let is_new = !is_managers_anew(fixed, live) && is_managers_image_new(fixed, live);
     let managers = live.waiting.as_ref().filter(|_| is_new).and_then(|waiting| {
@@ -147,7 +147,7 @@ fn hindered(what: &str, waiting: &ContainerWaiting, ends_again: bool) -> Option<
     is_among(&MAY_PASS).then_some(Hindrance::MayPass(why))
 }
 
-/// Whether the manager's container gets another image, and the pod has it.
+/// True if the manager's container gets another image, and the pod has it.
 fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
     let due = due_images(&fixed.update, live);
     let images = &fixed.update.patch.images;
@@ -155,13 +155,13 @@ fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
     managers.any(|(name, change)| change.seen != change.wanted && !due.contains_key(name))
 }
 
-/// What the new container waits for.
+/// Message that the manager's container is being recreated, with the reason why it waits.
 pub(super) fn describe(pod: &Pod, live: &LivePod) -> String {
     let why = why_it_waits(live.waiting.as_ref());
     format!("the kubelet makes the container of {} anew{why}", pod.name)
 }
 
-/// The kubelet's words, to end a sentence with; empty if it says nothing.
+/// End of a sentence: the kubelet's reason why a container waits; empty if it gives none.
 pub(super) fn why_it_waits(waiting: Option<&ContainerWaiting>) -> String {
     match waiting {
         Some(ContainerWaiting { reason, message }) if message.is_empty() => format!(": {reason}"),

@@ -1,5 +1,5 @@
-//! What of a member's pod changes is fixed when the member takes its slot, and looked at again before
-//! the stop: what the owner wants may change meanwhile.
+//! The update of a member's pod is frozen when the member takes its slot, and checked again before the stop:
+//! the owner may want another one meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::{
     Stays, Strategy, UpdateStep,
 };
 
-/// `by` of a restart that is requested to update pods.
+/// Value of `by` in a request that updates pods.
 pub(in crate::flow) const BY_UPDATE: &str = "spec.update";
 
-/// What a restart with this strategy changes of a pod besides its process; none if its owner wants
-/// nothing else, if the policy does not allow that step, or if it is not known. A coordinated
-/// restart starts all nodes in one moment, and does not wait for containers.
+/// The update that a restart with this strategy makes of a pod besides its process. `None`: the owner wants
+/// nothing else, the policy does not allow that step, or the update is unknown. A coordinated restart has
+/// none: it starts all nodes in one moment, and does not wait for containers.
 pub(crate) fn planned_update<'a>(
     policy: &Policy,
     strategy: Strategy,
@@ -31,7 +31,7 @@ pub(crate) fn planned_update<'a>(
     (is_allowed && strategy != Strategy::Coordinated).then_some(update)
 }
 
-/// Why the update of a pod is not carried out, and what to do; none if it may be.
+/// Reason why the update of a pod is not carried out, if it may not be, and what to do about it.
 pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
     let (step, fields) = (update.step.name(), update.fields());
     let what = match update.from == update.to {
@@ -57,7 +57,7 @@ pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) ->
     ))
 }
 
-/// What is to change of a pod, with what it has before; none if nothing is.
+/// The update to freeze for a pod, with the state of the pod before it, if there is one.
 pub(in crate::flow) fn fix(
     context: &Context<'_>,
     restart: &Restart,
@@ -76,7 +76,7 @@ pub(in crate::flow) fn fix(
     if update.makes_a_container() && live.container_id.is_none() {
         return Err(unknown("the id of its manager's container is not known yet"));
     }
-    // They were judged before.
+    // The settings were judged before.
     let mut update = PodUpdate { settings: None, ..update.clone() };
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
@@ -84,7 +84,7 @@ pub(in crate::flow) fn fix(
     let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
-        // Of a pod that is replaced nothing stays.
+        // A pod that is replaced keeps no container.
         others: match update.step == UpdateStep::Replace {
             true => BTreeMap::new(),
             false => last_ids(&update.patch.images, live),
@@ -102,7 +102,7 @@ pub(in crate::flow) fn fix(
 }
 
 /// Passes unless the step needs room on a Kubernetes node for another pod or for another size, and there is
-/// none. Of another size the kubelet says it too, so what is not known does not count.
+/// none. An unknown answer blocks another pod only: the kubelet also checks another size.
 fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
     match (step, &pod.room) {
         (UpdateStep::Replace | UpdateStep::Resize, Ok(Some(why))) => refuse(Code::WouldNotFit, why),
@@ -111,7 +111,7 @@ fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
     }
 }
 
-/// As [`it_fits`], for what a restart does with the pod now.
+/// Like [`it_fits`], for the update that a restart would make of the pod now.
 pub(in crate::flow::member) fn may_be_replaced(
     context: &Context<'_>,
     restart: &Restart,
@@ -121,13 +121,13 @@ pub(in crate::flow::member) fn may_be_replaced(
     planned.map_or(Ok(()), |update| it_fits(update.step, pod))
 }
 
-/// Whether it was requested to update pods.
+/// True if the restart was requested to update pods.
 pub(in crate::flow) fn is_for_updates(restart: &Restart) -> bool {
     restart.request.by.as_deref() == Some(BY_UPDATE)
 }
 
-/// Why a restart that updates pods leaves this one out before its turn; none if it does not. A node
-/// that somebody has stopped is updated by another restart once it runs.
+/// Reason why a restart that updates pods leaves this one out before its turn, if it does. A node that
+/// somebody has stopped is updated by another restart once it runs.
 pub(in crate::flow) fn why_left_out(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -147,7 +147,7 @@ pub(in crate::flow) fn why_left_out(
     is_stopped_by_another(context, ledger, pod).then_some("another client has stopped its engine")
 }
 
-/// Passes if what is fixed is what is wanted now, of the container that runs now.
+/// Passes if the frozen update is still the wanted one, of the container that runs now.
 pub(in crate::flow::member) fn refresh(
     context: &Context<'_>,
     restart: &Restart,
@@ -155,7 +155,7 @@ pub(in crate::flow::member) fn refresh(
     pod: &Pod,
 ) -> Result<(), Turn> {
     let now = match (&pod.update, &member.update, &pod.live) {
-        // It is only not known for now.
+        // The wanted update is only unknown for now.
         (Err(_), Some(fixed), Some(live)) => {
             it_fits(fixed.update.step, pod).map_err(without_a_stop)?;
             let container_id = live.container_id.clone();
@@ -165,7 +165,7 @@ pub(in crate::flow::member) fn refresh(
         }
         _ => fix(context, restart, pod).map_err(without_a_stop)?,
     };
-    // An engine that does not answer now has said it before.
+    // An engine that is unreachable now has reported its heap before.
     let heap = member.update.as_ref().and_then(|fixed| fixed.heap);
     let with_heap = |mut fixed: Box<MemberUpdate>| {
         fixed.heap = fixed.heap.or(heap);
@@ -185,8 +185,8 @@ pub(in crate::flow::member) fn refresh(
     Err(Turn::change(Member { update: now, ..member.clone() }))
 }
 
-/// What a member does that cannot be updated now. Room for another pod may be missing for long: it
-/// gives its slot back.
+/// The turn of a member that cannot be updated now. Room for another pod may be missing for long: then the
+/// member gives its slot back.
 fn without_a_stop(blocker: Blocker) -> Turn {
     match blocker.code == Code::WouldNotFit {
         true => Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true }),
@@ -194,8 +194,8 @@ fn without_a_stop(blocker: Blocker) -> Turn {
     }
 }
 
-/// Whether the stop of a member tells its manager to end, so that the kubelet makes a new container.
-/// A new image does the same.
+/// True if the stop of a member tells its manager to exit, so that the kubelet makes a new container. With a
+/// new image it does so anyway.
 pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
     let Some(fixed) = member.update.as_ref().filter(|fixed| fixed.update.makes_a_container())
     else {
@@ -204,18 +204,18 @@ pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
     pod.live.as_ref().is_none_or(|live| !is_image_of_manager_due(fixed, pod, live))
 }
 
-/// Whether the image of the manager's container is still to be changed: the kubelet makes another
-/// container then.
+/// True if the image of the manager's container is still to be changed: the kubelet makes another container
+/// then.
 pub(super) fn is_image_of_manager_due(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> bool {
     due_images(&fixed.update, live).keys().any(|container| is_managers(pod, container))
 }
 
-/// Whether it is the manager's container. If that is not certain, each may be.
+/// True if this is the manager's container, or if nobody knows which one is.
 pub(super) fn is_managers(pod: &Pod, container: &str) -> bool {
     pod.container.as_deref().is_none_or(|managers| managers == container)
 }
 
-/// The changes that a living pod does not have yet, from what it has.
+/// The changes that a living pod does not have yet, each from its present value.
 pub(super) fn due(
     changes: &BTreeMap<String, Change>,
     live: &BTreeMap<String, String>,
@@ -227,12 +227,12 @@ pub(super) fn due(
     due
 }
 
-/// What of the images is still to be changed.
+/// Changes of images that a living pod does not have yet.
 pub(in crate::flow) fn due_images(update: &PodUpdate, live: &LivePod) -> BTreeMap<String, Change> {
     due(&update.patch.images, &live.images, |seen, wanted| seen == wanted)
 }
 
-/// What of the sizes is still to be changed.
+/// Changes of sizes that a living pod does not have yet.
 pub(in crate::flow) fn due_resources(
     update: &PodUpdate,
     live: &LivePod,
@@ -240,8 +240,8 @@ pub(in crate::flow) fn due_resources(
     due(&update.patch.resources, &live.resources, covers)
 }
 
-/// Replaces the values of a template by those of the living pod: admission may have changed them. A
-/// value that is as wanted counts as the one wanted.
+/// Replaces the old values of changes by those of the living pod: admission may have changed the ones of the
+/// template. A value that is as wanted counts as the one wanted.
 fn see(
     changes: &mut BTreeMap<String, Change>,
     live: &BTreeMap<String, String>,
@@ -254,7 +254,7 @@ fn see(
     }
 }
 
-/// Whether resources, as JSON, have all that is wanted: a living pod has defaults besides.
+/// True if the resources `seen`, as JSON, contain all that is wanted: a living pod has defaults besides.
 pub(super) fn covers(seen: &str, wanted: &str) -> bool {
     let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
     seen == wanted || read(seen).zip(read(wanted)).is_some_and(|(seen, wanted)| has(&seen, &wanted))

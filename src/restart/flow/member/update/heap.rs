@@ -1,5 +1,5 @@
-//! The heap of an engine, which a process gets when it is started: whether it follows the memory that
-//! its container was given.
+//! The heap of an engine, which a process gets when it is started: does it follow the memory of its
+//! container?
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use super::fixed::is_managers;
 use crate::context::Context;
 use crate::{Change, Member, Pod, PodUpdate, UpdateStep};
 
-/// The largest heap of the engine before its container gets another amount of memory; none if it gets
-/// none, or if this is not known.
+/// Maximum heap of the engine, in bytes, before its container gets another amount of memory, if it gets one
+/// and the heap is known.
 pub(super) fn heap_before(context: &Context<'_>, pod: &Pod, update: &PodUpdate) -> Option<u64> {
     let changes = &update.patch.resources;
     let is_changed = changes
@@ -26,7 +26,7 @@ fn changes_memory(change: &Change) -> bool {
     memory(&change.seen) != memory(&change.wanted)
 }
 
-/// What is said of a node that is back with another amount of memory and with the heap that it had.
+/// Message about a node that is back with another amount of memory and with the heap that it had.
 pub(in crate::flow::member) fn kept_heap(context: &Context<'_>, member: &Member) -> Option<String> {
     let before = member.update.as_ref()?.heap?;
     let now = context.index.node(&member.node)?.heap_max?;

@@ -1,11 +1,11 @@
-//! What hinders a pod that was changed may pass by itself: for how long that is waited for.
+//! Limits the wait for hindrances of a changed pod that may pass by themselves.
 
 use crate::context::Context;
 use crate::flow::turn::Turn;
 use crate::{Member, MemberUpdate};
 
-/// Passes while what hinders the member may still pass: for so many milliseconds from when it was seen first.
-/// That is written down, also that it has passed.
+/// Passes while a hindrance of the member (its reason, and a number of milliseconds) may still pass: for that
+/// time, from when it was first seen. The ledger has the time when it was seen until it has passed.
 pub(super) fn while_it_may_pass(
     context: &Context<'_>,
     member: &Member,

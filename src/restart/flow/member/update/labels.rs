@@ -7,13 +7,13 @@ use crate::annotation::CONTENT;
 use crate::plan::REVISION;
 use crate::{Action, Change, LivePod, Pod, PodUpdate};
 
-/// The patch that makes a pod one of the revision wanted, with the note of what its container was
-/// started with; none if it has all.
+/// The patch that labels a pod with the wanted revision and notes what its container was started with, unless
+/// the pod has both.
 pub(in crate::flow) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<Action> {
     let uid = pod.uid.clone();
     let note = note(pod, update);
     if live.revision == update.to {
-        // All else has come with the label.
+        // All other labels and annotations have come with this label.
         let annotations = BTreeMap::from([(CONTENT.to_owned(), note?)]);
         let labels = BTreeMap::new();
         return Some(Action::PatchMetadata { uid, labels, annotations });

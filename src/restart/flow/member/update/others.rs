@@ -1,5 +1,5 @@
-//! Containers beside the manager's whose images change: the kubelet makes them anew, and each must be ready
-//! before the node is done and the next one has its turn.
+//! Sidecar containers whose images change: the kubelet recreates them, and each must be ready before the node
+//! is done and the next one has its turn.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::container::why_it_waits;
 use super::fixed::due_images;
 use crate::{Change, LivePod, Member, MemberUpdate, OtherContainer, Pod};
 
-/// The last containers, by name, of those whose images change.
+/// Ids of the last containers whose images change, by name of the sidecar; empty for one that had none.
 pub(super) fn last_ids(
     images: &BTreeMap<String, Change>,
     live: &LivePod,
@@ -20,8 +20,8 @@ pub(super) fn last_ids(
     last.collect()
 }
 
-/// Those that have the new image and are not made anew yet; also of an image that the pod had before this update,
-/// as one that ended in the middle has left it, if its container does not run.
+/// Sidecars that have the new image and are not recreated yet; also those of an image that the pod had before
+/// this update, as one that ended in the middle has left it, if the container does not run.
 pub(super) fn awaited<'a>(
     fixed: &'a MemberUpdate,
     live: &'a LivePod,
@@ -37,7 +37,7 @@ pub(super) fn awaited<'a>(
     changed.chain(found.map(|(name, other)| (name, Some(other))))
 }
 
-/// Those of the update's images that the pod had before.
+/// Sidecars whose image in the update is the one that the pod had before.
 fn had_before<'a>(
     fixed: &'a MemberUpdate,
     live: &'a LivePod,
@@ -49,15 +49,15 @@ fn had_before<'a>(
     })
 }
 
-/// What the first of them waits for.
+/// Message about the first sidecar that is not recreated yet, with the reason why it waits.
 pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> String {
     let Some((name, other)) = awaited(fixed, live).next() else { return String::new() };
     let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
     format!("the kubelet makes the container {name} of {} anew{why}", pod.name)
 }
 
-/// Why a container whose image was changed is not ready; none if each is. An update that ended in the middle may
-/// have changed it before this one.
+/// Reason why a sidecar whose image was changed is not ready, if one is not. An update that ended in the
+/// middle may have changed the image before this one.
 pub(in crate::flow::member) fn why_others_are_not_ready(
     member: &Member,
     pod: &Pod,

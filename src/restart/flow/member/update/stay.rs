@@ -1,5 +1,5 @@
-//! What of a pod stays as it is, since the apiserver refuses to set it back. Its engine is started in it all the same:
-//! to wait for another answer would keep the node down.
+//! Partial rollback: a pod keeps the changes that the apiserver refuses to roll back. The engine is started
+//! in it all the same: to wait for another answer would keep the node down.
 
 use super::back::{next_of, refusal_of_next};
 use super::container::is_made_anew;
@@ -7,8 +7,8 @@ use super::fixed::{due_images, due_resources, is_managers};
 use super::labels::relabel;
 use crate::{Action, Ledger, Member, MemberStep, MemberUpdate, Pod, PodPatch};
 
-/// What is to be set back of a pod next, if its turn or a debt asks for that: the apiserver is asked before whether
-/// it would.
+/// The next patch of a pod's rollback, if its turn or a debt asks for one: the apiserver is asked by a dry
+/// run before.
 pub(crate) fn set_back_next(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
     let is_brought_back = |member: &&Member| member.step == MemberStep::Aborting;
     let members = ledger.members().filter(is_brought_back);
@@ -18,7 +18,8 @@ pub(crate) fn set_back_next(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
     next_of(fixed.as_ref()?, pod)
 }
 
-/// The update of a pod with what the apiserver refuses to set back of it, and how a message goes on that tells of it.
+/// The update of a pod, with the changes that the apiserver refuses to roll back, and the end of a message
+/// about that.
 pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, String)> {
     let refusal = refusal_of_next(fixed, pod)?;
     let PodPatch { images, resources, .. } = refusal.patch.clone();
@@ -42,8 +43,8 @@ pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(Membe
     Some((update, told))
 }
 
-/// The patch that labels a pod with the template that it was changed to, if it stays as that has it. With the old
-/// label, to take the template back would ask for nothing.
+/// The patch that labels a pod with the template that it was changed to, if it keeps all changes of that
+/// template. With the old label, a reverted template would have no effect.
 pub(in crate::flow) fn label(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
     let live = pod.live.as_ref()?;
     let is_whole = due_images(&fixed.update, live).is_empty()
