@@ -23,7 +23,7 @@ pub(super) fn is_overtaken(manager: &Manager, member: &Member) -> bool {
         || is_opposite(manager, member.start_sequence, RequestKind::Start)
 }
 
-/// Gives the stop and the start of a member the next sequences above this one.
+/// Gives the stop and the start of a member the next sequences above `sequence`.
 pub(super) fn take_sequences_above(member: &mut Member, sequence: u64) {
     member.stop_sequence = sequence + SEQUENCE_GAP;
     member.start_sequence = member.stop_sequence + SEQUENCE_GAP;

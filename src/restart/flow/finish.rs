@@ -47,7 +47,7 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
     }
     let unreported = unreported(context, restart);
     let mut given_up = None;
-    // The history has only the result of the whole restart. Beside it there is room for that of one
+    // The history has only the result of the whole restart. The ledger also has room for the result of one
     // node, mostly the last; those of more nodes are first shown on their pods.
     match (&unreported.shown[..], &unreported.unlisted[..]) {
         ([member], []) | ([], [member, ..]) => {

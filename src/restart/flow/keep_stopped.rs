@@ -42,8 +42,8 @@ pub(super) fn forget_replaced(context: &Context<'_>, ledger: &Ledger) -> Changes
     changes
 }
 
-/// Stops a node that is to be kept stopped, and starts a node that no longer is: one at a time and
-/// by the rules.
+/// Stops a node that is to be kept stopped, and starts a node that no longer is: one node at a time, by the
+/// rules.
 pub(super) fn keep_stopped(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -134,7 +134,7 @@ fn may_be_stopped<'a>(
         refuse(Code::OverlappingSelectors, "another SearchCluster selects it as well")?;
     }
     let debts = &ledger.debts;
-    // Its vote comes back once its pod is set back, and that is done once it is stopped.
+    // The node's vote comes back once its pod is rolled back, and that happens after the stop.
     let waits_for_the_stop = debts.start.iter().any(|debt| debt.pod_uid == pod.uid)
         && debts.exclusion.as_ref().is_some_and(|debt| debt.pod_uid == pod.uid);
     let is_exclusion_due = !waits_for_the_stop && is_exclusion_due(context, ledger);
@@ -191,7 +191,7 @@ fn stop(
 ) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
     if manager.sequence < kept.sequence {
-        // The rules again, on the newest observation.
+        // The rules are checked again, on the newest observation.
         may_be_stopped(context, ledger, pod)?;
         return Ok(Changes::action(Action::Stop {
             uid: pod.uid.clone(),
@@ -300,7 +300,7 @@ fn start_on(
     manager: &Manager,
 ) -> (ConfigChoice, Option<String>) {
     if manager.desired == Desired::Running {
-        // It was never stopped.
+        // The engine was never stopped.
         return (ConfigChoice::Mounted, manager.run.as_ref().and_then(|run| run.checksum.clone()));
     }
     let good = manager.last_good.as_deref().filter(|_| context.policy.rollback);

@@ -28,7 +28,7 @@ pub fn starts_in_ledger(
         let manager = manager(&member.pod_uid)?;
         start_back(member, &manager, rollback)
     });
-    // A pod that is to be set back is set back first, for which the apiserver is needed.
+    // A pod that is to be rolled back is rolled back first, which needs the apiserver.
     let owed = ledger.debts.start.iter().filter(|debt| {
         debt.update.is_none()
             && !ledger.kept_stopped.iter().any(|kept| kept.pod_uid == debt.pod_uid)

@@ -26,7 +26,7 @@ use crate::flow::requests::drift;
 use crate::ledger::RestartChange;
 use crate::{Ending, Ledger, Member, MemberStep, Outcome, Restart};
 
-/// The next step of a member that holds a slot; `restart` is as it was before all members' steps.
+/// The next step of a member; `restart` is as it was before all members' steps.
 pub(super) fn advance_member(
     context: &Context<'_>,
     ledger: &Ledger,
@@ -77,7 +77,7 @@ pub(super) fn changes_of(
     member: &Member,
     turn: Turn,
 ) -> Changes {
-    // The reason is shown on the pod that is there: the one that was replaced is not listed any more.
+    // The reason is shown on the pod that is there now: a pod that was replaced is not listed any more.
     let pod = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
     match turn {
         Turn::Wait(blocker) => {

@@ -67,8 +67,8 @@ pub(super) fn not_paused(context: &Context<'_>) -> Check {
     Ok(())
 }
 
-/// Passes unless people want that no node is stopped now for this request: by a pause, by a gate, or
-/// by maintenance windows.
+/// Passes unless people want no node to be stopped now for this request, by a pause, a gate or maintenance
+/// windows; or the OpenSearch operator could take the stops for a failure.
 pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_paused(context)?;
     not_gated(context, request)?;
@@ -109,7 +109,7 @@ fn not_gated_after(context: &Context<'_>) -> Check {
     refuse(Code::GateClosed, message)
 }
 
-/// The first gate, and its text and how many there are besides, for a message.
+/// Name of the first closed gate, and remarks for a message: its text, and the number of further gates.
 fn first_and_remarks<'a>(
     mut closed: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Option<(&'a str, String)> {

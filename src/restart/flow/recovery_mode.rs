@@ -1,5 +1,6 @@
-//! The OpenSearch operator takes two pods that are not ready for a failure of the whole cluster, and then deletes
-//! its StatefulSet and makes it again. A setting of the operator turns that off, which nobody can see from here.
+//! The OpenSearch operator mistakes two pods that are not ready for a failure of the whole cluster, and then
+//! deletes its StatefulSet and recreates it. A setting of the operator turns that off, which nobody can see
+//! from here.
 
 use crate::blocker::{Check, refuse};
 use crate::context::Context;

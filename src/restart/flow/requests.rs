@@ -25,7 +25,7 @@ pub(super) fn is_own(restart: &Restart) -> bool {
     is_for_updates(restart) || is_for_configs(restart)
 }
 
-/// Reports input of a person that cannot be understood, and does not change it.
+/// Reports input of a person that cannot be understood, and leaves the input as it is.
 fn ignore_input(pod: Option<&str>, message: String) -> Changes {
     let mut changes = Changes::default();
     match pod {

@@ -1,4 +1,4 @@
-//! The result of one member's turn. What it means for the restart is decided later.
+//! The result of one member's turn. A later step decides its effect on the restart.
 
 use super::observed::not_held;
 use crate::changes::Changes;
@@ -22,7 +22,7 @@ pub(super) enum Turn {
     Finish(Ending, Box<Changes>),
 }
 
-/// Why a member gives its slot back.
+/// Reason why a member gives its slot back.
 #[derive(Debug)]
 pub(super) struct GiveBack {
     pub(super) reason: String,

@@ -74,7 +74,7 @@ impl<'a> Copies<'a> {
         let mut lost = Lost::default();
         let Some((table, number)) = self.find(candidate)? else { return Ok(lost) };
         for replica in table.copies.replicated_on(number) {
-            // All copies are looked at only where the answer needs it: they are far apart in memory.
+            // All copies are read only where the answer needs it: they are far apart in memory.
             let copies = || table.copies.of_shard(replica.shard);
             let has_another = match replica.others() {
                 Others::None => false,
@@ -139,7 +139,7 @@ impl<'a> Copies<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Numbers of the nodes with a started one of these copies, without this node.
+    /// Numbers of the other nodes, besides `node`, that hold a started one of these copies.
     fn others(&self, copies: &'a [NumberedCopy], node: usize) -> impl Iterator<Item = usize> + 'a {
         let started = copies.iter().filter(|copy| copy.started);
         started.filter_map(NumberedCopy::node).filter(move |other| *other != node)
@@ -154,7 +154,7 @@ impl<'a> Table<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lost<'a> {
     pub(crate) first: Option<ShardName<'a>>,
-    /// Number of these shards.
+    /// Number of shards that a stop would leave without a started copy.
     pub(crate) number: usize,
 }
 
@@ -165,7 +165,7 @@ pub(crate) struct ShardName<'a> {
     number: u32,
 }
 
-/// `shard 0 of events`.
+/// Writes the name as in `shard 0 of events`.
 impl std::fmt::Display for ShardName<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "shard {} of {}", self.number, self.index)

@@ -86,8 +86,8 @@ impl<'a> Evaluation<'a> {
             let node = view.node(&pod.node);
             let step = steps.get(pod.uid.as_str());
             let under_way = step.is_some_and(|step| *step != MemberStep::Scheduled);
-            // Whatever the kubelet says of the pod: another container of it may be what is broken,
-            // and a stop of an engine that serves takes its shards and its vote away all the same.
+            // The kubelet's view of the pod does not count: another container of it may be broken, and a stop
+            // of an engine that serves takes its shards and its vote away all the same.
             let serves = !pod.terminating && view.serves(pod, node);
             let roles = match node {
                 Some(node) => Some(&node.roles).filter(|_| !node.roles_unknown),
@@ -116,7 +116,7 @@ impl<'a> Evaluation<'a> {
         let (counts, counted) = (NodeCounts::of(&peers), peers.len());
         peers.extend(peers_kept_stopped);
         let places = peers.iter().zip(0..).map(|(peer, at)| (peer.pod.uid.as_str(), at)).collect();
-        // Also nodes whose pod is not in the snapshot.
+        // This includes nodes whose pod is not in the snapshot.
         let under_way = ledger.under_way().map(|member| member.node.clone()).collect();
         let request = ledger.restart.as_ref().map(|restart| &restart.request);
         // The patterns were checked when the request was accepted.

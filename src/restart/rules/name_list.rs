@@ -41,7 +41,7 @@ impl<'a> NameList<'a> {
     }
 }
 
-/// `a`, `a and b`, `a, b, c and 4 more`.
+/// Writes the names as in `a`, `a and b`, `a, b, c and 4 more`.
 impl std::fmt::Display for NameList<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.names.as_slice(), self.count.saturating_sub(self.names.len())) {

@@ -33,7 +33,7 @@ pub(crate) struct MasterVoters<'a> {
     eligible: BTreeSet<&'a str>,
     /// Names of nodes that can be elected. Voting-only nodes vote but are never elected.
     electable: BTreeSet<&'a str>,
-    /// With an elected master the node list is the whole cluster, not one side of a partition.
+    /// True if a master is elected: then the node list is the whole cluster, not one side of a partition.
     has_master: bool,
     /// The sets of voters, each of which must keep enough members.
     voter_sets: Result<Vec<VoterSet<'a>>, &'a Unknown>,

@@ -12,7 +12,7 @@ pub(crate) struct StopImpact {
     pub(crate) costs_quorum: bool,
     /// True if only the request can have allowed the outage, because the policy allows none.
     pub(crate) by_request: bool,
-    /// The engine need not answer: the whole set has failed, or no master is elected.
+    /// True if the engine need not answer: the whole set has failed, or no master is elected.
     pub(crate) without_engine: bool,
     /// End of a message: the shards that are unavailable until the node is back.
     pub(crate) unavailable: String,
@@ -34,7 +34,7 @@ impl StopImpact {
         }
     }
 
-    /// The end of an event's message. `hands_over`: the recipient does get the vote.
+    /// End of an event's message about the impact. `hands_over`: the recipient does get the vote.
     pub(crate) fn describe(&self, hands_over: bool) -> String {
         let quorum = match &self.vote_recipient {
             Some(vote_recipient) if hands_over => {

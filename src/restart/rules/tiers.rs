@@ -1,4 +1,4 @@
-//! Data tiers: which node waits for which, so that data can move on through the tiers while nodes run
+//! The order of data tiers: nodes wait for others so that data can move on through the tiers while nodes run
 //! on different configs.
 
 use std::collections::BTreeSet;

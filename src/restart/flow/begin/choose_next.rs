@@ -67,7 +67,7 @@ fn give_slots(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Chan
     changes
 }
 
-/// Gives a slot to every candidate that passes the rules, in their order.
+/// Gives a slot to every candidate that passes the rules, in the order of the candidates.
 fn begin_in_order<'a>(
     context: &Context<'a>,
     ledger: &Ledger,

@@ -96,8 +96,8 @@ fn take_over(
     restart: &Restart,
     request: &Request,
 ) -> Result<TakenOver, String> {
-    // The engine may have lost its majority because of this restart. Only its roles and zones are
-    // needed.
+    // The engine may have lost its majority because of this restart. The new restart needs only its roles and
+    // zones.
     if let Err(refusal) = context.index.engine()
         && (request.target.is_by_engine() || refusal.code != Code::EngineUnreachable)
     {
@@ -138,8 +138,8 @@ fn take_over(
     may_begin(context, ledger, &next).map_err(|refusal| refusal.message)?;
     let active = active(restart).map(|(_, one)| (one.pod_uid.as_str(), one));
     let active: Lookup<'_, &Member> = active.collect();
-    // A node that a person has stopped since then is left out, and one that is owed a start: it is down, so it
-    // runs on no other config.
+    // This leaves out a node that a person has stopped since then, and one that is owed a start: it is down,
+    // so it runs on no other config.
     let is_owed = |uid: &str| ledger.debts.start.iter().any(|debt| debt.pod_uid == uid);
     members.retain(|member| {
         let uid = member.pod_uid.as_str();

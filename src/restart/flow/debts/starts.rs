@@ -133,7 +133,7 @@ fn bring_back(
         return changes;
     }
     if manager.desired == Desired::Running && manager.durable {
-        // Its label is waited for no longer than a start.
+        // The pod's label is waited for no longer than a start.
         let stays = debt.update.as_ref().filter(|_| is_waited_for(context, debt));
         if let Some(action) = stays.and_then(|fixed| stay::label(fixed, pod)) {
             return Changes::action(action);

@@ -154,7 +154,7 @@ pub(in crate::flow) fn tighten(
             let blocker = Blocker { code: Code::ForeignController, message };
             Turn::Act(Box::new(changes), Some(blocker))
         }
-        // Somebody has limited it since the slot was taken: ours would allow more.
+        // Somebody has limited allocation since the slot was taken: our value would allow more.
         None if is_tight(allocation) => return Ok(()),
         None => Turn::act_and_wait(
             Action::TightenAllocation { value: OURS.into(), marker: ours },

@@ -80,7 +80,7 @@ fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Optio
     })
 }
 
-/// Adds to the turn of a stopped member that another client has deleted its shutdown record.
+/// Adds a warning to the turn of a stopped member whose shutdown record another client has deleted.
 pub(in crate::flow) fn tell_lost_record(
     context: &Context<'_>,
     ledger: &Ledger,

@@ -83,7 +83,7 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
             "its start was accepted, but its manager has not saved that yet",
         );
     }
-    // Its start may have been sent while the apiserver was away.
+    // The start may have been sent while the apiserver was away.
     if way_back::is_due_beside_engine(member, pod) {
         if is_late {
             return owe_start(ending.reason.clone());
@@ -144,9 +144,9 @@ fn send_back(
     back: &Compensation,
     ending: &Ending,
 ) -> Turn {
-    // An earlier stop has arrived meanwhile. The planned start was for a running engine; it would
-    // start this stopped one on the config that is given up. Or an earlier start has, and its pod
-    // must be changed back.
+    // An earlier stop has arrived meanwhile: the planned start was for a running engine, and would start this
+    // stopped one on the config that is given up. Or an earlier start has arrived, and the pod must be rolled
+    // back.
     let sent = back.stop_sequence.is_some_and(|stop| manager.sequence >= stop);
     let better = better(context, ledger, member, manager);
     let differs = better.config != back.config || needs_stop(context, member, &better, back);

@@ -34,7 +34,7 @@ pub(in crate::flow) fn compensation_for(
         return start(ConfigChoice::Mounted);
     };
     match manager.state {
-        // It runs: on its old config, or on the config of our start.
+        // The engine runs: on its old config, or on the config of our start.
         State::Starting | State::Running => {
             let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
             let is_stopped_by_us =
@@ -45,7 +45,7 @@ pub(in crate::flow) fn compensation_for(
             let config = ConfigChoice::LastGood;
             Compensation { stop_sequence: Some(above), start_sequence: above + 1, config }
         }
-        // It is to be started again.
+        // The engine is to be started again.
         State::Stopped
         | State::Stopping
         | State::Killing

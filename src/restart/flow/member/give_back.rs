@@ -126,7 +126,7 @@ fn was_stopped(context: &Context<'_>, member: &Member, manager: &Manager) -> Res
         return Ok(true);
     }
     if was_refused(manager, member.start_sequence) {
-        // It has changed nothing. An engine that is down may have ended by itself.
+        // A refused start has changed nothing. An engine that is down may have ended by itself.
         return Ok(manager.desired == Desired::Stopped);
     }
     // If the node was not listed when it took its slot, any process is a new one.

@@ -1,4 +1,4 @@
-//! The rules right before a stop, on the newest observation.
+//! Checks the rules right before a stop, on the newest observation.
 
 use super::update::may_be_replaced;
 use crate::blocker::{Check, refuse};

@@ -90,7 +90,8 @@ pub(super) fn in_its_turn(
             Err(blocker) => return Turn::Wait(blocker),
         };
         if runs_on_old_config(successor, manager) {
-            // Its next turn begins as any other: with the rules, and with all that protects its shards.
+            // The next turn begins as any other: with the rules, and with all that protects the node's
+            // shards.
             let reason = "its pod was replaced by one that runs on an old config".to_owned();
             return Turn::GiveBack(GiveBack { reason, by_rule: false });
         }
@@ -225,7 +226,7 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
             return Turn::Abort(format!("its pod was replaced: {}", blocker.message));
         }
         Err(blocker) if may_turn_back(ledger) => return Turn::Wait(blocker),
-        // Its manager starts its engine.
+        // The manager of the new pod starts its engine.
         Err(blocker) => {
             return match is_gone_for_good(context, member) {
                 Err(turn) => turn,

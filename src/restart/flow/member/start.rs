@@ -30,7 +30,7 @@ pub(super) fn start(
 ) -> Turn {
     let phases = update::phases(member);
     if runs_as_expected(manager, member) && !update::is_carried_out(member, pod) {
-        // Its pod cannot be changed while the engine runs.
+        // The pod cannot be changed while the engine runs.
         let message = "its manager has started its engine before its pod was changed";
         return match is_over_time(context, member, 1) {
             true => Turn::Abort(message.into()),
@@ -44,7 +44,7 @@ pub(super) fn start(
                 let state = describe_state(manager);
                 return Turn::Abort(format!("its manager does not take our start: {state}"));
             }
-            // Nobody has looked at it meanwhile: its time to come back begins now.
+            // No plan has seen it meanwhile: its time to come back begins now.
             let mut seen = member.clone();
             seen.since = context.snapshot.now;
             return Turn::change(seen);
@@ -154,7 +154,7 @@ pub(super) fn prove(
         Ok(true) => {}
     }
     let is_carried_out = update::is_carried_out(member, pod);
-    // Its shards come back while its engine becomes ready.
+    // The node's shards come back while its engine becomes ready.
     if is_carried_out && let Err(turn) = clean_up(context, ledger, member) {
         return turn;
     }

@@ -16,7 +16,7 @@ use crate::{Action, Ending, Ledger, MAX_HANDLED, Outcome, Phase, Reason, Request
 pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if is_deleted_with_its_pods(context) {
-        // Nobody is left to wait for, and nobody who could be paid.
+        // There is no node left to wait for, and no debt left that could be paid.
         if let Some(restart) = &ledger.restart {
             let reason = "the SearchCluster was deleted together with its pods".to_owned();
             let ending = Ending { outcome: Outcome::Aborted, reason };

@@ -50,7 +50,7 @@ pub(in crate::flow) fn remember_ignored_changes(context: &Context<'_>, ledger: &
         .pods()
         .map(|pod| match &pod.sources {
             Sources::Checksum(wanted) => Some(beginning(wanted)),
-            // What is absent may come back as it was.
+            // Absent sources may come back as they were.
             Sources::Unknown(_) | Sources::Absent(_) => None,
         })
         .collect();
@@ -89,7 +89,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         return changes;
     }
     let may_be_stopped = |step| matches!(step, MemberStep::Scheduled | MemberStep::Restarting);
-    // Also one that is starting: it may be stopped as soon as one that runs.
+    // A node that is starting counts as well: it may be stopped as soon as one that runs.
     let waiting: Vec<&Pod> = restart
         .members
         .iter()
@@ -97,7 +97,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
         .filter_map(|member| context.index.pod(&member.pod_uid))
         .filter(|pod| !pod.ignores_change && pod.change().is_some())
         .collect();
-    // What is not known is a person's own risk.
+    // An unknown answer is a person's own risk.
     if let Ok(Some(change)) = needs_coordinated(context, ledger, &waiting) {
         let reason = format!("{}: ask for a coordinated restart", change.sentence());
         changes.end_with(Outcome::Aborted, reason);

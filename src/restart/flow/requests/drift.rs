@@ -99,7 +99,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
         return changes;
     }
     if strategy == Strategy::Rolling {
-        // The others have a restart of their own after this one.
+        // The other nodes get a restart of their own after this one.
         drifting.truncate(MAX_MEMBERS);
     }
     let id = next_try(ledger, id);
@@ -177,7 +177,7 @@ fn how(
     let change = match needs_coordinated(context, ledger, drifting) {
         Ok(None) => return Ok((Strategy::Rolling, by)),
         Ok(Some(change)) => change,
-        // One by one was asked for by name.
+        // The policy asks for one node at a time by name.
         Err(_) if !is_auto => return Ok((Strategy::Rolling, by)),
         Err(blocker) => {
             let message = format!("{}; ask for a restart", blocker.message);

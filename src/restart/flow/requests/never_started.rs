@@ -7,7 +7,7 @@ use crate::flow::member::update::labels::relabel;
 use crate::flow::member::update::{due_images, due_resources, why_not_allowed};
 use crate::{Action, Code, LivePod, NotStarted, Pod, PodUpdate, Reason, UpdateStep};
 
-/// Deletes the pod, or patches it where the step to its template is less than that.
+/// Deletes the pod, or patches it if the step to its template is smaller than a replacement.
 pub(super) fn bring_to_template(
     context: &Context<'_>,
     pod: &Pod,

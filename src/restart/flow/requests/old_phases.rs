@@ -1,5 +1,5 @@
 //! Phases that were on pods before the SearchCluster had a status, such as those of a cluster that is
-//! installed anew or restored from a backup: nobody asks for these restarts now.
+//! reinstalled or restored from a backup: nobody asks for these restarts now.
 
 use std::collections::BTreeSet;
 

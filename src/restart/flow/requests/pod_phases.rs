@@ -174,7 +174,7 @@ fn open_for(context: &Context<'_>, ledger: &Ledger, asked: &[(Strategy, &Pod)]) 
     let same = asked.iter().filter(|(one, _)| *one == strategy);
     let mut nodes: Vec<String> = same.map(|(_, pod)| pod.node.clone()).collect();
     nodes.sort();
-    // The others have a restart of their own after this one.
+    // The other nodes get a restart of their own after this one.
     nodes.truncate(MAX_MEMBERS);
     let id = context.snapshot.fresh_id.clone();
     changes.change(remember(context, &id));

@@ -96,7 +96,7 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     if wanted.is_empty() {
         return changes;
     }
-    // The others have a restart of their own after this one.
+    // The other nodes get a restart of their own after this one.
     wanted.truncate(MAX_MEMBERS);
     match not_outside_windows(context) {
         Ok(()) => changes.merge(request(context, ledger, id, &wanted)),

@@ -1,4 +1,4 @@
-//! Of every role at least one node stays.
+//! At least one node of every role stays.
 
 use super::{Check, Evaluation, Peer, Predicate, block, disable_hint};
 

@@ -6,7 +6,7 @@ use super::{Check, Evaluation, Peer, Predicate, block};
 /// node that can never be stopped is the greater risk.
 const LONGEST: u64 = 6 * 60 * 60 * 1000;
 
-/// A node that serves waits until the engine has read what it needs of this node's shards. A stop
+/// A node that serves waits until the engine has read the data of its shards that the snapshot needs. A stop
 /// would end the snapshot as `PARTIAL`: those shards would be missing in it.
 ///
 /// Shards of the snapshot that are on other nodes, or are read already, do not count.

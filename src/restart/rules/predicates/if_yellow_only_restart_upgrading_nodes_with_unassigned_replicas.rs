@@ -8,8 +8,8 @@ use crate::Color;
 /// waits for its node.
 /// Or the cluster is settled: nothing is moving, and no node is missing.
 ///
-/// In place the versions of the running nodes are compared, and *settled* yellow passes, where the
-/// published predicate would wait for ever. A cluster of one node is never better than yellow.
+/// In place the versions of the running nodes are compared, and *settled* yellow passes, where the published
+/// predicate would wait forever. A cluster of one node is never better than yellow.
 pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
     evaluation: &Evaluation<'_>,
     candidate: &Peer<'_>,

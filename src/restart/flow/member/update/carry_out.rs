@@ -57,7 +57,7 @@ pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> boo
                 && is_in_effect(fixed, live)
                 && is_made_anew(fixed, live)
         }
-        // It is another pod then.
+        // The new pod is another one than this.
         UpdateStep::Replace => false,
     }
 }

@@ -80,7 +80,7 @@ pub(in crate::flow) fn fix(
     let mut update = PodUpdate { settings: None, ..update.clone() };
     see(&mut update.patch.images, &live.images, |seen, wanted| seen == wanted);
     see(&mut update.patch.resources, &live.resources, covers);
-    // If they cannot be read, it is not known whether the pod fits either.
+    // If the claims cannot be read, it is not known whether the pod fits either.
     let uids = pod.claim_uids.as_ref().ok().filter(|_| update.step == UpdateStep::Replace);
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
