@@ -75,6 +75,8 @@ pub struct Lifecycle {
     since: Millis,
     intent: Intent,
     deciding: Option<Deciding>,
+    /// When the config was first prepared for the start that is being decided.
+    preparing_since: Option<Millis>,
     run: Option<Run>,
     ending: Option<Ending>,
     last_exit: Option<Exit>,
@@ -110,6 +112,7 @@ impl Lifecycle {
             since: now,
             intent: Intent::default(),
             deciding: None,
+            preparing_since: None,
             run: None,
             ending: None,
             last_exit: None,
@@ -168,6 +171,9 @@ impl Lifecycle {
         }
         if !is_boot && self.phase.state() != before {
             self.since = now;
+        }
+        if self.deciding.is_none() {
+            self.preparing_since = None;
         }
         self.keep_trying_to_write(now);
         self.end_after_stop();

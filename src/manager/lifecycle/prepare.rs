@@ -79,16 +79,14 @@ impl Lifecycle {
             self.end_without_engine();
             return;
         }
-        let is_late = |pending: &Pending| pending.at + Limits::PREPARE_TIMEOUT <= now;
-        let is_over =
-            |one: &mut Deciding| matches!(one, Deciding::Verifying(pending) if is_late(pending));
-        if let Some(Deciding::Verifying(pending)) = self.deciding.take_if(is_over) {
+        let is_late = |since: Millis| since + Limits::PREPARE_TIMEOUT <= now;
+        if self.preparing_since.is_some_and(is_late) {
             let message = format!(
                 "the config has changed for {} s each time that it was verified; end what writes it \
                  again and again, or copy it for the engine (--stage)",
                 Limits::PREPARE_TIMEOUT / 1000
             );
-            self.refuse(now, pending, Refusal::new(Code::StageFailed, message), out);
+            self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
             return;
         }
         match &self.deciding {
@@ -130,6 +128,7 @@ impl Lifecycle {
 
     /// Requests that a config is verified and staged, within a time limit.
     fn prepare(&mut self, now: Millis, effect: Effect, out: &mut Vec<Effect>) {
+        self.preparing_since.get_or_insert(now);
         self.timers.insert(Timer::Prepare, now + Limits::PREPARE_TIMEOUT);
         out.push(effect);
     }

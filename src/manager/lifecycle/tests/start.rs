@@ -69,6 +69,33 @@ fn a_config_that_moves_again_and_again_holds_requests_for_a_limited_time() {
 }
 
 #[test]
+fn a_config_that_moves_again_and_again_is_shown_where_nobody_asked_for_the_start() {
+    let moves = |world: &mut World| {
+        for _ in 0..6 {
+            assert_eq!(world.phase(), Phase::Stopped);
+            world.prepared(world.verify());
+            world.now += Limits::PREPARE_TIMEOUT / 6;
+            world.config_outdated();
+        }
+    };
+    let mut world = World::new(on_exit(OnExit::Hold));
+    world.boot();
+    moves(&mut world);
+    assert_eq!((world.phase(), world.preparing.clone()), (Phase::Backoff, None));
+    let message = world.lifecycle.reason().unwrap().message;
+    assert!(message.contains("has changed for 60 s"), "{message}");
+    world.waits_for(Timer::Backoff);
+    world.works();
+    assert_eq!(world.phase(), Phase::Starting, "it no longer changes");
+
+    let mut world = World::new(Policy::default());
+    world.boot();
+    moves(&mut world);
+    world.works();
+    assert_eq!(world.exit, Some(78), "as every config that cannot be used");
+}
+
+#[test]
 fn a_config_that_moved_after_its_verification_is_verified_again() {
     let mut world = World::stopped(Policy::default());
     world.asks(start_with(2, MOUNTED));
