@@ -87,6 +87,12 @@ impl ConfigWatch {
         // Without it the manager can do everything else.
         let _ = timeout(STATE_DIR_TIMEOUT, finding).await;
         let follower = Follower::start(Arc::clone(&shared), errors).await;
+        // What is staged is refused with the same words at the start of the engine.
+        if !shared.settings.all_staged() {
+            for error in &shared.subscribe().borrow().errors {
+                tracing::warn!("{error}");
+            }
+        }
         Self { shared, follower: tokio::spawn(follower.follow()).abort_handle() }
     }
 

@@ -395,6 +395,8 @@ fn a_config_directory_that_is_missing_is_said_and_the_manager_answers() {
     assert_eq!(status["config"]["checksum"], serde_json::Value::Null);
     let error = text(&status["config"]["errors"][0]);
     assert!(error.contains("config"), "{error}");
+    let said = format!("{} does not exist: mount the config there", pod.path("config").display());
+    manager.until_logged_times(&said, 1);
     assert_eq!(manager.post("/es/stop?wait=20s", "{}").code, 200);
     let sha = format!("sha256:{}", "0".repeat(64));
     let refused = manager.post("/es/start", &format!(r#"{{"checksum":"{sha}"}}"#));
