@@ -25,6 +25,7 @@ mod inherited;
 mod kept_listener;
 mod kill_rounds;
 mod launch;
+mod leftovers;
 mod membership;
 pub mod oom;
 mod oom_score;
@@ -51,6 +52,7 @@ pub use identity::{become_subreaper, is_pid_1, name_again, own_pid, tune_allocat
 pub use inherited::Inherited;
 pub use kept_listener::KeptListener;
 pub use launch::{Launch, LaunchError, launch};
+pub use leftovers::{LeftBehind, end_leftovers};
 pub use procfs::ProcUnusable;
 pub use reaper::{Reaped, Reaper};
 pub use replace_program::{

@@ -203,8 +203,9 @@ impl Lifecycle {
         const EX_CONFIG: i32 = 78;
         self.own_code = Some(EX_CONFIG);
         let held = Held { code: HeldCode::PrepareFailed, message: refusal.message };
-        // A full disk, or one that hangs, may be the cause; a config that cannot be read is not.
-        if matches!(refusal.code, Code::StageFailed | Code::TempDirFailed) {
+        // A full disk, one that hangs, or a process that does not end may be the cause; a config that cannot
+        // be read is not.
+        if matches!(refusal.code, Code::StageFailed | Code::TempDirFailed | Code::SpawnFailed) {
             self.wait_out(now, held, out);
         } else {
             self.by_policy(now, held, out);

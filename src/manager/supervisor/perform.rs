@@ -9,7 +9,8 @@ use super::random_id::random_id;
 use super::upgrade::Serving;
 use crate::lifecycle::{self, Effect, Event, ExitStatus, KeepAs};
 use crate::process::{self, Archive, Launch, Launched, Member, RUN_VARIABLE, Tree, oom};
-use stayput_api::{self as api, ConfigChoice};
+use crate::worker::Worker;
+use stayput_api::{self as api, ConfigChoice, ExitReason};
 
 impl Supervisor {
     /// Carries out one effect; a result that is known at once is returned.
@@ -72,13 +73,26 @@ impl Supervisor {
         pinned: Option<String>,
     ) -> Option<Event> {
         let (config, temp_dir) = (self.parts.config.clone(), self.parts.temp_dir.clone());
-        if config.is_none() && temp_dir.is_none() {
+        let unseen_end = self.unseen_end();
+        if config.is_none() && temp_dir.is_none() && unseen_end.is_none() {
             return Some(Event::Prepared(prepare::without_config(choice, expected)));
         }
         let errors = self.parts.errors.clone();
-        self.preparing =
-            Some(Box::pin(prepare::prepare(config, temp_dir, choice, expected, pinned, errors)));
+        let prepared = prepare::prepare(config, temp_dir, choice, expected, pinned, errors);
+        self.preparing = Some(Box::pin(async {
+            if let Some((run, worker)) = unseen_end {
+                prepare::nothing_left(run, worker).await?;
+            }
+            prepared.await
+        }));
         None
+    }
+
+    /// The last run, if its manager was killed and may have left processes, and the thread to look for them.
+    fn unseen_end(&self) -> Option<(String, Worker)> {
+        let last = self.lifecycle.last_exit()?;
+        let may_be_left = last.reason == ExitReason::EndedWithManager && !process::is_pid_1();
+        may_be_left.then_some(last.run.clone()).zip(self.parts.reader.clone())
     }
 
     fn persist(&mut self, version: u64) -> Option<Event> {

@@ -1,17 +1,18 @@
-//! Preparation of a start before its spawn: the config is verified and staged, the temporary directory
-//! emptied. On threads of their own: a slow disk must not keep the supervisor from answering.
+//! Preparation of a start before its spawn: what an earlier run has left is ended, the config verified and
+//! staged, the temporary directory emptied. On threads of their own: a slow disk must not keep the
+//! supervisor from answering.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::config_watch::{self, ConfigWatch};
 use crate::errors::{ErrorCode, Errors};
 use crate::lifecycle;
-use crate::process::{TempDir, TempDirError};
+use crate::process::{LeftBehind, TempDir, TempDirError, end_leftovers};
 use crate::worker::Worker;
 use stayput_api::checksum::Checksum;
 use stayput_api::{Code, ConfigChoice, Refusal};
@@ -21,6 +22,10 @@ use stayput_api::{Code, ConfigChoice, Refusal};
 const EMPTYING_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a start waits for work that an earlier one has begun.
 const HANGING_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the processes of an earlier run may take to end after KILL.
+const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often to look whether they have ended.
+const LEFTOVERS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The work of [`prepare`]: what the spawn needs, or why there is no spawn.
 pub(super) type Preparing = Pin<Box<dyn Future<Output = Result<Ready, Refusal>> + Send + 'static>>;
@@ -49,6 +54,25 @@ pub(super) async fn prepare(
         emptied(temp_dir, &worker, &errors).await?;
     }
     Ok(ready)
+}
+
+/// Ends what is left of a run, and waits until it is gone.
+pub(super) async fn nothing_left(run: String, worker: Worker) -> Result<(), Refusal> {
+    let deadline = Instant::now() + LEFTOVERS_TIMEOUT;
+    let mut logged = false;
+    loop {
+        let of = run.clone();
+        let ended = worker.run(move || end_leftovers(&of)).await;
+        let Ok(Err(left)) = ended else { return Ok(()) };
+        let may_end = matches!(left, LeftBehind::Killed(_));
+        if may_end && !std::mem::replace(&mut logged, true) {
+            tracing::warn!(%run, "{left}; they are killed before the engine is started");
+        }
+        if !may_end || Instant::now() >= deadline {
+            return Err(Refusal::new(Code::SpawnFailed, format!("no engine is started: {left}")));
+        }
+        sleep(LEFTOVERS_INTERVAL).await;
+    }
 }
 
 async fn verified(

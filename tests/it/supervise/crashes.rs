@@ -6,14 +6,16 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::client::{self, Answer};
 use super::manager::Manager;
 use super::pod::Pod;
-use super::processes::eventually;
+use super::processes::{eventually, is_alive};
 use crate::support::isolated::can_run;
 use crate::support::processes::children;
+use crate::support::program::stayput;
 use crate::support::skip::skip;
 
 /// The desired state and the sequence in the journal.
@@ -123,6 +125,44 @@ fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written()
         killed += points;
     }
     println!("killed at {killed} points");
+}
+
+/// As PID 1 the end of the manager is the end of all. Here a process that has left the leader's session and
+/// parent lives on.
+#[test]
+fn what_a_killed_manager_has_left_is_ended_before_the_next_start() {
+    let pod = Pod::new();
+    let script = "setsid sh -c 'echo $$ >left; exec sleep 600' & exec sleep 601";
+    let mut manager = pod.start::<&str>(&[], &["sh", "-c", script]);
+    manager.until_state("running");
+    let left: u32 = eventually("its pid", || pod.read("left").trim().parse().ok());
+    let leader = manager.engine();
+    manager.signal(Signal::SIGKILL);
+    assert_eq!(manager.ended(), 137);
+    eventually("the leader's end", || (!is_alive(leader)).then_some(()));
+    assert!(is_alive(left), "nobody has ended it");
+
+    let next = pod.start_sleeper();
+    next.until_state("running");
+    assert!(!is_alive(left), "{}", next.log());
+    let said = format!("still live: {left}; they are killed before the engine is started");
+    next.until_logged_times(&said, 1);
+}
+
+/// Two managers with one state directory: a mistake, and no reason to end an engine that runs.
+#[test]
+fn an_engine_of_a_manager_that_lives_is_not_ended_by_another_one() {
+    let pod = Pod::new();
+    let manager = pod.start_sleeper();
+    manager.until_state("running");
+    let engine = manager.engine();
+    let mut second = stayput(["run", "--log-format", "text", "--on-exit", "exit", "--socket"]);
+    second.arg(pod.path("second.sock")).arg("--state-dir").arg(pod.path("state"));
+    second.args(["--", "sleep", "600"]);
+    let mut second = pod.spawn(&mut second);
+    assert_eq!(second.ended(), 78, "{}", second.log());
+    second.until_logged(&format!("another stayput (pid {}) still runs", manager.pid()));
+    assert!(is_alive(engine));
 }
 
 fn crash_at(call: &str, when: u32) -> bool {
