@@ -38,7 +38,8 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
     let settings = || settings::read(matches, environment, io::stderr().is_terminal());
     let settings = || {
         let settings = settings()?;
-        let problems = places::problems(&settings);
+        // A program that takes over has looked before, so that the engine's manager is not away for longer.
+        let problems = if taken.is_none() { places::problems(&settings) } else { Vec::new() };
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     };
     match fallback::make_or_go_back(taken.as_ref(), settings) {

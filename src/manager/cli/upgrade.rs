@@ -9,7 +9,7 @@ use super::args::VERSION;
 use super::boot::{self, Occasion};
 use super::failure::Failure;
 use super::poll::RETRY_DELAY;
-use super::run;
+use super::{places, run};
 use crate::errors::ErrorCode;
 use crate::process::{self, KeptListener};
 use crate::settings::{self, Environment, Settings};
@@ -88,7 +88,9 @@ fn can_take_over(
     let Some(run) = matches.subcommand_matches("run") else {
         return Err(vec!["the manager was not started by `stayput run`".to_owned()]);
     };
-    rehearse(settings::read(run, environment, false)?)
+    let settings = settings::read(run, environment, false)?;
+    let problems = places::problems(&settings);
+    if problems.is_empty() { rehearse(settings) } else { Err(problems) }
 }
 
 /// Makes all that the manager will make, beside the one that runs: files and sockets of that one are
