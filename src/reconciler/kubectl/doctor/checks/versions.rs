@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Facts, Finding, OURS, reinstall};
 use crate::cluster::{FieldsOfOneSide, missing_fields, unknown_fields};
 use crate::kubectl::doctor::facts::Taken;
-use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, engine_container, is_stateful_set};
+use crate::workload::{ContainerFacts, DEFAULT_CONTAINER, Set, engine_container, is_stateful_set};
 
 /// The init container of `kubectl stayput inject`.
 const INJECTED: &str = "stayput";
@@ -113,18 +113,40 @@ fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding>
     if image_of(set.spec.as_ref()?.template.spec.as_ref()?, &container)? != image {
         return None;
     }
-    let (name, namespace) = (pod.name_any(), facts.namespace());
-    let finding = Finding::error(
-        "version",
-        format!("Pod/{name}"),
-        format!(
-            "its manager was upgraded in place from version {before} to {}, and its StatefulSet has the \
-             image that the pod was made with: a new pod comes with the manager of {image} again",
-            manager.version
-        ),
-        format!("kubectl -n {namespace} set image statefulset/{} {container}=IMAGE", owner.name),
+    let (set, version) = (Set::of(set), &manager.version);
+    let mut message = format!(
+        "its manager was upgraded in place from version {before} to {version}, and its StatefulSet has the \
+         image that the pod was made with: a new pod comes with the manager of {image} again"
     );
-    Some(finding.into_warning())
+    if set.replaced_from.is_some() {
+        message += "; for another image Kubernetes replaces the set's pods by itself, without the rules of a \
+                    restart, unless its strategy is OnDelete first";
+    }
+    // By the tag: which version any other image has is not known.
+    let newer = image.strip_suffix(before).filter(|rest| rest.ends_with(':'));
+    let newer = newer.map(|repository| format!("{container}={repository}{version}"));
+    let remedy = to_newer_image(facts, &set, newer);
+    Some(
+        Finding::error("version", format!("Pod/{}", pod.name_any()), message, remedy)
+            .into_warning(),
+    )
+}
+
+/// The commands that bring another image into the template; an editor is opened where its name is not known.
+fn to_newer_image(facts: &Facts, set: &Set, newer: Option<String>) -> String {
+    let (namespace, name) = (facts.namespace(), &set.name);
+    if let Some(operator) = &set.operator {
+        return format!("change the image in {operator}: its operator makes the StatefulSet");
+    }
+    if set.node_set.is_some() {
+        return format!("kubectl -n {namespace} edit searchcluster/{}", facts.name());
+    }
+    let change = match newer {
+        Some(newer) => format!("kubectl -n {namespace} set image statefulset/{name} {newer}"),
+        None => format!("kubectl -n {namespace} edit statefulset/{name}"),
+    };
+    let first = set.replaced_from.map(|_| set.on_delete_command(namespace) + "\n");
+    first.unwrap_or_default() + &change
 }
 
 /// The container whose image has the manager: the init container of `inject`, or the engine's own.

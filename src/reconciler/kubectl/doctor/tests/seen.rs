@@ -151,6 +151,31 @@ fn upgraded(facts: &mut Facts) {
 }
 
 #[test]
+fn another_image_comes_after_on_delete_and_not_behind_an_operators_back() {
+    let mut facts = healthy();
+    upgraded(&mut facts);
+    let init = json!([{"name": "stayput", "image": "stayput/manager:0.0.9"}]);
+    facts.change_pod(|it| it["spec"]["initContainers"] = init.clone());
+    facts.change_set(|it| {
+        it["spec"]["template"]["spec"]["initContainers"] = init;
+        it["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
+    });
+    let version = |facts: &Facts| {
+        let found = findings(facts);
+        found.into_iter().find(|finding| finding.code == "version").expect("a finding")
+    };
+    let finding = version(&facts);
+    assert!(finding.message.contains("by itself, without the rules"), "{}", finding.message);
+    let (first, then) = finding.remedy.split_once('\n').expect("two commands");
+    assert!(first.contains(r#""type":"OnDelete""#), "{first}");
+    assert!(then.starts_with("kubectl -n search set image statefulset/logs stayput="), "{then}");
+
+    let owner = json!({"apiVersion": "x/v1", "kind": "Elasticsearch", "name": "logs", "uid": "u", "controller": true});
+    facts.change_set(|it| it["metadata"]["ownerReferences"] = json!([owner]));
+    assert!(version(&facts).remedy.starts_with("change the image in Elasticsearch logs"));
+}
+
+#[test]
 fn a_template_with_another_image_is_not_said_to_have_the_old_manager() {
     let mut facts = healthy();
     upgraded(&mut facts);
@@ -215,14 +240,20 @@ fn versions() {
             "a manager that was upgraded in place",
             |facts| {
                 upgraded(facts);
-                let init = json!([{"name": "stayput", "image": "stayput/manager:old"}]);
+                let init = json!([{"name": "stayput", "image": "stayput/manager:0.0.9"}]);
                 facts.change_pod(|it| it["spec"]["initContainers"] = init.clone());
                 facts.change_set(|it| it["spec"]["template"]["spec"]["initContainers"] = init);
             },
             Warning,
             "version",
             POD,
-            ["from version 0.0.9 to", "set image statefulset/logs stayput=IMAGE"],
+            [
+                "from version 0.0.9 to",
+                concat!(
+                    "kubectl -n search set image statefulset/logs stayput=stayput/manager:",
+                    env!("CARGO_PKG_VERSION")
+                ),
+            ],
         ),
         (
             "one whose program is in the engine's image",
@@ -239,7 +270,7 @@ fn versions() {
             POD,
             [
                 "comes with the manager of opensearchproject/opensearch:2.19.3 again",
-                "opensearch=IMAGE",
+                "kubectl -n search edit statefulset/logs",
             ],
         ),
         (
