@@ -73,9 +73,10 @@ fn owner<T>(found: Option<&Found<T>>) -> Option<bool> {
 }
 
 fn step(facts: &Facts) -> Result<Option<Step>, Problem> {
-    let absent = |object: String, step: Step| match facts.may_create {
-        true => Ok(Some(step)),
-        false => {
+    let absent = |object: String, step: Step| {
+        if facts.may_create {
+            Ok(Some(step))
+        } else {
             let (namespace, cluster) = facts.names.owner();
             Err(Problem::Absent { object, namespace, cluster })
         }

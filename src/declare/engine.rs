@@ -112,17 +112,19 @@ impl Engine {
 
     /// The setting with the names of the first masters.
     pub(crate) fn initial_masters(&self) -> &'static str {
-        match self.distribution == Distribution::OpenSearch && self.version >= Version(2, 0, 0) {
-            true => "cluster.initial_cluster_manager_nodes",
-            false => "cluster.initial_master_nodes",
+        if self.distribution == Distribution::OpenSearch && self.version >= Version(2, 0, 0) {
+            "cluster.initial_cluster_manager_nodes"
+        } else {
+            "cluster.initial_master_nodes"
         }
     }
 
     /// The setting with the addresses at which a node looks for others.
     pub(crate) fn seed_hosts(&self) -> &'static str {
-        match self.has_minimum_master_nodes() {
-            true => "discovery.zen.ping.unicast.hosts",
-            false => "discovery.seed_hosts",
+        if self.has_minimum_master_nodes() {
+            "discovery.zen.ping.unicast.hosts"
+        } else {
+            "discovery.seed_hosts"
         }
     }
 }

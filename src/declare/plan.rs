@@ -79,14 +79,14 @@ fn counts<'a>(cluster: &'a Cluster, observed: &Observed, forming: bool) -> BTree
     for set in cluster.sorted() {
         let before = is_there(set).map_or(0, |set| set.replicas);
         let wanted = set.count;
-        let now = match roles(set).master && !at_once && before < wanted {
-            // It gets fewer one by one, when they can be taken away.
-            false => wanted.max(before),
-            true if is_joining => before,
-            true => {
-                is_joining = true;
-                before + 1
-            }
+        let now = if !roles(set).master || at_once || before >= wanted {
+            // Nodes leave one by one, each when it can be taken away.
+            wanted.max(before)
+        } else if is_joining {
+            before
+        } else {
+            is_joining = true;
+            before + 1
         };
         counts.insert(set.name.as_str(), Turn { before, now, wanted });
     }

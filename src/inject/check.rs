@@ -55,12 +55,13 @@ pub fn object(text: &str) -> Result<String, String> {
 /// The form to write instead.
 pub fn image(text: &str) -> Result<String, String> {
     let is_allowed = |one: char| one.is_ascii_alphanumeric() || "./:@_-[]".contains(one);
-    match text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
+    if text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
         && text.chars().all(is_allowed)
         && !text.ends_with(['/', ':', '@'])
     {
-        true => Ok(text.to_owned()),
-        false => Err("write it as REPOSITORY:TAG or REPOSITORY@DIGEST".to_owned()),
+        Ok(text.to_owned())
+    } else {
+        Err("write it as REPOSITORY:TAG or REPOSITORY@DIGEST".to_owned())
     }
 }
 

@@ -147,10 +147,11 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     }
     // Otherwise the arguments of the pod are added to the command.
     all.push(Change::remove(&at, Step::key("args")));
-    all.push(match command.has_script_before() {
-        true => Change::put(&at, Step::key("startupProbe"), startup(&container["startupProbe"])),
+    all.push(if command.has_script_before() {
+        Change::put(&at, Step::key("startupProbe"), startup(&container["startupProbe"]))
+    } else {
         // None is needed: the manager answers at once.
-        false => Change::remove(&at, Step::key("startupProbe")),
+        Change::remove(&at, Step::key("startupProbe"))
     });
     (all, found)
 }

@@ -74,9 +74,10 @@ impl<'c, 'a> Draft<'c, 'a> {
             waiting: Vec::new(),
             waiting_all: None,
             // Nothing is requested before there is a status, which follows this plan.
-            requeue_after: match snapshot.cluster.has_status {
-                true => at_rest_of(snapshot.pods.len()),
-                false => LATER,
+            requeue_after: if snapshot.cluster.has_status {
+                at_rest_of(snapshot.pods.len())
+            } else {
+                LATER
             },
         }
     }

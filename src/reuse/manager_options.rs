@@ -56,8 +56,9 @@ fn arguments(container: &Value, argument: &str) -> Vec<String> {
 
 /// Fails if a value has `$(NAME)`, where the kubelet puts the value of a variable.
 fn written(option: &str, values: Vec<String>) -> Result<Vec<String>, NotWritten> {
-    match values.iter().any(|value| value.contains("$(")) {
-        true => Err(NotWritten { option: option.to_owned() }),
-        false => Ok(values),
+    if values.iter().any(|value| value.contains("$(")) {
+        Err(NotWritten { option: option.to_owned() })
+    } else {
+        Ok(values)
     }
 }

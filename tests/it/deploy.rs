@@ -70,9 +70,10 @@ fn the_defaults_shown_in_the_example_are_the_defaults() {
         .map(|line| {
             let commented = line.starts_with("  ") && line.trim_start().starts_with("# ");
             let is_sample = SAMPLES.iter().any(|field| line.contains(*field));
-            match commented && !is_sample {
-                true => line.replacen("# ", "", 1) + "\n",
-                false => line.to_owned() + "\n",
+            if commented && !is_sample {
+                line.replacen("# ", "", 1) + "\n"
+            } else {
+                line.to_owned() + "\n"
             }
         })
         .collect();
@@ -212,9 +213,8 @@ fn installed(directory: &str) -> Vec<Value> {
     let kustomization = manifests(&format!("{directory}/kustomization.yaml")).remove(0);
     let resources = kustomization["resources"].as_array().expect("resources").iter();
     let resources = resources.map(|one| format!("{directory}/{}", one.as_str().expect("a path")));
-    let objects = resources.flat_map(|path| match root().join(&path).is_dir() {
-        true => installed(&path),
-        false => manifests(&path),
+    let objects = resources.flat_map(|path| {
+        if root().join(&path).is_dir() { installed(&path) } else { manifests(&path) }
     });
     objects.collect()
 }

@@ -80,7 +80,7 @@ fn what_is_to_go_does_not_grow() {
 fn each_kind_is_found() {
     let text = "/// What it is.\n/// It goes on.\n/// The manager; none if there is none.\n\
                 /// Items of it.\n    true => 1,\n    false if a => 2,\n    truer => 3,\n\
-                pub(in crate::a) fn b() {}\n";
+                pub(crate) fn b() {}\n";
     let source = Source { package: "api".into(), path: "a.rs".into(), text: text.into() };
     let found = found(&[source]);
     assert_eq!(found[COMMENTS], ["a.rs:1"]);

@@ -54,9 +54,10 @@ impl Index {
             Some(true) => return Err("`cargo test` leaves it out (#[ignore])".into()),
             None => {}
         }
-        let reason = match self.files.contains_key(path) {
-            true => "the file has no test of this name",
-            false => "there is no such file",
+        let reason = if self.files.contains_key(path) {
+            "the file has no test of this name"
+        } else {
+            "there is no such file"
         };
         let elsewhere = self.files.iter().filter(|(_, tests)| tests.contains_key(name));
         let hints = elsewhere.map(|(path, _)| format!("; see `{path}::{name}`"));

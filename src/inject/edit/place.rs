@@ -112,13 +112,13 @@ impl Place<'_> {
         let start = self.start(0)?;
         let line = self.line(start);
         let indent = &self.text[line..start];
-        Ok(match self.collection.is_flow() {
+        Ok(if !self.collection.is_flow() {
+            self.newline().to_owned() + &" ".repeat(start - line)
+        } else if !indent.is_empty() && indent.trim().is_empty() {
             // One child a line, as in JSON for people.
-            true if !indent.is_empty() && indent.trim().is_empty() => {
-                format!(",{}{indent}", self.newline())
-            }
-            true => ", ".to_owned(),
-            false => self.newline().to_owned() + &" ".repeat(start - line),
+            format!(",{}{indent}", self.newline())
+        } else {
+            ", ".to_owned()
         })
     }
 

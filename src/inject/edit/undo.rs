@@ -156,9 +156,10 @@ fn put_back(
             let nth = was.index.min(collection.len());
             let gap = place.gap(nth)?;
             let (new, between) = (place.write(child, &value)?, place.separator()?);
-            let (end, anew) = match nth < collection.len() {
-                true => (place.start(nth)?, new + &between),
-                false => (place.end(nth - 1)?, between + &new),
+            let (end, anew) = if nth < collection.len() {
+                (place.start(nth)?, new + &between)
+            } else {
+                (place.end(nth - 1)?, between + &new)
             };
             (splice(text, gap..gap, &was.text), splice(text, end..end, &anew))
         }

@@ -26,9 +26,10 @@ pub fn entrypoint(container: &Value) -> Entrypoint {
         let image = container["image"].as_str().unwrap_or_default();
         // An image that is not known may have the manager as its entrypoint.
         let is_engine = Engine::of_image(image).is_some() && !Engine::is_behind_manager(image);
-        return match is_engine && !arguments.iter().any(is_manager) {
-            true => Entrypoint::Engine,
-            false => Entrypoint::Manager,
+        return if is_engine && !arguments.iter().any(is_manager) {
+            Entrypoint::Engine
+        } else {
+            Entrypoint::Manager
         };
     };
     if is_manager(first) {

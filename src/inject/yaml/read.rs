@@ -139,10 +139,7 @@ impl<'a> Reader<'a> {
                     None => style == ScalarStyle::Plain,
                     Some(suffix) => suffix.is_some_and(|suffix| suffix != "str"),
                 };
-                let value = match is_plain {
-                    true => plain(&text),
-                    false => Value::String(text.into_owned()),
-                };
+                let value = if is_plain { plain(&text) } else { Value::String(text.into_owned()) };
                 (Node { start, end, kind: Kind::Leaf(value) }, anchor)
             }
             Event::Alias(id) => {

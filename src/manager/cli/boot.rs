@@ -79,16 +79,14 @@ pub(super) async fn parts(
     };
     let prober = settings.ready.clone().map(|probe| Prober::start(probe, &errors)).transpose();
     let prober = prober.map_err(|error| vec![error.to_string()])?.map(Arc::new);
-    let reader = match settings.policy.api {
-        true => Some(worker("processes", &errors)?),
+    let reader = if settings.policy.api {
+        Some(worker("processes", &errors)?)
+    } else {
         // Bare, the manager also starts where no thread can be made.
-        false => worker("processes", &errors).ok(),
+        worker("processes", &errors).ok()
     };
     // Only a request asks for an upgrade.
-    let opener = match settings.policy.api {
-        true => Some(worker("program", &errors)?),
-        false => None,
-    };
+    let opener = if settings.policy.api { Some(worker("program", &errors)?) } else { None };
     // Last: what is received before something else fails would be lost.
     let signals = Signals::install().map_err(|error| cannot("receive signals", error))?;
     Ok(Parts {

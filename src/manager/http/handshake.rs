@@ -69,9 +69,8 @@ impl Handshakes {
             }
             // The handshake has asked to be woken when its peer sends something.
             let mut woken = false;
-            poll_fn(|_| match std::mem::replace(&mut woken, true) {
-                false => Poll::Pending,
-                true => Poll::Ready(()),
+            poll_fn(|_| {
+                if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
         }

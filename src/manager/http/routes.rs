@@ -100,9 +100,10 @@ where
         Some(route) => {
             let by_key = matches!(peer, Peer::Certified { .. })
                 || request.headers().contains_key(AUTHORIZATION);
-            let keys = match by_key && !is_open(context, route) {
-                true => context.keys.checked().await,
-                false => context.keys.in_force(),
+            let keys = if by_key && !is_open(context, route) {
+                context.keys.checked().await
+            } else {
+                context.keys.in_force()
             };
             match authorize(context, &keys, peer, route, &request) {
                 Ok(caller) => {

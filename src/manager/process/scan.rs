@@ -101,9 +101,10 @@ pub(super) fn read_within<T: Send + 'static>(
 pub(super) fn read_command(process: &Process, reader: Option<&Worker>) -> CommandLine {
     let pid = process.pid;
     // Reading the arguments of a process that waits for a disk may wait, too.
-    let arguments = match process.uninterruptible {
-        true => None,
-        false => read_within(reader, move || procfs::command_line(pid)),
+    let arguments = if process.uninterruptible {
+        None
+    } else {
+        read_within(reader, move || procfs::command_line(pid))
     };
     let arguments = arguments.unwrap_or_default();
     CommandLine::parse(&arguments, &process.name)

@@ -51,9 +51,8 @@ impl JournalWriter {
 
     fn begin(&mut self, version: u64, record: Record) {
         let (journal, is_unreadable) = (self.journal.clone(), self.is_unreadable);
-        let work = self.worker.run(move || match is_unreadable {
-            true => journal.replace_unreadable(&record),
-            false => journal.write(&record),
+        let work = self.worker.run(move || {
+            if is_unreadable { journal.replace_unreadable(&record) } else { journal.write(&record) }
         });
         self.writing = Some((version, Box::pin(async { work.await? })));
     }

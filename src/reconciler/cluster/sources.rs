@@ -117,12 +117,11 @@ impl Sources {
     /// The objects and keys that may hold this pod's engine settings.
     pub fn settings(&self, pod: &str) -> Vec<(Source, String)> {
         let of_part = |part: &Part| {
-            let keys: Vec<String> = match part.items.is_empty() {
-                true => SETTINGS.map(str::to_owned).into(),
-                false => {
-                    let items = part.items.iter().filter(|(_, path)| is_settings(path));
-                    items.map(|(key, _)| key.clone()).collect()
-                }
+            let keys: Vec<String> = if part.items.is_empty() {
+                SETTINGS.map(str::to_owned).into()
+            } else {
+                let items = part.items.iter().filter(|(_, path)| is_settings(path));
+                items.map(|(key, _)| key.clone()).collect()
             };
             let object = part.object(pod);
             keys.into_iter().map(move |key| (object.clone(), key))
@@ -135,9 +134,10 @@ impl Sources {
         let of_part = |part: &Part| {
             let object = part.object(pod);
             let items = part.items.iter().filter(|(_, item)| part.listed(item) == path);
-            let keys: Vec<String> = match part.items.is_empty() {
-                true => part.key_at(path).map(str::to_owned).into_iter().collect(),
-                false => items.map(|(key, _)| key.clone()).collect(),
+            let keys: Vec<String> = if part.items.is_empty() {
+                part.key_at(path).map(str::to_owned).into_iter().collect()
+            } else {
+                items.map(|(key, _)| key.clone()).collect()
             };
             keys.into_iter().map(move |key| (object.clone(), key))
         };
@@ -224,9 +224,10 @@ impl Part {
 
     /// The key that is mounted at this path, of an object that is mounted with all of its keys.
     fn key_at<'a>(&self, path: &'a str) -> Option<&'a str> {
-        let below = match self.directory.is_empty() {
-            true => Some(path),
-            false => path.strip_prefix(&self.directory)?.strip_prefix('/'),
+        let below = if self.directory.is_empty() {
+            Some(path)
+        } else {
+            path.strip_prefix(&self.directory)?.strip_prefix('/')
         };
         below.filter(|key| !key.contains('/'))
     }

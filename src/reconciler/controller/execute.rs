@@ -82,9 +82,12 @@ impl Executor<'_> {
     pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
         let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
         let end = Instant::now() + PATCHING_WINDOW;
-        let turn = async |action: &Action| match Instant::now() >= end && self.may_wait(action) {
-            true => Ok(Answered::NoTurn),
-            false => self.execute(action).await,
+        let turn = async |action: &Action| {
+            if Instant::now() >= end && self.may_wait(action) {
+                Ok(Answered::NoTurn)
+            } else {
+                self.execute(action).await
+            }
         };
         let answers = join_limited(calls.map(|action| turn(action)).collect()).await;
         let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());

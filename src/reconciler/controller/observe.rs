@@ -167,10 +167,8 @@ impl Observer {
             clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
         self.managers.ask_in_background(others, &self.metrics);
         let asks_engine = is_active || reads_engine(&snapshot);
-        let reach = match asks_engine {
-            true => Some(self.credentials.engine(&spec.engine).await),
-            false => None,
-        };
+        let reach =
+            if asks_engine { Some(self.credentials.engine(&spec.engine).await) } else { None };
         let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
         self.engine.expect_pods(pods.len());
         let (api, metrics) = (&self.api, &self.metrics);

@@ -125,10 +125,11 @@ async fn look_and_act(
     spec: &EffectiveSpec,
 ) -> Result<Option<Acted>, Failure> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
-    let cluster = match (spec.is_newest() || is_deleting) && cx.lease.is_held() {
+    let cluster = if (spec.is_newest() || is_deleting) && cx.lease.is_held() {
         // Engine, apiserver: the objects of a declared cluster, and the nodes that leave it.
-        true => Box::pin(declared::carry_out(cx, cluster, spec)).await,
-        false => cluster,
+        Box::pin(declared::carry_out(cx, cluster, spec)).await
+    } else {
+        cluster
     };
 
     if cx.lease.is_held() {

@@ -87,9 +87,10 @@ impl Requeue {
         self.idle = self.idle.saturating_add(1);
         self.acted_anew = false;
         let after = backoff::pause(self.failures);
-        match ledger.is_some_and(|ledger| ledger.restart.is_some()) {
-            true => after.min(RESTARTING_BACK_OFF),
-            false => after,
+        if ledger.is_some_and(|ledger| ledger.restart.is_some()) {
+            after.min(RESTARTING_BACK_OFF)
+        } else {
+            after
         }
     }
 
@@ -144,10 +145,8 @@ impl Requeue {
     /// nothing. Much less while a member is under way, and zero after a new action: these are few, and a node
     /// waits for the next.
     pub(super) fn least_pause(&self, is_under_way: bool, reading: Duration) -> Duration {
-        let idle = match is_under_way || self.idle <= IDLE_BURST {
-            true => Duration::ZERO,
-            false => IDLE_INTERVAL,
-        };
+        let idle =
+            if is_under_way || self.idle <= IDLE_BURST { Duration::ZERO } else { IDLE_INTERVAL };
         let longest = match (self.acted_anew, is_under_way) {
             (true, _) => Duration::ZERO,
             (false, true) => MAX_READING_PAUSE_UNDER_WAY,

@@ -75,10 +75,7 @@ pub(super) fn blocked(
         all.any(|one| one.kind == kind && one.status == "True")
     };
     let is_stalled = until == Until::APerson && !is_true("RestartInProgress");
-    let (reconciling, stalled) = match is_stalled {
-        true => ("False", "True"),
-        false => ("True", "False"),
-    };
+    let (reconciling, stalled) = if is_stalled { ("False", "True") } else { ("True", "False") };
     let mut changed = vec![("Blocked", "True")];
     // An earlier task for a person stays visible.
     if !is_true("Stalled") {

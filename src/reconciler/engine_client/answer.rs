@@ -114,9 +114,10 @@ impl Answer {
             foreign_text(&why)
         );
         // The parser's own error may quote all of the body.
-        EngineError::Protocol(match error.to_string() == why {
-            true => Cause::new(message, error),
-            false => message.into(),
+        EngineError::Protocol(if error.to_string() == why {
+            Cause::new(message, error)
+        } else {
+            message.into()
         })
     }
 
@@ -141,9 +142,10 @@ impl Answer {
                  cluster.blocks.read_only_allow_delete of the cluster, or index.blocks.* of an index"
             }
             403 => {
-                let what_to_do = match reason.contains("Operator privileges are required") {
-                    true => OPERATORS,
-                    false => PRIVILEGES,
+                let what_to_do = if reason.contains("Operator privileges are required") {
+                    OPERATORS
+                } else {
+                    PRIVILEGES
                 };
                 let message = format!(
                     "{asked}: {} may not do this (HTTP 403): {reason}; {what_to_do}",

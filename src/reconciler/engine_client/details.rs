@@ -43,9 +43,10 @@ impl Reported {
         let Path { data, home } = &self.settings.path;
         let given = data.0.iter().flat_map(|text| text.split(','));
         let given: Vec<String> = given.map(|path| path.trim().to_owned()).collect();
-        match given.is_empty() {
-            true => home.iter().map(|home| format!("{home}/data")).collect(),
-            false => given,
+        if given.is_empty() {
+            home.iter().map(|home| format!("{home}/data")).collect()
+        } else {
+            given
         }
     }
 }

@@ -43,9 +43,10 @@ pub(super) fn exclude_call(engine: &Engine, node: &str) -> Result<Call, EngineEr
     }
     let Engine { distribution, version, .. } = engine;
     let in_path = *distribution == Distribution::Elasticsearch && *version < Version::new(7, 8, 0);
-    Ok(Call::post(match in_path {
-        true => format!("{PATH}/{node}?timeout={MASTER_TIMEOUT}"),
-        false => format!("{PATH}?node_names={node}&timeout={MASTER_TIMEOUT}"),
+    Ok(Call::post(if in_path {
+        format!("{PATH}/{node}?timeout={MASTER_TIMEOUT}")
+    } else {
+        format!("{PATH}?node_names={node}&timeout={MASTER_TIMEOUT}")
     }))
 }
 

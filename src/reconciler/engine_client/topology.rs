@@ -162,9 +162,10 @@ impl EngineClient {
             Ok((shards::parse(&answer, &listed.nodes)?, Instant::now()))
         };
         let details = async {
-            match listed.nodes.iter().all(|node| node.roles.is_some()) {
-                true => Ok(Details::default()),
-                false => self.details().await,
+            if listed.nodes.iter().all(|node| node.roles.is_some()) {
+                Ok(Details::default())
+            } else {
+                self.details().await
             }
         };
         let ((routing, read_at), details) = tokio::try_join!(shards, details)?;

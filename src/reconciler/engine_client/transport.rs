@@ -299,9 +299,10 @@ impl Transport {
             let bounds = Bounds { connect: CONNECT_TIMEOUT, whole, answer, refusal: MAX_REFUSAL };
             let request = self.request(call, waited_for_master)?;
             let asked = Instant::now();
-            let response = match call.is_read() {
-                true => Box::pin(kept.exchange(request, bounds)).await,
-                false => Box::pin(https::exchange(target, request, bounds)).await,
+            let response = if call.is_read() {
+                Box::pin(kept.exchange(request, bounds)).await
+            } else {
+                Box::pin(https::exchange(target, request, bounds)).await
             };
             match response {
                 Ok(response) => {
@@ -353,10 +354,8 @@ impl Transport {
 
     /// Builds the request. `waited_for_master`: another endpoint has waited for its master in vain.
     fn request(&self, call: &Call, waited_for_master: bool) -> Result<Request<Bytes>, EngineError> {
-        let master_timeout = match waited_for_master {
-            true => NEXT_MASTER_TIMEOUT,
-            false => self.timeout / 4 * 3,
-        };
+        let master_timeout =
+            if waited_for_master { NEXT_MASTER_TIMEOUT } else { self.timeout / 4 * 3 };
         let mut builder = Request::builder()
             .method(call.method.clone())
             .uri(call.path_with(master_timeout))

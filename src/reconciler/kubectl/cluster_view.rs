@@ -73,10 +73,12 @@ impl ClusterView {
             on_config_change: cluster.spec.restart.on_config_change,
             kept_stopped_by_spec: cluster.spec.stopped.iter().cloned().collect(),
             annotations: metadata.annotations.clone().unwrap_or_default(),
-            sources_from: Some(match cluster.spec.config.sources.is_empty() {
-                _ if cluster.is_declared() => "spec.nodeSets",
-                false => "spec.config.sources",
-                true => "found in the pods",
+            sources_from: Some(if cluster.is_declared() {
+                "spec.nodeSets"
+            } else if cluster.spec.config.sources.is_empty() {
+                "found in the pods"
+            } else {
+                "spec.config.sources"
             }),
             status: cluster.status.clone(),
             pods: sorted_by_name(pods),

@@ -36,9 +36,10 @@ pub(super) struct Examined {
 /// Examines one SearchCluster, or all.
 pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<Examined>, Error> {
     let name = args.clusters.cluster.name.as_deref();
-    let clusters = match args.clusters.all_namespaces {
-        true => selection::everywhere(session).await?,
-        false => vec![selection::cluster(session, name).await?],
+    let clusters = if args.clusters.all_namespaces {
+        selection::everywhere(session).await?
+    } else {
+        vec![selection::cluster(session, name).await?]
     };
     let options = session.options_in_shell();
     let mut examined = Vec::new();

@@ -23,10 +23,11 @@ pub(super) fn duration_as_given(span: Span) -> String {
 /// A time, and how long ago it is.
 pub(super) fn time_with_age(time: Time, now: Time) -> String {
     let shown = time_to_second(time);
-    match now >= time {
-        true => format!("{shown} ({} ago)", rounded_duration(now.since(time) / 1000)),
+    if now >= time {
+        format!("{shown} ({} ago)", rounded_duration(now.since(time) / 1000))
+    } else {
         // This machine's clock and the reconciler's may differ.
-        false => format!("{shown} (in {})", rounded_duration(time.since(now) / 1000)),
+        format!("{shown} (in {})", rounded_duration(time.since(now) / 1000))
     }
 }
 

@@ -63,9 +63,10 @@ pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectE
     let options = args.options();
     let is_for_programs = args.check && printer.is_json();
     let edited = each(&args.manifests, |text| stayput_inject::inject(text, &options))?;
-    match is_for_programs {
-        true => printer.page("", &InjectOutput::new(&edited))?,
-        false => say(&edited)?,
+    if is_for_programs {
+        printer.page("", &InjectOutput::new(&edited))?
+    } else {
+        say(&edited)?
     }
     let done = all(edited)?;
     if !done.iter().any(|(_, outcome)| outcome.has_engine) {
@@ -76,10 +77,12 @@ pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectE
             return Err(InjectError::NoContainer(name));
         }
     }
-    match args.check {
-        true if is_for_programs => Ok(()),
-        true => Ok(write(&summary(&done))?),
-        false => Ok(write(&joined(&done))?),
+    if !args.check {
+        Ok(write(&joined(&done))?)
+    } else if is_for_programs {
+        Ok(())
+    } else {
+        Ok(write(&summary(&done))?)
     }
 }
 

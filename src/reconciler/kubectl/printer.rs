@@ -35,10 +35,7 @@ impl Printer {
     }
 
     pub(super) fn page(&self, page: &str, output: &impl Serialize) -> io::Result<()> {
-        match self.json {
-            true => write(&(serde_json::to_string_pretty(output)? + "\n")),
-            false => write(page),
-        }
+        if self.json { write(&(serde_json::to_string_pretty(output)? + "\n")) } else { write(page) }
     }
 
     /// Prints the result of a command.
@@ -48,9 +45,10 @@ impl Printer {
 
     /// Prints the result of a command as the first of several lines: as JSON it is one line, too.
     pub(super) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
-        match self.json {
-            true => write(&(serde_json::to_string(&report.output)? + "\n")),
-            false => write(&page(report)),
+        if self.json {
+            write(&(serde_json::to_string(&report.output)? + "\n"))
+        } else {
+            write(&page(report))
         }
     }
 

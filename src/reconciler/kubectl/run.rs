@@ -256,9 +256,12 @@ async fn restart(session: &Session, args: RestartArgs, printer: &Printer) -> Res
     }
     printer.action_line(&report)?;
     // `--wait` prints the outcome, and why it may not come.
-    let print = |line: &Line| match args.watch || line.ended.is_some() || line.is_trouble {
-        true => printer.progress(line),
-        false => Ok(()),
+    let print = |line: &Line| {
+        if args.watch || line.ended.is_some() || line.is_trouble {
+            printer.progress(line)
+        } else {
+            Ok(())
+        }
     };
     let cluster = report.output.cluster;
     watch_until_done(session, Some(&cluster), report.output.id, args.timeout, print).await

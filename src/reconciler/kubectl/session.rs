@@ -135,9 +135,10 @@ fn files(listed: Option<OsString>, home: Option<PathBuf>) -> Vec<PathBuf> {
     let listed = listed.unwrap_or_default();
     let files = env::split_paths(&listed).filter(|file| !file.as_os_str().is_empty());
     let files: Vec<PathBuf> = files.collect();
-    match files.is_empty() {
-        true => home.map(|home| home.join(".kube/config")).into_iter().collect(),
-        false => files,
+    if files.is_empty() {
+        home.map(|home| home.join(".kube/config")).into_iter().collect()
+    } else {
+        files
     }
 }
 

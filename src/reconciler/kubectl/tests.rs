@@ -11,12 +11,12 @@ use super::cluster_view::ClusterView;
 use crate::cluster::SearchCluster;
 use stayput_restart::Time;
 
-pub(in crate::kubectl) fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time::parse("2026-11-21T03:10:00Z").unwrap()
 }
 
 /// Three pods of `search/logs`, of which the second is in `start`.
-pub(in crate::kubectl) fn pods() -> Vec<Value> {
+pub(crate) fn pods() -> Vec<Value> {
     let last = json!({
         "id": "4f2a91c07b3e", "outcome": "done", "reason": "",
         "started": "2026-11-21T03:08:00.000Z", "seconds": 74,
@@ -30,12 +30,12 @@ pub(in crate::kubectl) fn pods() -> Vec<Value> {
 }
 
 /// Pods that are ready, and are not restarted.
-pub(in crate::kubectl) fn ready(count: usize) -> Vec<Value> {
+pub(crate) fn ready(count: usize) -> Vec<Value> {
     (0..count).map(|number| pod(number, json!({}), "True")).collect()
 }
 
 /// A rolling restart: logs-2 done, logs-1 under way, logs-0 to come.
-pub(in crate::kubectl) fn rolling() -> Value {
+pub(crate) fn rolling() -> Value {
     let member = |number: u32, step: &str| {
         json!({
             "podUid": format!("uid-{number}"), "pod": format!("logs-{number}"),
@@ -70,7 +70,7 @@ pub(in crate::kubectl) fn rolling() -> Value {
 }
 
 /// Nothing under way; one restart is over.
-pub(in crate::kubectl) fn idle() -> Value {
+pub(crate) fn idle() -> Value {
     json!({
         "observedGeneration": 1, "phase": "Idle", "counts": {"pods": 3, "ready": 3},
         "handled": ["4f2a91c07b3e"],
@@ -81,7 +81,7 @@ pub(in crate::kubectl) fn idle() -> Value {
     })
 }
 
-pub(in crate::kubectl) fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
+pub(crate) fn cluster(status: &Value, annotations: &Value) -> SearchCluster {
     serde_json::from_value(json!({
         "apiVersion": "stayput.dev/v1alpha1", "kind": "SearchCluster",
         "metadata": {

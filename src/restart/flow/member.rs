@@ -62,9 +62,10 @@ fn before_its_turn(
     if let Some(ending) = restarted::needs_no_turn(context, restart, pod) {
         return Some(Turn::finish(ending));
     }
-    let reason = match update::is_for_updates(restart) {
-        true => update::why_left_out(context, ledger, pod)?,
-        false => drift::why_left_out(restart, pod)?,
+    let reason = if update::is_for_updates(restart) {
+        update::why_left_out(context, ledger, pod)?
+    } else {
+        drift::why_left_out(restart, pod)?
     };
     Some(Turn::finish(Ending { outcome: Outcome::Interfered, reason: reason.to_owned() }))
 }

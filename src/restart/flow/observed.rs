@@ -74,10 +74,7 @@ pub(super) fn not_held(context: &Context<'_>, request: &Request) -> Check {
     not_gated(context, request)?;
     not_gated_after(context)?;
     not_taken_for_a_failure(context, request)?;
-    match request.outside_windows {
-        true => Ok(()),
-        false => not_outside_windows(context),
-    }
+    if request.outside_windows { Ok(()) } else { not_outside_windows(context) }
 }
 
 /// Maximum length of a gate's text in a message, in characters.

@@ -18,8 +18,9 @@ pub(super) fn correct_times(context: &Context<'_>, ledger: &Ledger) -> Changes {
     if context.snapshot.jumped > 0 {
         return Changes::of_ledger(LedgerChange::MoveTimes(context.snapshot.jumped));
     }
-    match ledger.has_times_after(latest) {
-        true => Changes::of_ledger(LedgerChange::CorrectTimes { latest, now }),
-        false => Changes::default(),
+    if ledger.has_times_after(latest) {
+        Changes::of_ledger(LedgerChange::CorrectTimes { latest, now })
+    } else {
+        Changes::default()
     }
 }

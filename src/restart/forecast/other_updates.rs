@@ -52,9 +52,10 @@ fn what_becomes_of(
     {
         return format!("not carried out: the apiserver refuses to change the pod: {why}");
     } else if update.step == UpdateStep::Relabel {
-        match snapshot.cluster.paused {
-            true => "without a restart, once spec.paused is false",
-            false => "without a restart",
+        if snapshot.cluster.paused {
+            "without a restart, once spec.paused is false"
+        } else {
+            "without a restart"
         }
     } else if strategy == Strategy::Coordinated {
         "a coordinated restart does not carry it out; another restart follows"

@@ -111,9 +111,10 @@ fn place_copies(copies: &mut [ShardCopy], nodes: &[String]) -> Unplaced {
             let mut places =
                 nodes.iter().map(|node| (copy.index.clone(), copy.shard, node.clone()));
             let Some(place) = places.find(|place| !taken.contains(place)) else {
-                match copy.primary {
-                    true => unplaced.primaries += 1,
-                    false => unplaced.replicas += 1,
+                if copy.primary {
+                    unplaced.primaries += 1
+                } else {
+                    unplaced.replicas += 1
                 }
                 continue;
             };

@@ -112,10 +112,8 @@ pub(super) fn phase(
     blocker: Option<&Waiting>,
     counts: &Counts,
 ) -> &'static str {
-    let blocked = blocker.map(|waiting| match waiting.code == Code::Paused {
-        true => "Paused",
-        false => "Blocked",
-    });
+    let blocked =
+        blocker.map(|waiting| if waiting.code == Code::Paused { "Paused" } else { "Blocked" });
     if snapshot.cluster.deleting {
         return "Deleting";
     }

@@ -49,9 +49,10 @@ fn has_failed(pod: &Pod) -> bool {
 /// Reason for a pod's place in the [`order`], for people.
 pub(crate) fn reason_for_order(pod: &Pod, engine: Option<&Engine>) -> &'static str {
     if has_failed(pod) {
-        return match pod.crash_looping {
-            true => "it is crash-looping: it goes first",
-            false => "it does not serve: it goes first",
+        return if pod.crash_looping {
+            "it is crash-looping: it goes first"
+        } else {
+            "it does not serve: it goes first"
         };
     }
     let nodes = engine.iter().flat_map(|engine| engine.nodes.iter().map(|node| (*engine, node)));

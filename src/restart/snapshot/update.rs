@@ -49,9 +49,10 @@ impl PodUpdate {
 
     /// The fields that need this step, or the revisions, in one line.
     pub(crate) fn fields(&self) -> String {
-        match self.because.is_empty() {
-            true => format!("{} to {}", self.from, self.to),
-            false => self.because.join("; "),
+        if self.because.is_empty() {
+            format!("{} to {}", self.from, self.to)
+        } else {
+            self.because.join("; ")
         }
     }
 }

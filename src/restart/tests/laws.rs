@@ -131,10 +131,7 @@ impl Laws {
             let key = (
                 restart.request.id.clone(),
                 judged.uid.clone(),
-                match turn {
-                    true => Direction::Forward,
-                    false => Direction::Back,
-                },
+                if turn { Direction::Forward } else { Direction::Back },
             );
             let stops = self.stops.entry(key).or_default();
             *stops += 1;
@@ -159,12 +156,11 @@ impl Laws {
         });
         let mut kept = world.ledger().kept_stopped.iter();
         let is_kept = kept.any(|kept| kept.pod_uid == uid && kept.sequence == sequence);
-        let before: Vec<&String> = match is_kept {
-            true => pod.machine.last_good.iter().collect(),
-            false => {
-                let begun_on = self.configs.get(uid).into_iter().flatten();
-                begun_on.chain(self.stopped_on.get(uid)).collect()
-            }
+        let before: Vec<&String> = if is_kept {
+            pod.machine.last_good.iter().collect()
+        } else {
+            let begun_on = self.configs.get(uid).into_iter().flatten();
+            begun_on.chain(self.stopped_on.get(uid)).collect()
         };
         let name = |config: &str| world.configs.get(config)?.get("cluster.name");
         let before: BTreeSet<&String> =

@@ -227,25 +227,21 @@ fn is_json(call: &Call) -> Result<(), Failure> {
 
 fn delete(shared: &Arc<Shared>, call: &Call, target: &Target, one: bool) -> Result<Reply, Failure> {
     // With a body the query does not count.
-    let (options, writing) = match call.body.is_empty() {
-        true => {
-            let seconds = call.number("gracePeriodSeconds")?;
-            let options = json!({"gracePeriodSeconds": seconds});
-            (options, Writing::parse(call, "DeleteOptions")?)
-        }
-        false => {
-            let options = call.json()?;
-            let writing = Writing::of_deletion(&options);
-            (options, writing)
-        }
+    let (options, writing) = if call.body.is_empty() {
+        let seconds = call.number("gracePeriodSeconds")?;
+        let options = json!({"gracePeriodSeconds": seconds});
+        (options, Writing::parse(call, "DeleteOptions")?)
+    } else {
+        let options = call.json()?;
+        let writing = Writing::of_deletion(&options);
+        (options, writing)
     };
     let mut state = shared.state();
-    let reply = match one {
-        true => {
-            let deleted = state.delete(target, &options, writing)?;
-            Ok(document(200, &deletion(&target.resource, deleted)))
-        }
-        false => delete_all(&mut state, call, target, &options, writing),
+    let reply = if one {
+        let deleted = state.delete(target, &options, writing)?;
+        Ok(document(200, &deletion(&target.resource, deleted)))
+    } else {
+        delete_all(&mut state, call, target, &options, writing)
     };
     shared.written(&state);
     reply

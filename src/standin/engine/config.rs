@@ -99,10 +99,8 @@ impl Config {
     /// Reads `directory/elasticsearch.yml`, or `opensearch.yml` if that is what is there.
     pub(super) fn read(directory: &Path) -> Result<Self, Refusal> {
         let opensearch = directory.join("opensearch.yml");
-        let file = match opensearch.exists() {
-            true => opensearch,
-            false => directory.join("elasticsearch.yml"),
-        };
+        let file =
+            if opensearch.exists() { opensearch } else { directory.join("elasticsearch.yml") };
         let text = std::fs::read_to_string(&file)
             .map_err(|error| Refusal::config(format!("cannot read {}: {error}", file.display())))?;
         let mut config = Self {

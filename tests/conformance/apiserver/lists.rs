@@ -66,9 +66,12 @@ pub async fn labels_select(client: Client) {
 /// Encoded for a query.
 fn encode(text: &str) -> String {
     text.bytes()
-        .map(|byte| match byte.is_ascii_alphanumeric() {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
         })
         .collect()
 }

@@ -39,9 +39,10 @@ pub(super) fn without_a_majority_there_is_no_master(cluster: &mut dyn Cluster) {
     let before = view(cluster, 0);
     cluster.stop(1);
     cluster.stop(2);
-    let kind = match cluster.is_elasticsearch() {
-        true => "master_not_discovered_exception",
-        false => "cluster_manager_not_discovered_exception",
+    let kind = if cluster.is_elasticsearch() {
+        "master_not_discovered_exception"
+    } else {
+        "cluster_manager_not_discovered_exception"
     };
     let alone = eventually("the master is gone", || {
         let (status, body) = cluster.ask(0, "GET", "/_cluster/health?timeout=100ms", None)?;

@@ -190,10 +190,7 @@ fn crash_at(call: &str, when: u32) -> bool {
     let hit = eventually("the end, or a manager that was not hit", || {
         let idle = answered.as_ref().is_some_and(|answer| answer.code == 200)
             && journaled(&pod).is_some_and(|(desired, _)| desired == "stopped");
-        match manager.has_ended() {
-            true => Some(true),
-            false => idle.then_some(false),
-        }
+        if manager.has_ended() { Some(true) } else { idle.then_some(false) }
     });
     manager.crash_if_alive();
     let next = recovers(&pod, &request, answered.as_ref());

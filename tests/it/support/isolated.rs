@@ -29,20 +29,22 @@ pub(crate) const NAMESPACE: [&str; 5] =
 /// no process behind; it is not PID 1 there.
 pub(crate) fn isolated(name: &str, wrapper: &[&str], body: impl FnOnce()) {
     let contained: &[&str] = &["sh", "-c", "\"$@\"; exit $?", "sh"];
-    match is_inside(name) || can_run(&NAMESPACE).is_err() {
-        true => run(name, wrapper, body),
-        false => run(name, &[&NAMESPACE, contained, wrapper].concat(), body),
+    if is_inside(name) || can_run(&NAMESPACE).is_err() {
+        run(name, wrapper, body)
+    } else {
+        run(name, &[&NAMESPACE, contained, wrapper].concat(), body)
     }
 }
 
 /// Runs `body` as PID 1 of a namespace; `wrapper` makes it.
 pub(crate) fn isolated_as_pid_1(name: &str, wrapper: &[&str], body: impl FnOnce()) {
-    match is_inside(name) {
-        true => body(),
-        false => match can_run(wrapper) {
+    if is_inside(name) {
+        body()
+    } else {
+        match can_run(wrapper) {
             Ok(()) => run(name, wrapper, body),
             Err(reason) => skip(name, &reason),
-        },
+        }
     }
 }
 

@@ -66,9 +66,10 @@ fn init(person: &Kubectl, options: &[&str]) -> Result<Value, String> {
         .env("KUBECONFIG", person.kubeconfig())
         .output()
         .expect("kubectl-stayput can be executed");
-    match output.status.success() {
-        true => Ok(serde_json::from_slice(&output.stdout).expect("JSON")),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(serde_json::from_slice(&output.stdout).expect("JSON"))
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

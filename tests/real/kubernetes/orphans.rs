@@ -105,8 +105,5 @@ fn detach(admin: &Kubectl, name: &str) -> Result<String, String> {
         .output()
         .expect("kubectl-stayput can be executed");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    match output.status.success() {
-        true => Ok(text(output.stdout)),
-        false => Err(text(output.stderr)),
-    }
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }

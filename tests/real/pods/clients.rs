@@ -87,7 +87,7 @@ pub(super) struct Clients {
 }
 
 /// The Service that the client uses.
-pub(in crate::pods) fn service() -> Value {
+pub(crate) fn service() -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",

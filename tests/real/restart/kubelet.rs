@@ -58,9 +58,10 @@ impl Kubelet {
     /// From now on nothing arrives in the volumes of this pod; or everything arrives again.
     pub(crate) fn set_frozen(&self, pod: &str, is_frozen: bool) {
         let mut frozen = self.frozen.lock().expect("a lock");
-        match is_frozen {
-            true => drop(frozen.insert(pod.to_owned())),
-            false => drop(frozen.remove(pod)),
+        if is_frozen {
+            frozen.insert(pod.to_owned());
+        } else {
+            frozen.remove(pod);
         }
     }
 }

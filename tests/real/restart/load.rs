@@ -51,9 +51,10 @@ impl Load {
             let (mut id, mut tries) = (first, 0);
             while !is_over.load(Ordering::Relaxed) && id < first + MOST {
                 // Any node is good; a stopped one is skipped.
-                match all[(id + tries) % all.len()].index(INDEX, id) {
-                    true => id += 1,
-                    false => tries += 1,
+                if all[(id + tries) % all.len()].index(INDEX, id) {
+                    id += 1
+                } else {
+                    tries += 1
                 }
                 thread::sleep(PACE);
             }

@@ -14,10 +14,7 @@ pub(crate) fn try_docker(args: &[&str]) -> Result<String, String> {
     let output = Command::new("docker").args(args).env("DOCKER_BUILDKIT", "0").output();
     let output = output.map_err(|error| format!("docker: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 #[track_caller]

@@ -30,9 +30,10 @@ impl SmallDisk {
             .arg(point)
             .output()
             .map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(Self(point.to_owned())),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        if output.status.success() {
+            Ok(Self(point.to_owned()))
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
         }
     }
 

@@ -71,9 +71,10 @@ impl World {
             let node = SeenNode {
                 id: name.clone(),
                 is_master: is_master(name),
-                data_roles: match self.silent.contains(name) {
-                    true => [].into(),
-                    false => self.roles.get(name).cloned().unwrap_or(data),
+                data_roles: if self.silent.contains(name) {
+                    [].into()
+                } else {
+                    self.roles.get(name).cloned().unwrap_or(data)
                 },
                 roles_unknown: self.silent.contains(name),
                 shards: self.shards.get(name).copied().unwrap_or(0),

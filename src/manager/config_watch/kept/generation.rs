@@ -25,26 +25,26 @@ const LARGEST_RECORD: u64 = 4 * 1024 * 1024;
 
 /// A generation to keep.
 #[derive(Debug)]
-pub(in crate::config_watch) struct Staged {
-    pub(in crate::config_watch) checksum: Checksum,
-    pub(in crate::config_watch) files: Vec<StagedFile>,
+pub(crate) struct Staged {
+    pub(crate) checksum: Checksum,
+    pub(crate) files: Vec<StagedFile>,
 }
 
 /// A file to keep, and the paths where its content may be found.
 #[derive(Debug, Clone)]
-pub(in crate::config_watch) struct StagedFile {
+pub(crate) struct StagedFile {
     /// Name of its config directory.
-    pub(in crate::config_watch) dir: Option<String>,
-    pub(in crate::config_watch) relative: PathBuf,
-    pub(in crate::config_watch) sha256: ContentDigest,
-    pub(in crate::config_watch) access: Permissions,
-    pub(in crate::config_watch) sources: Vec<PathBuf>,
+    pub(crate) dir: Option<String>,
+    pub(crate) relative: PathBuf,
+    pub(crate) sha256: ContentDigest,
+    pub(crate) access: Permissions,
+    pub(crate) sources: Vec<PathBuf>,
 }
 
 /// A kept generation, with the digests in its record checked.
 #[derive(Debug)]
-pub(in crate::config_watch) struct Kept {
-    pub(in crate::config_watch) checksum: Checksum,
+pub(crate) struct Kept {
+    pub(crate) checksum: Checksum,
     files: Vec<(Option<String>, Item)>,
 }
 
@@ -107,12 +107,12 @@ impl Kept {
 
     /// Files with the name of their config directory, ready to be staged: staging compares every
     /// content with its digest, and nothing changes before all have passed.
-    pub(in crate::config_watch) fn files(&self) -> &[(Option<String>, Item)] {
+    pub(crate) fn files(&self) -> &[(Option<String>, Item)] {
         &self.files
     }
 
     /// Files as the status lists them, sorted by path.
-    pub(in crate::config_watch) fn listed(&self) -> Vec<ConfigFile> {
+    pub(crate) fn listed(&self) -> Vec<ConfigFile> {
         let listed = self.files.iter().map(|(dir, item)| ConfigFile {
             path: lossy(&listed_path(dir.as_deref(), &item.relative)),
             sha256: item.sha256.to_string(),

@@ -10,7 +10,7 @@ use super::super::content::Unread;
 
 /// Why a generation could not be staged.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::config_watch) enum Error {
+pub(crate) enum Error {
     /// A source does not, or no longer, have the verified content.
     #[error("{} is not what was verified: {source}", file.display())]
     Source { file: PathBuf, source: Unverified },
@@ -20,7 +20,7 @@ pub(in crate::config_watch) enum Error {
 
 /// How a source differs from what was verified.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::config_watch) enum Unverified {
+pub(crate) enum Unverified {
     #[error("its content is different")]
     OtherContent,
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub(in crate::config_watch) enum Unverified {
 
 /// A fault of a target, and what to do.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::config_watch) enum TargetFault {
+pub(crate) enum TargetFault {
     #[error("it does not exist: mount a writable volume there, such as an emptyDir")]
     Missing,
     #[error("{}", remedy(*.0))]
@@ -50,7 +50,7 @@ pub(in crate::config_watch) enum TargetFault {
 
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::config_watch) enum ManifestFault {
+pub(crate) enum ManifestFault {
     #[error("cannot be read ({0})")]
     Syntax(#[source] serde_json::Error),
     #[error("was written by another version of stayput")]

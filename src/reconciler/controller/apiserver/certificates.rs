@@ -10,15 +10,15 @@ use stayput_net::http_date;
 
 /// An answer with plain text instead of a Kubernetes object.
 #[derive(Debug)]
-pub(in crate::controller) struct Document {
-    pub(in crate::controller) text: String,
+pub(crate) struct Document {
+    pub(crate) text: String,
     /// Time of the apiserver's clock in the answer, in seconds since 1970.
-    pub(in crate::controller) date: Option<u64>,
+    pub(crate) date: Option<u64>,
 }
 
 impl Apiserver {
     /// Changes a Secret or a ConfigMap by a merge patch with the version that was read.
-    pub(in crate::controller) async fn renew<K: ByName>(
+    pub(crate) async fn renew<K: ByName>(
         &self,
         namespace: &str,
         name: &str,
@@ -30,10 +30,7 @@ impl Apiserver {
     }
 
     /// The document that the apiserver serves at this path.
-    pub(in crate::controller) async fn document(
-        &self,
-        path: &'static str,
-    ) -> Result<Document, ApiError> {
+    pub(crate) async fn document(&self, path: &'static str) -> Result<Document, ApiError> {
         let client = self.client();
         let get = async move {
             let request = http::Request::get(path).body(Body::empty());
@@ -42,14 +39,13 @@ impl Apiserver {
             let status = answer.status();
             let body = http_body_util::BodyExt::collect(answer.into_body()).await?.to_bytes();
             let text = String::from_utf8_lossy(&body).into_owned();
-            match status.is_success() {
-                true => Ok(Document { text, date }),
-                false => {
-                    let message = format!("answered {status}");
-                    let status = kube::core::Status::failure(&message, status.as_str())
-                        .with_code(status.as_u16());
-                    Err(kube::Error::Api(status.boxed()))
-                }
+            if status.is_success() {
+                Ok(Document { text, date })
+            } else {
+                let message = format!("answered {status}");
+                let status = kube::core::Status::failure(&message, status.as_str())
+                    .with_code(status.as_u16());
+                Err(kube::Error::Api(status.boxed()))
             }
         };
         self.call("get_document", path, get).await

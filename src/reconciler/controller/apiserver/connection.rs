@@ -4,7 +4,7 @@ use crate::read_limits::limited;
 
 /// Limits a connection to the apiserver. Without limits a list, or a watch that is being set up, waits for
 /// ever; and a refusal by an overloaded apiserver is repeated 15 times before the caller hears of it.
-pub(in crate::controller) fn bounded(config: kube::Config) -> kube::Config {
+pub(crate) fn bounded(config: kube::Config) -> kube::Config {
     let mut config = limited(config);
     // The next reconcile, or the watch, retries.
     config.default_retry = false;

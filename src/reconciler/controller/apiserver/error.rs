@@ -7,7 +7,7 @@ use stayput_restart::foreign_text;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::controller) enum ApiError {
+pub(crate) enum ApiError {
     /// Another client wrote first: read again.
     #[error("{call} of {object}: {}", message(.source))]
     Conflict {
@@ -96,29 +96,29 @@ impl ApiError {
         }
     }
 
-    pub(in crate::controller) const fn is_conflict(&self) -> bool {
+    pub(crate) const fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
 
     /// True if the apiserver cannot be reached, or has no time; any other refusal is an answer.
-    pub(in crate::controller) const fn is_no_answer(&self) -> bool {
+    pub(crate) const fn is_no_answer(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Timeout { .. } | Self::Overloaded { .. })
     }
 
     /// True if the apiserver failed itself, which says nothing about the object.
-    pub(in crate::controller) fn is_server_error(&self) -> bool {
+    pub(crate) fn is_server_error(&self) -> bool {
         self.code_of_refusal().is_some_and(|code| code >= 500)
     }
 
     /// True if the apiserver does not accept our credentials.
-    pub(in crate::controller) fn is_unauthorized(&self) -> bool {
+    pub(crate) fn is_unauthorized(&self) -> bool {
         self.code_of_refusal() == Some(401)
     }
 
     /// True if the apiserver's own rules let nobody give an existing pod this size. Admission may answer with
     /// the same code: policies do, unless they name another, and so may webhooks. They would refuse another
     /// pod of this size as well.
-    pub(in crate::controller) fn is_size_of_no_living_pod(&self) -> bool {
+    pub(crate) fn is_size_of_no_living_pod(&self) -> bool {
         let Self::Refused { source: kube::Error::Api(status), .. } = self else { return false };
         let causes = status.details.as_ref().map(|details| details.causes.as_slice());
         let causes = causes.unwrap_or_default();
@@ -128,11 +128,11 @@ impl ApiError {
             && causes.iter().all(is_of_size)
     }
 
-    pub(in crate::controller) const fn is_forbidden(&self) -> bool {
+    pub(crate) const fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. })
     }
 
-    pub(in crate::controller) const fn is_not_found(&self) -> bool {
+    pub(crate) const fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 }
@@ -187,11 +187,7 @@ fn message(error: &kube::Error) -> String {
 }
 
 /// The message for a watch of `what` that fails: why, and what to do about it.
-pub(in crate::controller) fn watch_error(
-    what: &str,
-    namespace: Option<&str>,
-    error: &watcher::Error,
-) -> String {
+pub(crate) fn watch_error(what: &str, namespace: Option<&str>, error: &watcher::Error) -> String {
     let of = namespace.map_or("all namespaces".to_owned(), |name| format!("namespace {name}"));
     let (watcher::Error::InitialListFailed(cause)
     | watcher::Error::WatchStartFailed(cause)

@@ -23,14 +23,14 @@ fn resource(kind: Kind) -> ApiResource {
 
 /// Name, uid and version of an object as it was read.
 #[derive(Debug)]
-pub(in crate::controller) struct Version {
-    pub(in crate::controller) name: String,
+pub(crate) struct Version {
+    pub(crate) name: String,
     uid: Option<String>,
     resource_version: Option<String>,
 }
 
 impl Version {
-    pub(in crate::controller) fn of(metadata: &ObjectMeta) -> Self {
+    pub(crate) fn of(metadata: &ObjectMeta) -> Self {
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone(),
@@ -45,7 +45,7 @@ impl Apiserver {
     }
 
     /// The object of this name, if it exists.
-    pub(in crate::controller) async fn object(
+    pub(crate) async fn object(
         &self,
         kind: Kind,
         namespace: &str,
@@ -57,7 +57,7 @@ impl Apiserver {
     }
 
     /// Applies an object. `force` takes over fields that another client has written.
-    pub(in crate::controller) async fn apply(
+    pub(crate) async fn apply(
         &self,
         kind: Kind,
         namespace: &str,
@@ -72,7 +72,7 @@ impl Apiserver {
     }
 
     /// All StatefulSets with the label of a declared cluster.
-    pub(in crate::controller) async fn stateful_sets(
+    pub(crate) async fn stateful_sets(
         &self,
         namespace: &str,
         cluster: &str,
@@ -83,7 +83,7 @@ impl Apiserver {
     }
 
     /// All Secrets with the label of a declared cluster, as they are now.
-    pub(in crate::controller) async fn secrets(
+    pub(crate) async fn secrets(
         &self,
         namespace: &str,
         cluster: &str,
@@ -94,7 +94,7 @@ impl Apiserver {
     }
 
     /// Name and labels of all volume claims of a namespace, as they are now.
-    pub(in crate::controller) async fn claims(
+    pub(crate) async fn claims(
         &self,
         namespace: &str,
     ) -> Result<ObjectList<PartialObjectMeta<PersistentVolumeClaim>>, ApiError> {
@@ -105,17 +105,14 @@ impl Apiserver {
     }
 
     /// All pods of a namespace, as they are now.
-    pub(in crate::controller) async fn pods(
-        &self,
-        namespace: &str,
-    ) -> Result<ObjectList<Pod>, ApiError> {
+    pub(crate) async fn pods(&self, namespace: &str) -> Result<ObjectList<Pod>, ApiError> {
         let api: Api<Pod> = Api::namespaced(self.client(), namespace);
         let what = format!("Pods of namespace {namespace}");
         self.call("list_pods", &what, api.list(&ListParams::default())).await
     }
 
     /// Lowers the count of a StatefulSet, if it is still the one that was read.
-    pub(in crate::controller) async fn scale(
+    pub(crate) async fn scale(
         &self,
         namespace: &str,
         there: &Version,
@@ -133,7 +130,7 @@ impl Apiserver {
     }
 
     /// Deletes a StatefulSet, if it is still the one that was read.
-    pub(in crate::controller) async fn delete_stateful_set(
+    pub(crate) async fn delete_stateful_set(
         &self,
         namespace: &str,
         there: &Version,
@@ -145,7 +142,7 @@ impl Apiserver {
     }
 
     /// Deletes a Secret, if it is still the one with this uid.
-    pub(in crate::controller) async fn delete_secret(
+    pub(crate) async fn delete_secret(
         &self,
         namespace: &str,
         name: &str,

@@ -11,9 +11,9 @@ const CONDITION: &str = "CertificatesValid";
 
 /// Certificates and keys as last read.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Seen {
+pub(crate) struct Seen {
     /// End of validity of each, in seconds since the epoch: `serving`, `ca`.
-    pub(in crate::controller) ends: BTreeMap<&'static str, u64>,
+    pub(crate) ends: BTreeMap<&'static str, u64>,
     pub(super) problems: Vec<Problem>,
     /// The error of the call that failed.
     pub(super) failure: Option<String>,
@@ -40,7 +40,7 @@ impl Seen {
     }
 
     /// The report with the condition, once certificates or keys were read.
-    pub(in crate::controller) fn report(&self, mut report: Report, now: Time) -> Report {
+    pub(crate) fn report(&self, mut report: Report, now: Time) -> Report {
         let (status, reason, message) = match (self.problems.first(), &self.failure) {
             (Some(worst), _) => ("False", worst.reason(), text(&self.problems)),
             (None, Some(failure)) => ("Unknown", "NotRead", failure.clone()),

@@ -5,9 +5,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Raises the limit of file descriptors as far as it may be raised. Each manager that is asked takes one, and
 /// the usual limit of 1024 is a convention for programs that use `select`.
 pub(super) fn raise_limit() {
-    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| match soft < hard {
-        true => setrlimit(Resource::RLIMIT_NOFILE, hard, hard),
-        false => Ok(()),
+    let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
+        if soft < hard { setrlimit(Resource::RLIMIT_NOFILE, hard, hard) } else { Ok(()) }
     });
     if let Err(error) = raised {
         tracing::warn!("the limit of open files stays as it is: {error}");

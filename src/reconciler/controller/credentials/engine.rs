@@ -10,10 +10,10 @@ use stayput_net::https::Identity;
 
 /// The access to the engine, and its version.
 #[derive(Debug, Clone)]
-pub(in crate::controller) struct Reach {
-    pub(in crate::controller) access: Access,
+pub(crate) struct Reach {
+    pub(crate) access: Access,
     /// Text of all inputs of the access: a different text is a different access.
-    pub(in crate::controller) version: String,
+    pub(crate) version: String,
 }
 
 /// The last access to the engine.

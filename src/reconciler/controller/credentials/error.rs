@@ -7,7 +7,7 @@ use stayput_net::manager_client::ClientError;
 
 /// Reason why there are no usable credentials.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::controller) enum CredentialsError {
+pub(crate) enum CredentialsError {
     #[error("Secret {0}, which the SearchCluster names, is absent: create it, or name another")]
     SecretAbsent(String),
     #[error(transparent)]

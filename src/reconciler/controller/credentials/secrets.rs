@@ -82,9 +82,10 @@ impl Secrets {
             return Ok(Arc::clone(&kept.secret));
         }
         self.kept.remove(name);
-        Err(match error.is_not_found() {
-            true => CredentialsError::SecretAbsent(name.to_owned()),
-            false => error.into(),
+        Err(if error.is_not_found() {
+            CredentialsError::SecretAbsent(name.to_owned())
+        } else {
+            error.into()
         })
     }
 

@@ -67,9 +67,10 @@ pub(super) async fn step(
     let leaving: BTreeSet<String> = leaving.collect();
 
     // Engine: the exclusion, nodes, votes and shards.
-    let seen = match leaving.is_empty() {
-        true => Ok(declare::Seen::default()),
-        false => cx.observer.see_leaving(cluster, &leaving).await,
+    let seen = if leaving.is_empty() {
+        Ok(declare::Seen::default())
+    } else {
+        cx.observer.see_leaving(cluster, &leaving).await
     };
 
     // No outside system: what to do now.

@@ -7,7 +7,7 @@ use stayput_restart::{Report, Time};
 
 /// Progress of carrying out the declaration.
 #[derive(Debug)]
-pub(in crate::controller) enum Verdict {
+pub(crate) enum Verdict {
     /// All declared objects exist.
     Done,
     /// Some objects or nodes are still to come or to go; the message says what that waits for.

@@ -68,7 +68,7 @@ fn map(
 
 /// Version of the pod that a patch requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::controller) enum On {
+pub(crate) enum On {
     /// The version that was read, for a patch that changes the pod. A late one would otherwise change a pod
     /// that was rolled back meanwhile.
     ThisVersion,
@@ -77,7 +77,7 @@ pub(in crate::controller) enum On {
 }
 
 /// Changes images of a pod's containers.
-pub(in crate::controller) fn images(
+pub(crate) fn images(
     pod: &Facts,
     on: On,
     images: &BTreeMap<String, Change>,
@@ -86,7 +86,7 @@ pub(in crate::controller) fn images(
 }
 
 /// Changes CPU and memory of a pod's containers, for `pods/resize`.
-pub(in crate::controller) fn resources(
+pub(crate) fn resources(
     pod: &Facts,
     on: On,
     resources: &BTreeMap<String, Change>,

@@ -11,27 +11,27 @@ use crate::workload::REVISION_LABEL;
 
 /// Replacement of a pod.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct Coming {
+pub(crate) struct Coming {
     /// Uid of the pod that it replaces.
-    pub(in super::super) uid: String,
-    pub(in super::super) namespace: String,
-    pub(in super::super) labels: BTreeMap<String, String>,
-    pub(in super::super) spec: PodSpec,
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) spec: PodSpec,
     /// Spec of the template that the living pod was made from, if known.
-    pub(in super::super) before: Option<PodSpec>,
+    pub(crate) before: Option<PodSpec>,
 }
 
 type Amounts = BTreeMap<String, Quantity>;
 
 impl Coming {
     /// A replacement from the same template as the living pod.
-    pub(in super::super) fn again(pod: &Pod) -> Self {
+    pub(crate) fn again(pod: &Pod) -> Self {
         let spec = pod.spec.clone().unwrap_or_default();
         Self { before: Some(spec.clone()), spec, ..Self::in_place_of(pod) }
     }
 
     /// A replacement from the template `new` of this revision for a pod that was made from `old`.
-    pub(in super::super) fn of(
+    pub(crate) fn of(
         new: PodTemplateSpec,
         old: Option<PodTemplateSpec>,
         pod: &Pod,

@@ -67,9 +67,10 @@ pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
         if !(is_met && has_label(term) || is_as_before && term.topology_key != HOSTNAME) {
             let to_itself = own.matches(term, &own) != Some(false);
             let says = format!("its pod affinity by {} asks for a pod", term.topology_key);
-            match term.topology_key == HOSTNAME && has_label(term) && !to_itself {
-                true => found.conflicts.push(format!("{says} that is not there")),
-                false => found.unknown.push(format!("{says}, which may be on other nodes")),
+            if term.topology_key == HOSTNAME && has_label(term) && !to_itself {
+                found.conflicts.push(format!("{says} that is not there"))
+            } else {
+                found.unknown.push(format!("{says}, which may be on other nodes"))
             }
         }
     }

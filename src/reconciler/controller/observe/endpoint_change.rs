@@ -13,11 +13,7 @@ use crate::read_limits::WATCH_SECONDS;
 
 /// Completes once an EndpointSlice differs from the list of this version. Never completes without a version,
 /// or if EndpointSlices cannot be watched: then the next reconcile lists them again.
-pub(in crate::controller) async fn wait_for_endpoints(
-    api: Apiserver,
-    namespace: String,
-    since: Option<String>,
-) {
+pub(crate) async fn wait_for_endpoints(api: Apiserver, namespace: String, since: Option<String>) {
     let Some(version) = since else { return pending().await };
     let slices: Api<EndpointSlice> = Api::namespaced(api.client(), &namespace);
     let params = WatchParams::default().timeout(WATCH_SECONDS);

@@ -20,7 +20,7 @@ const LEAST_BETWEEN: Duration = Duration::from_millis(200);
 
 /// State of the last list, for the pods that drained then.
 #[derive(Debug, Default)]
-pub(in super::super) struct Endpoints {
+pub(crate) struct Endpoints {
     version: Option<String>,
     unserved: Unserved,
     /// Follows the EndpointSlices between two observations.
@@ -49,13 +49,13 @@ impl Unserved {
 
 impl Endpoints {
     /// Version of the EndpointSlices after which a change may end a drain, if a drain waits for one.
-    pub(in super::super) fn awaited_since(&self) -> Option<&str> {
+    pub(crate) fn awaited_since(&self) -> Option<&str> {
         self.version.as_deref()
     }
 
     /// Watches these pods, which begin to drain, until the next observation: while actions are carried out
     /// nothing is observed.
-    pub(in super::super) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
+    pub(crate) fn follow(&mut self, api: &Apiserver, namespace: &str, pods: Vec<String>) {
         let (api, namespace, unserved) = (api.clone(), namespace.to_owned(), self.unserved.clone());
         self.following.spawn(async move {
             let mut next = Instant::now();

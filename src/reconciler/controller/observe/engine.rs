@@ -21,15 +21,15 @@ use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::pods::Facts;
 use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
-pub(in super::super) use convert::health;
+pub(crate) use convert::health;
 use convert::known;
-pub(in crate::controller) use joined::not_back;
+pub(crate) use joined::not_back;
 use joined::{have_just_joined, nothing_waits_for_rest};
 pub(super) use listed::Ours;
 use one_moment::Moment;
 use stayput_restart::{Engine, Known, Ledger, ShardCopies};
 use told::LastTold;
-pub(in crate::controller) use told::Told;
+pub(crate) use told::Told;
 
 /// Time limit of one answer of one endpoint.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const MAX_ENDPOINTS: usize = 8;
 
 /// One engine, and its state that is kept from one observation to the next.
 #[derive(Debug, Default)]
-pub(in super::super) struct EngineView {
+pub(crate) struct EngineView {
     client: Option<(String, Vec<Endpoint>, Arc<EngineClient>)>,
     /// Number of pods of the cluster.
     pods: usize,
@@ -62,7 +62,7 @@ pub(in super::super) struct EngineView {
 
 /// Reason why the engine's view is not known.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ViewError {
+pub(crate) enum ViewError {
     /// There are no credentials: nothing was sent.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
@@ -136,7 +136,7 @@ pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<
 
 impl EngineView {
     /// The client that was used last, and the engine it reached.
-    pub(in super::super) fn client(&self) -> Option<(Arc<EngineClient>, &engine_client::Engine)> {
+    pub(crate) fn client(&self) -> Option<(Arc<EngineClient>, &engine_client::Engine)> {
         let (_, _, client) = self.client.as_ref()?;
         Some((Arc::clone(client), self.identity.as_ref()?))
     }
@@ -170,12 +170,12 @@ impl EngineView {
     }
 
     /// Time that the last read of nodes, votes and shard copies took.
-    pub(in super::super) fn reading(&self) -> Duration {
+    pub(crate) fn reading(&self) -> Duration {
         self.reading
     }
 
     /// Stores the engine's answer to the wait that has just ended, for the next read.
-    pub(in super::super) fn tell(&mut self, told: Option<Told>) {
+    pub(crate) fn tell(&mut self, told: Option<Told>) {
         self.told = told.map(LastTold::now);
     }
 
@@ -198,9 +198,12 @@ impl EngineView {
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
-        let read_records = async || match identity.has_node_shutdown {
-            true => client.shutdown_records().await.map(Some),
-            false => Ok(None),
+        let read_records = async || {
+            if identity.has_node_shutdown {
+                client.shutdown_records().await.map(Some)
+            } else {
+                Ok(None)
+            }
         };
         let (tell, is_limited) = oneshot::channel();
         let allocation = async {
@@ -270,10 +273,11 @@ impl EngineView {
             self.identity = None;
         }
         let known_master = self.topology.as_ref().and_then(Topology::master_process);
-        let (allocation, records) = match known_master == topology.master_process() {
-            true => (allocation, records),
+        let (allocation, records) = if known_master == topology.master_process() {
+            (allocation, records)
+        } else {
             // Both answers may have come from before this master had read its disks, when there was nothing.
-            false => tokio::join!(client.allocation(&identity), read_records()),
+            tokio::join!(client.allocation(&identity), read_records())
         };
         // An older master answers the request for records with an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
@@ -315,24 +319,22 @@ impl EngineView {
         metrics: &Metrics,
     ) -> (ShardCopies, Known<BTreeSet<String>>) {
         let before = self.topology.as_ref().map(|before| &before.shards);
-        let copies = match before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards)) {
-            true => self.copies.clone(),
-            false => {
-                self.searchable_snapshots = None;
-                convert::shards(&topology.shards)
-            }
+        let copies = if before.is_some_and(|before| Arc::ptr_eq(before, &topology.shards)) {
+            self.copies.clone()
+        } else {
+            self.searchable_snapshots = None;
+            convert::shards(&topology.shards)
         };
         let searchable_snapshots = match &self.searchable_snapshots {
             Some(found) => Ok(found.clone()),
             None => {
                 // Asked only where it matters: few clusters have an index without replicas.
-                let found = match engine_client::unreplicated(&topology.shards).is_empty() {
-                    true => Ok(BTreeSet::new()),
-                    false => {
-                        let found = client.searchable_snapshots(identity).await;
-                        metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
-                        found
-                    }
+                let found = if engine_client::unreplicated(&topology.shards).is_empty() {
+                    Ok(BTreeSet::new())
+                } else {
+                    let found = client.searchable_snapshots(identity).await;
+                    metrics.count_request(Side::Engine, "searchable_snapshots", found.is_ok());
+                    found
                 };
                 self.searchable_snapshots = found.as_ref().ok().cloned();
                 known(found)

@@ -6,14 +6,14 @@ use stayput_restart::Ledger;
 
 /// The nodes for whose stops the indices were flushed in the restart under way.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Flushes {
+pub(crate) struct Flushes {
     restart: Option<String>,
     nodes: BTreeSet<String>,
 }
 
 impl Flushes {
     /// Forgets the flushes of another restart.
-    pub(in crate::controller) fn keep_for(&mut self, ledger: &Ledger) {
+    pub(crate) fn keep_for(&mut self, ledger: &Ledger) {
         let id = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
         if self.restart.as_deref() != id {
             self.restart = id.map(str::to_owned);
@@ -22,12 +22,12 @@ impl Flushes {
     }
 
     /// Records that the indices were flushed for these nodes.
-    pub(in crate::controller) fn note(&mut self, nodes: Vec<String>) {
+    pub(crate) fn note(&mut self, nodes: Vec<String>) {
         self.nodes.extend(nodes);
     }
 
     /// Names of the nodes.
-    pub(in crate::controller) fn nodes(&self) -> &BTreeSet<String> {
+    pub(crate) fn nodes(&self) -> &BTreeSet<String> {
         &self.nodes
     }
 }

@@ -12,7 +12,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Observer {
     /// True if the engine has formed a cluster; false if it does not answer.
-    pub(in crate::controller) async fn has_formed(&mut self, cluster: &SearchCluster) -> bool {
+    pub(crate) async fn has_formed(&mut self, cluster: &SearchCluster) -> bool {
         let known = snapshot::bare(cluster, &self.pods, String::new());
         let endpoints = self.endpoints_of(cluster, &known);
         if endpoints.is_empty() {

@@ -9,7 +9,7 @@ const LEAST: u64 = 10_000;
 
 /// State of both clocks at the last look.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Jumps {
+pub(crate) struct Jumps {
     last: Option<(Time, Instant)>,
     /// Jumps of the wall clock that the ledger does not have yet, in milliseconds.
     pending: u64,
@@ -31,7 +31,7 @@ impl Jumps {
     }
 
     /// Forgets the pending jumps: the ledger has them, or has no times.
-    pub(in crate::controller) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.pending = 0;
     }
 }

@@ -15,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 impl Observer {
     /// Asks the engine about the leaving nodes. Reads the exclusion before the shards: an excluded node
     /// without shards then gets none.
-    pub(in crate::controller) async fn see_leaving(
+    pub(crate) async fn see_leaving(
         &mut self,
         cluster: &SearchCluster,
         leaving: &BTreeSet<String>,

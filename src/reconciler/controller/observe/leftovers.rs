@@ -52,7 +52,7 @@ impl LookAtRest {
 impl Observer {
     /// Looks, if that is due. True if the engine has changes of ours that the ledger does not explain; a part
     /// that cannot be read is checked the next time.
-    pub(in crate::controller) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
+    pub(crate) async fn looks_at_rest(&mut self, cluster: &SearchCluster) -> bool {
         if !self.look_at_rest.is_due() {
             return false;
         }

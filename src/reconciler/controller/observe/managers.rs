@@ -23,7 +23,7 @@ use stayput_net::manager_client::{ClientError, ManagerClient};
 use stayput_restart::{Known, Manager};
 
 use background::Background;
-pub(in crate::controller) use poll::STATUS_TIMEOUT;
+pub(crate) use poll::STATUS_TIMEOUT;
 pub(super) use poll::{Answer, ask};
 use poll::{NoAnswer, Told};
 
@@ -32,7 +32,7 @@ const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
 
 /// The last status of each manager, by the uid of its pod.
 #[derive(Debug, Default)]
-pub(in super::super) struct Managers {
+pub(crate) struct Managers {
     known: BTreeMap<String, LastStatus>,
     pub(super) background: Background,
     /// True if some managers have not answered yet, or there was no time to ask them.
@@ -147,7 +147,7 @@ impl Managers {
     }
 
     /// The last status of this pod's manager.
-    pub(in super::super) fn of(&self, uid: &str) -> Known<Manager> {
+    pub(crate) fn of(&self, uid: &str) -> Known<Manager> {
         match self.known.get(uid) {
             Some(last) => last.manager.clone(),
             None => Err(unknown("its manager has not answered yet")),
@@ -160,23 +160,18 @@ impl Managers {
     }
 
     /// Time of the last request to the manager of this pod.
-    pub(in super::super) fn asked(&self, uid: &str) -> Option<Instant> {
+    pub(crate) fn asked(&self, uid: &str) -> Option<Instant> {
         self.known.get(uid).map(|last| last.at)
     }
 
     /// A client of this pod's manager.
-    pub(in super::super) fn client(&self, uid: &str) -> Option<&ManagerClient> {
+    pub(crate) fn client(&self, uid: &str) -> Option<&ManagerClient> {
         self.known.get(uid)?.client.as_ref()
     }
 
     /// Sets the status of this pod's manager.
     #[cfg(test)]
-    pub(in super::super) fn told_for_test(
-        &mut self,
-        uid: &str,
-        client: ManagerClient,
-        status: Status,
-    ) {
+    pub(crate) fn told_for_test(&mut self, uid: &str, client: ManagerClient, status: Status) {
         let pod = serde_json::json!({
             "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
         });
@@ -194,13 +189,13 @@ impl Managers {
     }
 
     /// Client and cursor to wait for the next change of this pod's manager.
-    pub(in super::super) fn cursor(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
+    pub(crate) fn cursor(&self, uid: &str) -> Option<(&ManagerClient, &Cursor)> {
         let last = self.known.get(uid)?;
         last.client.as_ref().zip(last.cursor.as_ref())
     }
 
     /// True if some managers have not answered yet, or there was no time to ask them.
-    pub(in super::super) fn has_unasked(&self) -> bool {
+    pub(crate) fn has_unasked(&self) -> bool {
         self.has_unasked
     }
 }
@@ -247,10 +242,8 @@ fn compare(
 fn live_mismatch(status: &Status, live: &Live) -> Option<String> {
     let files = status.config.iter().flat_map(|config| &config.files);
     let file = files.into_iter().find(|file| file.live != live.covers(&file.path))?;
-    let (manager, spec) = match file.live {
-        true => ("matches", "does not"),
-        false => ("does not match", "does"),
-    };
+    let (manager, spec) =
+        if file.live { ("matches", "does not") } else { ("does not match", "does") };
     Some(format!(
         "the manager's --live {manager} {}, and spec.config.live {spec}: give both the same globs",
         file.path

@@ -23,7 +23,7 @@ const TIME_TO_MAKE: Duration = Duration::from_secs(10);
 
 /// The absent pods.
 #[derive(Debug, Default)]
-pub(in super::super) struct Missing {
+pub(crate) struct Missing {
     /// Time since which each pod, by set and ordinal, should be made now and is absent.
     since: BTreeMap<(String, i64), Instant>,
 }
@@ -94,7 +94,7 @@ impl Missing {
     }
 
     /// Time until the next pod is absent for too long, if one is absent and has time left.
-    pub(in super::super) fn due_in(&self, now: Instant) -> Option<Duration> {
+    pub(crate) fn due_in(&self, now: Instant) -> Option<Duration> {
         let ends = self.since.values().map(|since| *since + TIME_TO_MAKE);
         ends.filter(|end| *end > now).map(|end| end - now).min()
     }

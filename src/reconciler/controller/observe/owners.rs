@@ -23,7 +23,7 @@ use templates::{Key, Templates, UpdateError};
 
 /// The StatefulSets that own pods, as they were read last.
 #[derive(Debug, Default)]
-pub(in super::super) struct Owners {
+pub(crate) struct Owners {
     /// Time and result of the last read of each set, by name; `None` for a set that is gone.
     known: BTreeMap<String, (Instant, Result<Option<Set>, ApiError>)>,
     templates: Templates,
@@ -130,7 +130,7 @@ impl Owners {
     }
 
     /// The template that the pod's owner wants, if it differs from the pod's own.
-    pub(in super::super) fn wanted_template(&self, pod: &Facts) -> Option<&Value> {
+    pub(crate) fn wanted_template(&self, pod: &Facts) -> Option<&Value> {
         let [_, wanted] = self.pair(pod)?;
         self.templates.template(&wanted)
     }
@@ -169,14 +169,14 @@ impl Owners {
 
     /// Versions of the sets as they were read last, by name; `None` if pods are not updated, so that an edit
     /// needs no answer before the sets are due.
-    pub(in super::super) fn versions(&self) -> Option<BTreeMap<String, String>> {
+    pub(crate) fn versions(&self) -> Option<BTreeMap<String, String>> {
         let sets = self.known.values().filter_map(|(_, set)| set.as_ref().ok()?.as_ref());
         let versions = sets.map(|set| (set.name.clone(), set.version.clone())).collect();
         self.updates.then_some(versions)
     }
 
     /// Reads every set again at the next observation.
-    pub(in super::super) fn forget_all(&mut self) {
+    pub(crate) fn forget_all(&mut self) {
         self.known.clear();
     }
 
@@ -186,7 +186,7 @@ impl Owners {
     }
 
     /// Reads this set again at the next observation.
-    pub(in super::super) fn forget(&mut self, name: &str) {
+    pub(crate) fn forget(&mut self, name: &str) {
         self.known.remove(name);
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Sn
 }
 
 /// The snapshot `seen` with the newest SearchCluster and pods; the rest stays.
-pub(in super::super) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
+pub(crate) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
     let bare = bare(cluster, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let port = cluster.spec.manager.port;
@@ -179,7 +179,7 @@ pub(super) fn overlaps(pods: &[Arc<Facts>], others: &[(String, Selector)]) -> Ve
 }
 
 /// Time of the wall clock, for decisions. Before 1970 it counts as 1970: then no deadline passes.
-pub(in super::super) fn now() -> Time {
+pub(crate) fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

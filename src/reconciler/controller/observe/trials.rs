@@ -127,9 +127,10 @@ impl Trials {
                 continue;
             }
             let is_under_way = ages.is_under_way(&facts.uid);
-            let question = match is_under_way {
-                true => Question::OfPod(facts.uid.clone()),
-                false => Question::of_all(facts, update),
+            let question = if is_under_way {
+                Question::OfPod(facts.uid.clone())
+            } else {
+                Question::of_all(facts, update)
             };
             let is_known = |(at, _): &(Option<Instant>, Answer)| {
                 !is_under_way && at.is_some_and(|at| at.elapsed() < MAX_AGE)

@@ -19,17 +19,17 @@ use stayput_reuse::ConfigNotFound;
 
 /// Parts of pods to read, by the spec of their SearchCluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct Reading {
+pub(crate) struct Reading {
     /// Label with the name of the engine node, if that is not the pod's name.
-    pub(in super::super) node_name_label: Option<String>,
+    pub(crate) node_name_label: Option<String>,
     /// True to read the parts that an update of the pod needs.
-    pub(in super::super) updates: bool,
+    pub(crate) updates: bool,
     /// How to find the sources of the config in a pod, if the spec does not name them.
-    pub(in super::super) config: Option<FindConfig>,
+    pub(crate) config: Option<FindConfig>,
 }
 
 impl Reading {
-    pub(in super::super) fn of(spec: &SearchClusterSpec) -> Self {
+    pub(crate) fn of(spec: &SearchClusterSpec) -> Self {
         Self {
             node_name_label: spec.pods.node_name_label.clone(),
             updates: spec.update.mode == UpdateMode::InPlace,
@@ -40,40 +40,40 @@ impl Reading {
 
 /// Facts about a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Facts {
-    pub(in super::super) uid: String,
-    pub(in super::super) namespace: String,
-    pub(in super::super) name: String,
+pub(crate) struct Facts {
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     /// Name of the pod's engine node.
-    pub(in super::super) node: String,
+    pub(crate) node: String,
     /// Version of the object; later ones are greater.
-    pub(in super::super) version: u64,
-    pub(in super::super) address: Option<String>,
-    pub(in super::super) labels: BTreeMap<String, String>,
+    pub(crate) version: u64,
+    pub(crate) address: Option<String>,
+    pub(crate) labels: BTreeMap<String, String>,
     /// Our annotations alone.
-    pub(in super::super) annotations: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// Name of the tool that applies the phase on the pod as part of a configuration.
-    pub(in super::super) phase_applied_by: Option<String>,
+    pub(crate) phase_applied_by: Option<String>,
     /// True if the pod has any annotations, ours or not.
-    pub(in super::super) is_annotated: bool,
-    pub(in super::super) ready: bool,
+    pub(crate) is_annotated: bool,
+    pub(crate) ready: bool,
     /// Time since which the pod is ready, if it is and that is known.
-    pub(in super::super) ready_since: Option<Time>,
-    pub(in super::super) terminating: bool,
-    pub(in super::super) crash_looping: bool,
+    pub(crate) ready_since: Option<Time>,
+    pub(crate) terminating: bool,
+    pub(crate) crash_looping: bool,
     /// Reason why the pod has not started; `None` once all of its containers have run.
-    pub(in super::super) unstarted: Option<Unstarted>,
+    pub(crate) unstarted: Option<Unstarted>,
     /// The StatefulSet that controls the pod.
-    pub(in super::super) owner: Option<Owner>,
+    pub(crate) owner: Option<Owner>,
     /// Facts for an update of the pod, if its cluster updates pods.
-    pub(in super::super) live: Option<LiveFacts>,
+    pub(crate) live: Option<LiveFacts>,
     /// Input of each container at its start, if the cluster updates pods.
-    pub(in super::super) starts: Vec<StartFacts>,
+    pub(crate) starts: Vec<StartFacts>,
     /// Sources of the pod's config, if the spec does not name them.
-    pub(in super::super) sources: Option<Result<Sources, ConfigNotFound>>,
+    pub(crate) sources: Option<Result<Sources, ConfigNotFound>>,
     /// The Secrets that the pod mounts, if the spec names the sources of the config and a manager runs in the
     /// pod.
-    pub(in super::super) mounted_secrets: BTreeSet<String>,
+    pub(crate) mounted_secrets: BTreeSet<String>,
     containers: Vec<ContainerFacts>,
     default_container: Option<String>,
     probes: Vec<ProbeTarget>,
@@ -81,15 +81,15 @@ pub(in super::super) struct Facts {
 
 /// A StatefulSet, and its revision that a pod was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Owner {
-    pub(in super::super) name: String,
-    pub(in super::super) uid: String,
-    pub(in super::super) revision: String,
+pub(crate) struct Owner {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) revision: String,
 }
 
 impl Facts {
     /// The facts of a pod; `None` if it lacks a field that every pod from the apiserver has.
-    pub(in super::super) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
+    pub(crate) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
         let metadata = &pod.metadata;
         let name = metadata.name.clone()?;
         let labels = metadata.labels.clone().unwrap_or_default();
@@ -161,28 +161,28 @@ impl Facts {
     }
 
     /// The container that names this port; if none does, the only one.
-    pub(in super::super) fn container_with(&self, port: u16) -> Option<&str> {
+    pub(crate) fn container_with(&self, port: u16) -> Option<&str> {
         container_with(&self.containers, port)
     }
 
     /// The container in which the manager runs, whose templates are compared.
-    pub(in super::super) fn engine_container(&self, manager_port: u16) -> &str {
+    pub(crate) fn engine_container(&self, manager_port: u16) -> &str {
         engine_container(&self.containers, manager_port, self.default_container.as_deref())
     }
 
     /// Reason why the container in which the manager runs has never run; `None` if it has.
-    pub(in super::super) fn not_started(&self, manager_port: u16) -> Option<NotStarted> {
+    pub(crate) fn not_started(&self, manager_port: u16) -> Option<NotStarted> {
         self.unstarted.as_ref()?.of_container(self.engine_container(manager_port))
     }
 
     /// Path of the program with which the engine's container starts the manager; `None` if its image does
     /// that.
-    pub(in super::super) fn manager_program(&self, manager_port: u16) -> Option<&str> {
+    pub(crate) fn manager_program(&self, manager_port: u16) -> Option<&str> {
         program_of(&self.containers, self.engine_container(manager_port))
     }
 
     /// Message about a probe that would kill the container while the engine at `port` is stopped.
-    pub(in super::super) fn deadly_probe(&self, port: u16) -> Option<String> {
+    pub(crate) fn deadly_probe(&self, port: u16) -> Option<String> {
         deadly_probe(&self.probes, &self.name, port)
     }
 }

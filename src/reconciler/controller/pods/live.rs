@@ -13,29 +13,29 @@ use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, Resi
 
 mod data;
 
-pub(in super::super) use data::elsewhere::is_data_elsewhere;
+pub(crate) use data::elsewhere::is_data_elsewhere;
 
 /// Facts of a pod's spec and status that an update needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct LiveFacts {
-    pub(in super::super) annotations: BTreeMap<String, String>,
-    pub(in super::super) containers: Vec<LiveContainer>,
+pub(crate) struct LiveFacts {
+    pub(crate) annotations: BTreeMap<String, String>,
+    pub(crate) containers: Vec<LiveContainer>,
     resize: Option<ResizeState>,
     claims: BTreeSet<String>,
     unschedulable: Option<String>,
     /// The Kubernetes node that the pod is on.
-    pub(in super::super) kubernetes_node: Option<String>,
+    pub(crate) kubernetes_node: Option<String>,
 }
 
 /// A container, or an init container, of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct LiveContainer {
-    pub(in super::super) name: String,
+pub(crate) struct LiveContainer {
+    pub(crate) name: String,
     /// JSON pointer to the container in the pod: `/spec/containers/0`.
-    pub(in super::super) place: PointerBuf,
-    pub(in super::super) image: String,
+    pub(crate) place: PointerBuf,
+    pub(crate) image: String,
     /// Requests and limits as JSON with sorted keys.
-    pub(in super::super) resources: String,
+    pub(crate) resources: String,
     is_resized: bool,
     id: Option<String>,
     ended_id: Option<String>,
@@ -88,7 +88,7 @@ impl LiveFacts {
 
     /// The facts as decisions use them; `manager` is the container in which the manager runs. Leaves out the
     /// place of the data, which depends on the engine: see [`Self::data_place`].
-    pub(in super::super) fn for_decisions(&self, revision: &str, manager: &str) -> LivePod {
+    pub(crate) fn for_decisions(&self, revision: &str, manager: &str) -> LivePod {
         let by_name = |value: fn(&LiveContainer) -> String| -> BTreeMap<String, String> {
             self.containers.iter().map(|each| (each.name.clone(), value(each))).collect()
         };
@@ -120,18 +120,18 @@ impl LiveFacts {
     }
 
     /// The place of the data of the engine in this container; `directories`: its data directories.
-    pub(in super::super) fn data_place(&self, manager: &str, directories: &[String]) -> DataPlace {
+    pub(crate) fn data_place(&self, manager: &str, directories: &[String]) -> DataPlace {
         let engine = self.container(manager);
         engine.map(|engine| data::place(&engine.mounts, directories)).unwrap_or_default()
     }
 
     /// Names of the volume claims that the pod mounts.
-    pub(in super::super) fn claims(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().map(String::as_str)
     }
 
     /// The container, or init container, of this name.
-    pub(in super::super) fn container(&self, name: &str) -> Option<&LiveContainer> {
+    pub(crate) fn container(&self, name: &str) -> Option<&LiveContainer> {
         self.containers.iter().find(|container| container.name == name)
     }
 }
@@ -202,9 +202,10 @@ fn resize_state(status: &PodStatus, generation: Option<i64>) -> Option<ResizeSta
     match (holds("PodResizePending"), holds("PodResizeInProgress")) {
         (Some(pending), _) => {
             let is_infeasible = pending.reason.as_deref() == Some("Infeasible");
-            Some(match is_infeasible && pending.observed_generation.is_some() {
-                true => ResizeState::Infeasible(pending.message.clone().unwrap_or_default()),
-                false => ResizeState::Pending(sentence(pending)),
+            Some(if is_infeasible && pending.observed_generation.is_some() {
+                ResizeState::Infeasible(pending.message.clone().unwrap_or_default())
+            } else {
+                ResizeState::Pending(sentence(pending))
             })
         }
         (None, Some(accepted)) => Some(ResizeState::InProgress(sentence(accepted))),

@@ -9,13 +9,13 @@ use stayput_reuse::{Arrival, Other, Started, Use, is_made_anew, uses};
 /// The Secrets and ConfigMaps that a container read when it was started (as variables, or as files mounted by
 /// `subPath`), or that its pod read: by its init containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct StartFacts {
-    pub(in super::super) container: String,
+pub(crate) struct StartFacts {
+    pub(crate) container: String,
     /// The present run, while the container runs.
-    pub(in super::super) started: Option<Started>,
-    pub(in super::super) uses: BTreeSet<Use>,
+    pub(crate) started: Option<Started>,
+    pub(crate) uses: BTreeSet<Use>,
     /// True if the kubelet makes the container anew when its process has ended.
-    pub(in super::super) is_made_anew: bool,
+    pub(crate) is_made_anew: bool,
 }
 
 impl StartFacts {
@@ -94,7 +94,7 @@ fn init_started(pod: &Pod) -> Option<i64> {
 }
 
 /// The containers beside the engine's, each with its own input.
-pub(in super::super) fn others<'a>(
+pub(crate) fn others<'a>(
     starts: &'a [StartFacts],
     engine: &'a str,
 ) -> impl Iterator<Item = Other> + use<'a> {

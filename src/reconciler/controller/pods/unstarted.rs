@@ -7,7 +7,7 @@ use stayput_restart::NotStarted;
 
 /// A pod of which Kubernetes has not started all containers yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Unstarted {
+pub(crate) struct Unstarted {
     /// Containers that have never run, without init containers.
     never_ran: BTreeSet<String>,
     why: NotStarted,
@@ -31,7 +31,7 @@ impl Unstarted {
     }
 
     /// Reason why this container has never run; `None` if it has.
-    pub(in super::super) fn of_container(&self, name: &str) -> Option<NotStarted> {
+    pub(crate) fn of_container(&self, name: &str) -> Option<NotStarted> {
         self.never_ran.contains(name).then(|| self.why.clone())
     }
 }

@@ -33,12 +33,7 @@ pub(super) async fn look(
     reads_live: bool,
 ) -> Result<Look, Failure> {
     let (api, known) = (cx.api.clone(), Arc::clone(cluster));
-    let live = async {
-        match reads_live {
-            true => api.cluster_of(&known).await.map(Some),
-            false => Ok(None),
-        }
-    };
+    let live = async { if reads_live { api.cluster_of(&known).await.map(Some) } else { Ok(None) } };
     let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
     if let Some(live) = live? {
         let is_known = live.metadata.resource_version == known.metadata.resource_version;

@@ -45,10 +45,8 @@ pub(super) async fn stop(
     let confirmed = confirmed(stops, &plan(&fresh, &spec.checked.policy), &unread.uids);
 
     // Managers: the stop requests. Apiserver: the pods to delete.
-    let stopped = match confirmed.is_empty() {
-        true => Ok(false),
-        false => execute(cx, &confirmed, cluster, spec).await,
-    };
+    let stopped =
+        if confirmed.is_empty() { Ok(false) } else { execute(cx, &confirmed, cluster, spec).await };
     both(stopped, unread.failure.map_or(Ok(false), |failure| Err(failure.into())))
 }
 
@@ -121,10 +119,7 @@ fn confirmed<'a>(stops: &[&'a Action], again: &Plan, unread: &BTreeSet<String>) 
 }
 
 /// True if both are the same object with the same spec.
-pub(in crate::controller) fn is_same_generation(
-    live: &SearchCluster,
-    known: &SearchCluster,
-) -> bool {
+pub(crate) fn is_same_generation(live: &SearchCluster, known: &SearchCluster) -> bool {
     live.metadata.uid == known.metadata.uid && live.metadata.generation == known.metadata.generation
 }
 

@@ -36,9 +36,8 @@ fn is_summary_changed(before: &Report, now: &Report) -> bool {
     // its slot and its end, and these writes show both.
     let in_a_restart = before.progress.is_some() && now.progress.is_some();
     let conditions = |report: &Report| -> Vec<(String, String, String)> {
-        let reason = |one: &Condition| match in_a_restart && one.kind == "Available" {
-            true => String::new(),
-            false => one.reason.clone(),
+        let reason = |one: &Condition| {
+            if in_a_restart && one.kind == "Available" { String::new() } else { one.reason.clone() }
         };
         let all = report.conditions.iter();
         all.map(|one| (one.kind.clone(), one.status.clone(), reason(one))).collect()

@@ -4,7 +4,7 @@ use super::Transition;
 use crate::controller::metrics::Metrics;
 
 /// Logs and counts transitions of one SearchCluster.
-pub(in crate::controller) fn record(transitions: &[Transition], cluster: &str, metrics: &Metrics) {
+pub(crate) fn record(transitions: &[Transition], cluster: &str, metrics: &Metrics) {
     for transition in transitions {
         match transition {
             Transition::Step { restart, node, step, stop, start } => {

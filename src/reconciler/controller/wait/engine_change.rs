@@ -22,7 +22,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(2);
 const REST: u32 = 4;
 
 /// Name and ephemeral id of each node.
-pub(in crate::controller) type Processes = BTreeSet<(String, String)>;
+pub(crate) type Processes = BTreeSet<(String, String)>;
 
 /// The state that has to change.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,11 +58,14 @@ impl Awaited {
         let is_known = |member: &Member| member.ephemeral_id.is_some();
         let restores = ledger.debts.allocation.is_some() && ledger.under_way().all(is_known);
         let known = names_and_ids(nodes);
-        match listed.is_some() && one_is_absent(ledger.under_way(), nodes) {
-            _ if not_back == 0 => None,
-            true if not_back == 1 && restores => Some(Self::LastJoin(known)),
-            true => Some(Self::Join(known)),
-            false => Some(Self::Nodes(known)),
+        if not_back == 0 {
+            None
+        } else if listed.is_none() || !one_is_absent(ledger.under_way(), nodes) {
+            Some(Self::Nodes(known))
+        } else if not_back == 1 && restores {
+            Some(Self::LastJoin(known))
+        } else {
+            Some(Self::Join(known))
         }
     }
 
@@ -116,9 +119,10 @@ pub(super) async fn wait_for_change(
 ) -> Option<Told> {
     let mut pause = FIRST_PAUSE;
     // If the engine waits, we need no pause.
-    let mut next = match awaited.is_waited_for_by_the_engine() {
-        true => Instant::now(),
-        false => Instant::now() + FIRST_PAUSE,
+    let mut next = if awaited.is_waited_for_by_the_engine() {
+        Instant::now()
+    } else {
+        Instant::now() + FIRST_PAUSE
     };
     loop {
         sleep_until(next).await;

@@ -18,7 +18,7 @@ const FAILED_POLL_PAUSE: Duration = Duration::from_secs(1);
 
 /// The running polls, by uid of the pod.
 #[derive(Debug)]
-pub(in crate::controller) struct ManagerPolls {
+pub(crate) struct ManagerPolls {
     running: BTreeMap<String, Poll>,
     /// Reported change of each manager: its cursor at the last observation, and that of the answer. The
     /// change is not reported again while the next look fails.

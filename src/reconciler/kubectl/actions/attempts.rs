@@ -8,7 +8,7 @@ pub(super) const MAX_ATTEMPTS: usize = 5;
 
 /// The attempts to patch one object.
 #[derive(Default)]
-pub(in crate::kubectl) struct Attempts {
+pub(crate) struct Attempts {
     refused: usize,
     /// Resource version and answer of the last attempt, if the answer may be about the patch itself.
     last: Option<(String, ApiError)>,
@@ -19,7 +19,7 @@ impl Attempts {
     ///
     /// # Errors
     /// If another attempt would be refused as the last one was, or there were too many.
-    pub(in crate::kubectl) fn next(
+    pub(crate) fn next(
         &mut self,
         kind: &str,
         name: &str,
@@ -30,9 +30,10 @@ impl Attempts {
         {
             return Err(error.into());
         }
-        match self.refused < MAX_ATTEMPTS {
-            true => Ok(()),
-            false => Err(ActionError::Conflict { object: format!("{kind} {name}") }),
+        if self.refused < MAX_ATTEMPTS {
+            Ok(())
+        } else {
+            Err(ActionError::Conflict { object: format!("{kind} {name}") })
         }
     }
 
@@ -40,11 +41,7 @@ impl Attempts {
     ///
     /// # Errors
     /// If reading the object again cannot help.
-    pub(in crate::kubectl) fn refused(
-        &mut self,
-        version: &str,
-        error: ApiError,
-    ) -> Result<(), ActionError> {
+    pub(crate) fn refused(&mut self, version: &str, error: ApiError) -> Result<(), ActionError> {
         if !error.is_conflict() {
             return Err(error.into());
         }

@@ -37,15 +37,16 @@ impl Cancellation {
             return Ok(());
         };
         let is_open = choose(view, Some(other)).is_ok_and(|other| other.asks_for().is_some());
-        match is_open && other != id {
-            true => Err(ActionError::OtherCancelled { id: other.clone() }),
-            false => Ok(()),
+        if is_open && other != id {
+            Err(ActionError::OtherCancelled { id: other.clone() })
+        } else {
+            Ok(())
         }
     }
 }
 
 /// Withdraws a request that is not accepted yet, or requests that a restart be cancelled.
-pub(in crate::kubectl) async fn cancel(
+pub(crate) async fn cancel(
     session: &Session,
     cluster: Option<&str>,
     id: Option<&str>,

@@ -32,7 +32,7 @@ pub(super) fn outage(view: &ClusterView, request: &Request) -> String {
 }
 
 /// An error unless the user types `yes`.
-pub(in crate::kubectl) fn confirm(question: String) -> Result<(), ActionError> {
+pub(crate) fn confirm(question: String) -> Result<(), ActionError> {
     if !io::stdin().is_terminal() {
         return Err(ActionError::NotInteractive { question });
     }

@@ -10,7 +10,7 @@ use crate::kubectl::selection::SelectionError;
 
 /// Why a command changed nothing.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::kubectl) enum ActionError {
+pub(crate) enum ActionError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     #[error(transparent)]
@@ -81,7 +81,7 @@ fn are(nodes: &[String]) -> String {
 }
 
 impl ActionError {
-    pub(in crate::kubectl) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(error) => error.exit(),
             Self::Api(error) => error.exit(),

@@ -14,7 +14,7 @@ use crate::kubectl::session::Session;
 use stayput_restart::annotation;
 
 /// Keeps the nodes stopped.
-pub(in crate::kubectl) async fn stop(
+pub(crate) async fn stop(
     session: &Session,
     StopArgs { nodes: args, yes }: &StopArgs,
 ) -> Result<ActionReport, ActionError> {
@@ -27,7 +27,7 @@ pub(in crate::kubectl) async fn stop(
 }
 
 /// Keeps the nodes stopped no longer.
-pub(in crate::kubectl) async fn start(
+pub(crate) async fn start(
     session: &Session,
     args: &NodesArgs,
 ) -> Result<ActionReport, ActionError> {
@@ -62,19 +62,18 @@ async fn apply(
     result: ActionResult,
     page: String,
 ) -> Result<ActionReport, ActionError> {
-    let (result, page) = match args.dry_run {
-        true => (ActionResult::DryRun, page + "This is a dry run: nothing was changed.\n"),
-        false => {
-            let mut changed = Vec::new();
-            for node in &nodes {
-                match annotate(session, view.clone(), node, value).await {
-                    Ok(true) => changed.push(node.clone()),
-                    Ok(false) => {}
-                    Err(error) => return Err(failed_at(view, changed, node, value, error)),
-                }
+    let (result, page) = if args.dry_run {
+        (ActionResult::DryRun, page + "This is a dry run: nothing was changed.\n")
+    } else {
+        let mut changed = Vec::new();
+        for node in &nodes {
+            match annotate(session, view.clone(), node, value).await {
+                Ok(true) => changed.push(node.clone()),
+                Ok(false) => {}
+                Err(error) => return Err(failed_at(view, changed, node, value, error)),
             }
-            (result, page)
         }
+        (result, page)
     };
     let mut output = report::output(view, result);
     output.nodes = nodes;

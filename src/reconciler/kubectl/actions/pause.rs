@@ -11,7 +11,7 @@ use crate::kubectl::selection;
 use crate::kubectl::session::Session;
 
 /// Lets no further node be stopped.
-pub(in crate::kubectl) async fn pause(
+pub(crate) async fn pause(
     session: &Session,
     cluster: Option<&str>,
 ) -> Result<ActionReport, ActionError> {
@@ -19,7 +19,7 @@ pub(in crate::kubectl) async fn pause(
 }
 
 /// Lets nodes be stopped again.
-pub(in crate::kubectl) async fn resume(
+pub(crate) async fn resume(
     session: &Session,
     cluster: Option<&str>,
 ) -> Result<ActionReport, ActionError> {

@@ -5,9 +5,9 @@ use crate::kubectl::json::{ActionOutput, ActionResult};
 
 /// Result of a command, for people and for programs.
 #[derive(Debug)]
-pub(in crate::kubectl) struct ActionReport {
-    pub(in crate::kubectl) page: String,
-    pub(in crate::kubectl) output: ActionOutput,
+pub(crate) struct ActionReport {
+    pub(crate) page: String,
+    pub(crate) output: ActionOutput,
 }
 
 /// The output without the fields that only some commands add.

@@ -17,7 +17,7 @@ use crate::random_id::random_id;
 use stayput_restart::{Code, Request, Strategy};
 
 /// Requests a restart, unless one with the same id was requested before.
-pub(in crate::kubectl) async fn restart(
+pub(crate) async fn restart(
     session: &Session,
     args: &RestartArgs,
 ) -> Result<ActionReport, ActionError> {
@@ -135,12 +135,13 @@ fn requested(view: &ClusterView, request: &Request) -> String {
         let id = &restart.request.id;
         let takes_its_place =
             request.strategy == Strategy::Coordinated && view.is_blocked_by(Code::Stranded);
-        page += &match takes_its_place {
-            true => format!(
+        page += &if takes_its_place {
+            format!(
                 "it takes the place of restart {id}, which can neither continue nor roll back, if \
                  it includes all nodes of that restart\n"
-            ),
-            false => format!("it begins when restart {id} has ended\n"),
+            )
+        } else {
+            format!("it begins when restart {id} has ended\n")
         };
     }
     if let Some(queued) = view.queued() {

@@ -8,7 +8,7 @@ use super::CLUSTERS;
 use crate::cluster::SearchCluster;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kubectl) enum Kind {
+pub(crate) enum Kind {
     Secret,
     ConfigMap,
     Role,
@@ -19,7 +19,7 @@ pub(in crate::kubectl) enum Kind {
 }
 
 impl Kind {
-    pub(in crate::kubectl) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "Secret",
             Self::ConfigMap => "ConfigMap",

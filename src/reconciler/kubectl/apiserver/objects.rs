@@ -13,19 +13,19 @@ use super::{ApiError, FIELD_MANAGER, Kind, Operation, call};
 use crate::kubectl::session::Session;
 
 /// A client and the namespace of its calls.
-pub(in crate::kubectl) struct Asked<'a> {
-    pub(in crate::kubectl) client: &'a Client,
-    pub(in crate::kubectl) namespace: &'a str,
+pub(crate) struct Asked<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) namespace: &'a str,
 }
 
 impl<'a> Asked<'a> {
     /// Calls in the namespace of the command.
-    pub(in crate::kubectl) fn of(session: &'a Session) -> Self {
+    pub(crate) fn of(session: &'a Session) -> Self {
         Self { client: &session.client, namespace: &session.namespace }
     }
 
     /// One object, if it exists. `resource` is the kind's name in RBAC rules.
-    pub(in crate::kubectl) async fn find<K>(
+    pub(crate) async fn find<K>(
         &self,
         resource: &'static str,
         name: &str,
@@ -40,7 +40,7 @@ impl<'a> Asked<'a> {
 
     /// One object of a kind of which only the name is known. `resource` is the kind's name in
     /// RBAC rules.
-    pub(in crate::kubectl) async fn find_dynamic(
+    pub(crate) async fn find_dynamic(
         &self,
         kind: &ApiResource,
         resource: &'static str,
@@ -51,7 +51,7 @@ impl<'a> Asked<'a> {
     }
 
     /// One object of a kind that `init` creates.
-    pub(in crate::kubectl) async fn find_kind(
+    pub(crate) async fn find_kind(
         &self,
         kind: Kind,
         name: &str,
@@ -60,7 +60,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Creates an object; with `dry_run`, the apiserver only answers with the object.
-    pub(in crate::kubectl) async fn create(
+    pub(crate) async fn create(
         &self,
         kind: Kind,
         object: &Value,
@@ -73,7 +73,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Changes an object by a merge patch.
-    pub(in crate::kubectl) async fn change(
+    pub(crate) async fn change(
         &self,
         kind: Kind,
         name: &str,
@@ -94,7 +94,7 @@ impl<'a> Asked<'a> {
         Api::namespaced_with(self.client.clone(), self.namespace, kind)
     }
 
-    pub(in crate::kubectl) async fn list<K>(
+    pub(crate) async fn list<K>(
         &self,
         resource: &'static str,
         params: &ListParams,

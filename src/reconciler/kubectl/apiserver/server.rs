@@ -13,7 +13,7 @@ use stayput_net::http_date;
 use stayput_restart::Time;
 
 /// A namespace, if it exists.
-pub(in crate::kubectl) async fn find_namespace(
+pub(crate) async fn find_namespace(
     client: &Client,
     name: &str,
 ) -> Result<Option<Namespace>, ApiError> {
@@ -22,7 +22,7 @@ pub(in crate::kubectl) async fn find_namespace(
 }
 
 /// The installed definition of the SearchCluster.
-pub(in crate::kubectl) async fn definition(
+pub(crate) async fn definition(
     client: &Client,
 ) -> Result<Option<CustomResourceDefinition>, ApiError> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -31,10 +31,7 @@ pub(in crate::kubectl) async fn definition(
 }
 
 /// True if the review allows the access.
-pub(in crate::kubectl) async fn review(
-    client: &Client,
-    review: SubjectAccessReview,
-) -> Result<bool, ApiError> {
+pub(crate) async fn review(client: &Client, review: SubjectAccessReview) -> Result<bool, ApiError> {
     let api: Api<SubjectAccessReview> = Api::all(client.clone());
     let operation = Operation::everywhere("create", "subjectaccessreviews.authorization.k8s.io");
     let answer = call(&operation, api.create(&PostParams::default(), &review)).await?;
@@ -42,7 +39,7 @@ pub(in crate::kubectl) async fn review(
 }
 
 /// Time of the apiserver's clock, from the date in its answer.
-pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> {
+pub(crate) async fn time(client: &Client) -> Result<Time, ApiError> {
     let operation = Operation::everywhere("get", "/version");
     let request = http::Request::get("/version").body(Body::empty());
     let request = request.map_err(kube::Error::HttpError);
@@ -53,10 +50,7 @@ pub(in crate::kubectl) async fn time(client: &Client) -> Result<Time, ApiError> 
 }
 
 /// The apiserver's answer at a path that is not about objects.
-pub(in crate::kubectl) async fn document(
-    session: &Session,
-    path: &'static str,
-) -> Result<String, ApiError> {
+pub(crate) async fn document(session: &Session, path: &'static str) -> Result<String, ApiError> {
     let operation = Operation::everywhere("get", path);
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
     let request = request.map_err(|error| ApiError::call(&operation, error))?;

@@ -95,9 +95,10 @@ pub(super) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
     let mut all: BTreeSet<String> = named.into_iter().flatten().cloned().collect();
     let sources = spec.config.sources.iter().filter_map(|source| source.secret.as_ref());
     for template in sources {
-        match template.contains("{pod}") {
-            true => all.extend(pods.iter().map(|pod| template.replace("{pod}", &pod.name_any()))),
-            false => all.extend([template.clone()]),
+        if template.contains("{pod}") {
+            all.extend(pods.iter().map(|pod| template.replace("{pod}", &pod.name_any())))
+        } else {
+            all.extend([template.clone()])
         }
     }
     all

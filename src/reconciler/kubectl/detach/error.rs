@@ -10,7 +10,7 @@ use stayput_api::Span;
 
 /// Why a cluster was not detached, or not wholly.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::kubectl) enum DetachError {
+pub(crate) enum DetachError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     #[error(transparent)]
@@ -29,7 +29,7 @@ pub(in crate::kubectl) enum DetachError {
 }
 
 impl DetachError {
-    pub(in crate::kubectl) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(error) => error.exit(),
             Self::Api(error) => error.exit(),

@@ -9,7 +9,7 @@ use stayput_restart::annotation;
 
 /// Why a cluster may not be detached now, and what to do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::kubectl) enum Refusal {
+pub(crate) enum Refusal {
     #[error(
         "{name} is declared (spec.nodeSets): it owns the StatefulSets {}, which are deleted with it, \
          and all nodes with them. To keep them without a reconciler: `{delete}`; with one: declare \

@@ -19,10 +19,7 @@ use crate::workload::{
 };
 
 /// All pods of the SearchCluster, each compared with the template that its owner wants.
-pub(in crate::kubectl) async fn read(
-    session: &Session,
-    name: Option<&str>,
-) -> Result<Diff, SelectionError> {
+pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, SelectionError> {
     let cluster = selection::cluster(session, name).await?;
     let mut pods = apiserver::pods(&session.client, &cluster).await?;
     pods.sort_by_key(ResourceExt::name_any);

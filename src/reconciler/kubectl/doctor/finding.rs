@@ -6,22 +6,22 @@ use serde::Serialize;
 /// One thing that is wrong, or should be known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct Finding {
-    pub(in crate::kubectl) severity: Severity,
+pub(crate) struct Finding {
+    pub(crate) severity: Severity,
     /// For programs.
-    pub(in crate::kubectl) code: &'static str,
+    pub(crate) code: &'static str,
     /// Kind and name of the object, such as `Pod/logs-0`; of several, with commas between them. Or `this machine`.
-    pub(in crate::kubectl) object: String,
+    pub(crate) object: String,
     /// The problem.
-    pub(in crate::kubectl) message: String,
+    pub(crate) message: String,
     /// The remedy: a command in each line, or a sentence that says what to do.
-    pub(in crate::kubectl) remedy: String,
+    pub(crate) remedy: String,
 }
 
 /// How bad a finding is; the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) enum Severity {
+pub(crate) enum Severity {
     /// A restart is blocked by it, or would do harm.
     Error,
     /// A fact could not be read: nobody knows whether it is good.
@@ -34,7 +34,7 @@ pub(in crate::kubectl) enum Severity {
 
 /// The verdict of all findings together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kubectl) enum Verdict {
+pub(crate) enum Verdict {
     Good,
     /// At least one finding is an error.
     Bad,
@@ -44,7 +44,7 @@ pub(in crate::kubectl) enum Verdict {
 
 impl Severity {
     /// The name that is shown.
-    pub(in crate::kubectl) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
             Self::Unknown => "unknown",
@@ -55,7 +55,7 @@ impl Severity {
 }
 
 impl Verdict {
-    pub(in crate::kubectl) fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
+    pub(crate) fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
         match findings.into_iter().map(|finding| finding.severity).min() {
             Some(Severity::Error) => Self::Bad,
             Some(Severity::Unknown) => Self::Unknown,

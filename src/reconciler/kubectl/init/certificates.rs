@@ -84,12 +84,11 @@ fn state(
             _ => {}
         }
     }
-    match is_ours(&there.metadata) {
-        true => (InitResult::Unchanged, use_of.to_owned()),
-        false => {
-            let message = format!("it was not made by stayput, which does not renew it; {use_of}");
-            (InitResult::Left, message)
-        }
+    if is_ours(&there.metadata) {
+        (InitResult::Unchanged, use_of.to_owned())
+    } else {
+        let message = format!("it was not made by stayput, which does not renew it; {use_of}");
+        (InitResult::Left, message)
     }
 }
 

@@ -30,9 +30,10 @@ pub(super) async fn make(made: &mut Made<'_>, names: &Names, now: u64) -> Result
     let (result, message) = match (decision.write, decision.problem) {
         (Some(set), _) => {
             let object = key_set_object(&set, there.as_ref());
-            match is_there {
-                true => made.change(Kind::ConfigMap, KEY_SET, &object).await?,
-                false => made.create(Kind::ConfigMap, &object).await?,
+            if is_there {
+                made.change(Kind::ConfigMap, KEY_SET, &object).await?
+            } else {
+                made.create(Kind::ConfigMap, &object).await?
             };
             (if is_there { InitResult::Changed } else { InitResult::Made }, USE.to_owned())
         }

@@ -9,37 +9,37 @@ use stayput_restart::Strategy;
 /// `restart`, `cancel`, `pause`, `resume`, `stop`, `start` and `detach`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct ActionOutput {
-    pub(in crate::kubectl) cluster: String,
-    pub(in crate::kubectl) namespace: String,
-    pub(in crate::kubectl) result: ActionResult,
+pub(crate) struct ActionOutput {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    pub(crate) result: ActionResult,
     /// Id of the restart.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::kubectl) id: Option<String>,
+    pub(crate) id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::kubectl) strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// Names of the nodes concerned. For a restart: in its order, as far as that is known without the
     /// engine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::kubectl) nodes: Vec<String>,
+    pub(crate) nodes: Vec<String>,
     /// Of `detach`: what is done, or would be, in its order; for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::kubectl) steps: Vec<String>,
+    pub(crate) steps: Vec<String>,
     /// Of `restart --dry-run`: what the request would do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::kubectl) forecast: Option<Box<ForecastOutput>>,
+    pub(crate) forecast: Option<Box<ForecastOutput>>,
     /// Of `restart --dry-run`: why the reconciler gave no snapshot to work that out from; for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::kubectl) no_forecast: Option<String>,
+    pub(crate) no_forecast: Option<String>,
     /// Why no reconciler works, and what to read about that; for people.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::kubectl) reconciler: Option<String>,
+    pub(crate) reconciler: Option<String>,
 }
 
 /// Result of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) enum ActionResult {
+pub(crate) enum ActionResult {
     /// The restart is requested.
     Requested,
     /// Nothing: a restart with this id was requested before.

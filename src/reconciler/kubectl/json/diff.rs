@@ -8,7 +8,7 @@ use crate::kubectl::diff::{Diff, Wanted};
 /// `diff`: each pod against what its owner wants.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct DiffOutput {
+pub(crate) struct DiffOutput {
     cluster: String,
     namespace: String,
     pods: Vec<PodDiffOutput>,
@@ -56,7 +56,7 @@ struct DifferenceOutput {
 }
 
 impl DiffOutput {
-    pub(in crate::kubectl) fn new(diff: &Diff) -> Self {
+    pub(crate) fn new(diff: &Diff) -> Self {
         let pods = diff.pods.iter().map(|pod| {
             let update = pod.wanted.update();
             let because = update.map_or(&[][..], |update| &update.because);

@@ -8,7 +8,7 @@ use crate::kubectl::doctor::{Examined, Finding};
 /// `doctor`: what was found.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct DoctorOutput<'a> {
+pub(crate) struct DoctorOutput<'a> {
     clusters: Vec<ExaminedOutput<'a>>,
 }
 
@@ -23,7 +23,7 @@ struct ExaminedOutput<'a> {
 }
 
 impl<'a> DoctorOutput<'a> {
-    pub(in crate::kubectl) fn new(all: &'a [Examined]) -> Self {
+    pub(crate) fn new(all: &'a [Examined]) -> Self {
         let clusters = all.iter().map(|one| ExaminedOutput {
             cluster: &one.cluster,
             namespace: &one.namespace,

@@ -12,7 +12,7 @@ use stayput_restart::{
 /// changes.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct ForecastOutput {
+pub(crate) struct ForecastOutput {
     /// When the cluster was observed.
     #[schemars(with = "String")]
     observed_at: Time,
@@ -106,7 +106,7 @@ struct WaitingOutput {
 }
 
 impl ForecastOutput {
-    pub(in crate::kubectl) fn new(dated: &DatedForecast) -> Self {
+    pub(crate) fn new(dated: &DatedForecast) -> Self {
         let DatedForecast { observed_at, forecast } = dated;
         Self {
             observed_at: *observed_at,

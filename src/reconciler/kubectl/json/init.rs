@@ -6,37 +6,37 @@ use serde::Serialize;
 /// `init`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct InitOutput {
-    pub(in crate::kubectl) cluster: String,
-    pub(in crate::kubectl) namespace: String,
+pub(crate) struct InitOutput {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
     /// True for a dry run: nothing was changed.
-    pub(in crate::kubectl) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// The objects, in the order in which they were made.
-    pub(in crate::kubectl) objects: Vec<InitObject>,
+    pub(crate) objects: Vec<InitObject>,
     /// For people: what the next command brings with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::kubectl) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Commands to type next.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::kubectl) next: Vec<String>,
+    pub(crate) next: Vec<String>,
 }
 
 /// One object.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct InitObject {
-    pub(in crate::kubectl) kind: String,
-    pub(in crate::kubectl) name: String,
-    pub(in crate::kubectl) result: InitResult,
+pub(crate) struct InitObject {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) result: InitResult,
     /// For people: what it is for, why it was left, or why it is missing and what to do.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub(in crate::kubectl) message: String,
+    pub(crate) message: String,
 }
 
 /// Result for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) enum InitResult {
+pub(crate) enum InitResult {
     /// The object was created.
     Made,
     /// The object was brought up to date.
@@ -51,7 +51,7 @@ pub(in crate::kubectl) enum InitResult {
 
 impl InitOutput {
     /// Why some of the objects are missing.
-    pub(in crate::kubectl) fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let missing = self.objects.iter().filter(|one| one.result == InitResult::Missing);
         let all: Vec<String> =
             missing.map(|one| format!("{} {}: {}", one.kind, one.name, one.message)).collect();

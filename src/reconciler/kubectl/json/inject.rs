@@ -9,7 +9,7 @@ use stayput_inject::{Finding, Severity};
 /// `inject --check`: what would be changed, and what was found.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct InjectOutput<'a> {
+pub(crate) struct InjectOutput<'a> {
     /// True if manifests would be written: no finding is an error.
     possible: bool,
     /// The objects that would say something else than now; of files without an error.
@@ -61,7 +61,7 @@ enum SeverityOutput {
 }
 
 impl<'a> InjectOutput<'a> {
-    pub(in crate::kubectl) fn new(edited: &'a [Edited]) -> Self {
+    pub(crate) fn new(edited: &'a [Edited]) -> Self {
         let done = || edited.iter().filter_map(|one| Some((&*one.file, one.result.as_ref().ok()?)));
         let changed: Vec<ChangedOutput<'_>> = done()
             .flat_map(|(file, outcome)| {

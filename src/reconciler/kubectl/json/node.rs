@@ -9,7 +9,7 @@ use stayput_restart::{LastRestart, UpdateStep};
 /// `why`, and each node of `status` and `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct NodeOutput {
+pub(crate) struct NodeOutput {
     name: String,
     pod: Option<String>,
     pod_uid: Option<String>,
@@ -45,7 +45,7 @@ pub(in crate::kubectl) struct NodeOutput {
 }
 
 impl NodeOutput {
-    pub(in crate::kubectl) fn new(view: &ClusterView, node: &str) -> Self {
+    pub(crate) fn new(view: &ClusterView, node: &str) -> Self {
         let pod = view.pod_of_node(node);
         let report = view.node_report(node).cloned().unwrap_or_default();
         Self {
@@ -70,7 +70,7 @@ impl NodeOutput {
     }
 
     /// The output of `why` for one node.
-    pub(in crate::kubectl) fn why(view: &ClusterView, node: &str) -> Self {
+    pub(crate) fn why(view: &ClusterView, node: &str) -> Self {
         Self { reconciler: view.reconciler.warning(), ..Self::new(view, node) }
     }
 }

@@ -13,7 +13,7 @@ use stayput_restart::{MemberStep, Request};
 /// `plan`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct PlanOutput {
+pub(crate) struct PlanOutput {
     cluster: String,
     namespace: String,
     /// Code of the rule or fault that blocks the cluster as a whole.
@@ -40,10 +40,7 @@ pub(in crate::kubectl) struct PlanOutput {
 
 impl PlanOutput {
     /// The output without a forecast, with the reason for that.
-    pub(in crate::kubectl) fn new(
-        view: &ClusterView,
-        forecast: Result<&DatedForecast, &String>,
-    ) -> Self {
+    pub(crate) fn new(view: &ClusterView, forecast: Result<&DatedForecast, &String>) -> Self {
         let report = view.status.clone().unwrap_or_default().report;
         let members = view.restart().map_or(&[][..], |restart| &restart.members);
         let restarting = members.iter().filter(|member| member.is_under_way());

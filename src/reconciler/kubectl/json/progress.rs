@@ -9,7 +9,7 @@ use stayput_restart::{HistoryEntry, Time};
 /// One line of `watch`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct ProgressOutput<'a> {
+pub(crate) struct ProgressOutput<'a> {
     /// When the change was observed.
     #[schemars(with = "String")]
     time: Time,
@@ -22,7 +22,7 @@ pub(in crate::kubectl) struct ProgressOutput<'a> {
 }
 
 impl<'a> ProgressOutput<'a> {
-    pub(in crate::kubectl) fn new(line: &'a Line) -> Self {
+    pub(crate) fn new(line: &'a Line) -> Self {
         Self {
             time: line.time,
             node: line.node.as_deref(),

@@ -12,7 +12,7 @@ use stayput_restart::{Condition, Counts, HistoryEntry, Request};
 /// `status`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct StatusOutput {
+pub(crate) struct StatusOutput {
     cluster: String,
     namespace: String,
     /// True if the reconciler has written a status. If not, all that comes from it is empty here.
@@ -47,7 +47,7 @@ pub(in crate::kubectl) struct StatusOutput {
 /// `history`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct HistoryOutput {
+pub(crate) struct HistoryOutput {
     cluster: String,
     namespace: String,
     /// As in `status`.
@@ -59,19 +59,19 @@ pub(in crate::kubectl) struct HistoryOutput {
 /// `status -A` and `history -A`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct AllOutput<T> {
+pub(crate) struct AllOutput<T> {
     /// Of all namespaces, by namespace and name.
     clusters: Vec<T>,
 }
 
 impl<T> AllOutput<T> {
-    pub(in crate::kubectl) fn new(views: &[ClusterView], of: fn(&ClusterView) -> T) -> Self {
+    pub(crate) fn new(views: &[ClusterView], of: fn(&ClusterView) -> T) -> Self {
         Self { clusters: views.iter().map(of).collect() }
     }
 }
 
 impl StatusOutput {
-    pub(in crate::kubectl) fn new(view: &ClusterView) -> Self {
+    pub(crate) fn new(view: &ClusterView) -> Self {
         let status = view.status.clone().unwrap_or_default();
         let listed = status.report.nodes.iter().map(|report| report.name.clone());
         let mut names: Vec<String> = listed.collect();
@@ -104,7 +104,7 @@ impl StatusOutput {
 }
 
 impl HistoryOutput {
-    pub(in crate::kubectl) fn new(view: &ClusterView) -> Self {
+    pub(crate) fn new(view: &ClusterView) -> Self {
         Self {
             cluster: view.name.clone(),
             namespace: view.namespace.clone(),

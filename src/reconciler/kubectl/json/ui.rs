@@ -6,7 +6,7 @@ use serde::Serialize;
 /// `ui`, before it begins to serve.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::kubectl) struct UiOutput {
+pub(crate) struct UiOutput {
     /// Where the pages are, with the token that they ask for.
-    pub(in crate::kubectl) address: String,
+    pub(crate) address: String,
 }

@@ -4,7 +4,7 @@ use super::common::{add_reconciler_of_all, not_processed};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::{Page, Paint};
 
-pub(in crate::kubectl) fn status_of_all(views: &[ClusterView]) -> String {
+pub(crate) fn status_of_all(views: &[ClusterView]) -> String {
     let mut page = Page::new(Paint::default());
     add_reconciler_of_all(views, &mut page);
     let mut rows = vec![["CLUSTER", "PHASE", "READY", "RESTART", "WHY"].map(str::to_owned)];

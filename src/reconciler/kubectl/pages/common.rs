@@ -10,7 +10,7 @@ use crate::kubectl::pod_view::PodView;
 use stayput_restart::{Outcome, Request, UpdateStep};
 
 /// Why a SearchCluster has no status, and what to check.
-pub(in crate::kubectl) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
+pub(crate) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches \
      this namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`";
 
 /// [`NOT_PROCESSED`] with the options of kubectl that its command needs.
@@ -45,7 +45,7 @@ const SHORT: usize = 12;
 /// Maximum number of ignored changes on a page.
 const MOST_IGNORED: usize = 5;
 
-pub(in crate::kubectl) const fn tone_of_outcome(outcome: Outcome) -> Tone {
+pub(crate) const fn tone_of_outcome(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Done => Tone::Good,
         Outcome::Superseded => Tone::Warning,
@@ -113,7 +113,7 @@ pub(super) fn add_outage(view: &ClusterView, page: &mut Page) {
 }
 
 /// A request in one line.
-pub(in crate::kubectl) fn request_summary(request: &Request) -> String {
+pub(crate) fn request_summary(request: &Request) -> String {
     let mut text = format!("{} {}", request.strategy.as_str(), request.id);
     let target = &request.target;
     if !target.nodes.is_empty() {

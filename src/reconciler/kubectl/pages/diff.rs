@@ -8,7 +8,7 @@ use crate::kubectl::format::or_dash;
 use crate::kubectl::options::into_commands;
 use crate::kubectl::page::{Page, Paint};
 
-pub(in crate::kubectl) fn diff(diff: &Diff) -> String {
+pub(crate) fn diff(diff: &Diff) -> String {
     let mut page = Page::new(Paint::default());
     let head = ["POD", "STEP", "KEPT", "FIELD", "FROM", "TO"];
     let mut rows = vec![head.map(str::to_owned)];

@@ -3,7 +3,7 @@
 use crate::kubectl::doctor::{Examined, Severity};
 use crate::kubectl::page::{Page, Paint, Tone};
 
-pub(in crate::kubectl) fn doctor(all: &[Examined], paint: Paint) -> String {
+pub(crate) fn doctor(all: &[Examined], paint: Paint) -> String {
     let mut page = Page::new(paint);
     for examined in all {
         page.fact("cluster", format!("{}/{}", examined.namespace, examined.cluster));

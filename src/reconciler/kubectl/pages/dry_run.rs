@@ -14,7 +14,7 @@ pub(super) const ORDER_LIMITS: &str = "(data nodes go before master-eligible nod
      engine knows)";
 
 /// The page without a forecast, with the reason for that.
-pub(in crate::kubectl) fn dry_run(
+pub(crate) fn dry_run(
     view: &ClusterView,
     request: &Request,
     forecast: Result<&DatedForecast, &String>,

@@ -13,11 +13,7 @@ use stayput_restart::{
 const ASSUMPTION: &str =
     "(assuming that every node comes back and nothing else in the cluster changes)";
 
-pub(in crate::kubectl) fn forecast(
-    view: &ClusterView,
-    dated: &DatedForecast,
-    paint: Paint,
-) -> String {
+pub(crate) fn forecast(view: &ClusterView, dated: &DatedForecast, paint: Paint) -> String {
     let mut page = Page::new(paint);
     let DatedForecast { observed_at, forecast } = dated;
     let at = time_to_second(*observed_at);

@@ -6,7 +6,7 @@ use crate::kubectl::format::{rounded_duration, time_to_second};
 use crate::kubectl::page::{Page, Paint};
 use stayput_restart::HistoryEntry;
 
-pub(in crate::kubectl) fn history(view: &ClusterView) -> String {
+pub(crate) fn history(view: &ClusterView) -> String {
     let mut page = Page::new(Paint::default());
     add_reconciler(view, &mut page);
     match (view.history().is_empty(), &view.status) {
@@ -27,7 +27,7 @@ fn add_table(view: &ClusterView, page: &mut Page) {
 }
 
 /// The restarts of all clusters, the latest first.
-pub(in crate::kubectl) fn history_of_all(views: &[ClusterView]) -> String {
+pub(crate) fn history_of_all(views: &[ClusterView]) -> String {
     let mut page = Page::new(Paint::default());
     add_reconciler_of_all(views, &mut page);
     let of = |view: &ClusterView| format!("{}/{}", view.namespace, view.name);
@@ -64,10 +64,11 @@ fn row(entry: &HistoryEntry) -> [String; 7] {
 }
 
 /// Why the restart ended so, the outages that it was allowed, and the rules that it skipped.
-pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
-    let skipped = match entry.skipped_rules.is_empty() {
-        true => String::new(),
-        false => format!("without {}", entry.skipped_rules.join(", ")),
+pub(crate) fn reason(entry: &HistoryEntry) -> String {
+    let skipped = if entry.skipped_rules.is_empty() {
+        String::new()
+    } else {
+        format!("without {}", entry.skipped_rules.join(", "))
     };
     let outage = if entry.allowed_outage { "an outage was allowed" } else { "" };
     let parts = [entry.reason.as_str(), outage, &skipped];
@@ -76,11 +77,12 @@ pub(in crate::kubectl) fn reason(entry: &HistoryEntry) -> String {
 }
 
 /// Number of nodes, in total and by step.
-pub(in crate::kubectl) fn nodes_by_step(entry: &HistoryEntry) -> String {
+pub(crate) fn nodes_by_step(entry: &HistoryEntry) -> String {
     let steps: Vec<String> =
         entry.steps.iter().map(|(step, count)| format!("{count} {step}")).collect();
-    match steps.is_empty() {
-        true => entry.nodes.to_string(),
-        false => format!("{} ({})", entry.nodes, steps.join(", ")),
+    if steps.is_empty() {
+        entry.nodes.to_string()
+    } else {
+        format!("{} ({})", entry.nodes, steps.join(", "))
     }
 }

@@ -3,7 +3,7 @@
 use crate::kubectl::json::{InitOutput, InitResult};
 use crate::kubectl::page::{Page, Paint};
 
-pub(in crate::kubectl) fn init(output: &InitOutput) -> String {
+pub(crate) fn init(output: &InitOutput) -> String {
     let mut page = Page::new(Paint::default());
     let mut rows = vec![["OBJECT", "RESULT", "MESSAGE"].map(str::to_owned)];
     for object in &output.objects {

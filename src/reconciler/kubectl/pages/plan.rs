@@ -8,7 +8,7 @@ use crate::kubectl::page::{Page, Paint, Tone};
 use stayput_restart::{Code, Member, MemberStep, OnConfigChange, Report, Restart, UpdateStep};
 
 /// The page; `no_forecast` is the reason why there is no dry run.
-pub(in crate::kubectl) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
+pub(crate) fn plan(view: &ClusterView, no_forecast: &str, paint: Paint) -> String {
     let mut page = Page::new(paint);
     let Some(status) = &view.status else {
         page.line(not_processed(view));

@@ -12,7 +12,7 @@ use stayput_restart::{
     Condition, Counts, HistoryEntry, MAX_NODES, NodeReport, Report, Restart, Time,
 };
 
-pub(in crate::kubectl) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
+pub(crate) fn status(view: &ClusterView, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
     page.fact("cluster", format!("{}/{}", view.namespace, view.name));
     add_reconciler(view, &mut page);

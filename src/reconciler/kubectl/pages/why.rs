@@ -13,12 +13,7 @@ use crate::kubectl::pod_view::PodView;
 use crate::kubectl::runbook;
 use stayput_restart::{LastRestart, MemberStep, Time};
 
-pub(in crate::kubectl) fn why(
-    view: &ClusterView,
-    pod: &PodView,
-    now: Time,
-    paint: Paint,
-) -> String {
+pub(crate) fn why(view: &ClusterView, pod: &PodView, now: Time, paint: Paint) -> String {
     let mut page = Page::new(paint);
     add_pod(view, pod, now, &mut page);
     add_options(view, &mut page);
@@ -26,7 +21,7 @@ pub(in crate::kubectl) fn why(
 }
 
 /// The page at the time of a snapshot, with the result of the dry run for the node.
-pub(in crate::kubectl) fn why_in_snapshot(
+pub(crate) fn why_in_snapshot(
     view: &ClusterView,
     pod: &PodView,
     dated: &DatedForecast,

@@ -6,17 +6,17 @@ use stayput_restart::{HistoryEntry, Outcome, Time};
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::kubectl) struct Line {
+pub(crate) struct Line {
     /// Time of the observation.
-    pub(in crate::kubectl) time: Time,
+    pub(crate) time: Time,
     /// The node of the change; absent for the cluster as a whole.
-    pub(in crate::kubectl) node: Option<String>,
-    pub(in crate::kubectl) message: String,
+    pub(crate) node: Option<String>,
+    pub(crate) message: String,
     /// Entry of the restart in the history, in the last line.
-    pub(in crate::kubectl) ended: Option<HistoryEntry>,
-    pub(in crate::kubectl) tone: Tone,
+    pub(crate) ended: Option<HistoryEntry>,
+    pub(crate) tone: Tone,
     /// True if the line gives a reason why there may be no further line, or ends such a reason.
-    pub(in crate::kubectl) is_trouble: bool,
+    pub(crate) is_trouble: bool,
 }
 
 impl Line {
@@ -25,7 +25,7 @@ impl Line {
     }
 
     /// A line with a reason why there may be no further line, or with the end of such a reason.
-    pub(in crate::kubectl) fn trouble(time: Time, tone: Tone, message: String) -> Self {
+    pub(crate) fn trouble(time: Time, tone: Tone, message: String) -> Self {
         Self { is_trouble: true, ..Self::cluster(time, tone, message) }
     }
 

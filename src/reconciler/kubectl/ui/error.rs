@@ -7,7 +7,7 @@ use crate::kubectl::selection::SelectionError;
 
 /// Why no page is served.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::kubectl) enum UiError {
+pub(crate) enum UiError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another --port")]
@@ -19,7 +19,7 @@ pub(in crate::kubectl) enum UiError {
 }
 
 impl UiError {
-    pub(in crate::kubectl) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Selection(error) => error.exit(),
             Self::Listen { .. } | Self::NoToken | Self::Output(_) => Exit::Failed,

@@ -7,7 +7,7 @@ use crate::kubectl::exit::Exit;
 
 /// Why a restart is not watched to its end.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::kubectl) enum WatchError {
+pub(crate) enum WatchError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error("the watch has ended: try again")]
@@ -25,7 +25,7 @@ pub(in crate::kubectl) enum WatchError {
 }
 
 impl WatchError {
-    pub(in crate::kubectl) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Api(error) => error.exit(),
             Self::StreamEnded => Exit::NotReachable,

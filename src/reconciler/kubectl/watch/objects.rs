@@ -12,7 +12,7 @@ use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{ApiError, Operation};
 
 /// Objects that the watches have delivered so far.
-pub(in crate::kubectl) struct Objects {
+pub(crate) struct Objects {
     cluster: Option<SearchCluster>,
     /// True if the list of SearchClusters that is being read contains ours. If the list ends without it,
     /// ours is gone.
@@ -25,7 +25,7 @@ pub(in crate::kubectl) struct Objects {
 }
 
 impl Objects {
-    pub(in crate::kubectl) const fn new(cluster: SearchCluster) -> Self {
+    pub(crate) const fn new(cluster: SearchCluster) -> Self {
         Self {
             cluster: Some(cluster),
             cluster_in_list: false,
@@ -36,19 +36,19 @@ impl Objects {
     }
 
     /// The SearchCluster, unless it was deleted, and its pods, once the pods are listed.
-    pub(in crate::kubectl) fn complete(
+    pub(crate) fn complete(
         &self,
     ) -> Option<(Option<&SearchCluster>, impl Iterator<Item = &Pod> + use<'_>)> {
         self.pods_listed.then(|| (self.cluster.as_ref(), self.pods.values()))
     }
 
     /// The SearchCluster as the watch has delivered it.
-    pub(in crate::kubectl) const fn cluster(&self) -> Option<&SearchCluster> {
+    pub(crate) const fn cluster(&self) -> Option<&SearchCluster> {
         self.cluster.as_ref()
     }
 
     /// Takes an event about the SearchCluster; `None` after a watch broke, which retries by itself.
-    pub(in crate::kubectl) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
+    pub(crate) fn apply_cluster(&mut self, event: Option<Event<SearchCluster>>) {
         match event {
             Some(Event::Apply(cluster)) => self.cluster = Some(cluster),
             Some(Event::InitApply(cluster)) => {
@@ -63,7 +63,7 @@ impl Objects {
     }
 
     /// Takes an event about a pod; `None` after a watch broke, which retries by itself.
-    pub(in crate::kubectl) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
+    pub(crate) fn apply_pod(&mut self, event: Option<Event<Pod>>) {
         match event {
             Some(Event::Apply(pod)) => {
                 self.pods.insert(pod.name_any(), pod);

@@ -16,7 +16,7 @@ use crate::{Blocker, Code, Ledger, MemberStep, Pod, Reason, Restart};
 
 /// Gives a slot to the members whose turn it is, and the others their reason to wait. A restart that the
 /// reconciler requested itself ends if it is stuck for too long.
-pub(in crate::flow) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn choose_next(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let waiting = ledger.restart.as_ref().filter(|restart| restart.ending.is_none());
     let Some(restart) = waiting else { return Changes::default() };
     let mut changes = give_slots(context, ledger, restart);

@@ -9,11 +9,7 @@ use crate::rules::list_names;
 use crate::{Action, Code, Ledger, Pod, Restart, Share, Strategy};
 
 /// Passes if the next nodes of this restart may get a slot.
-pub(in crate::flow) fn may_begin(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-) -> Check {
+pub(crate) fn may_begin(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
     may_begin_at_all(context, ledger, restart)?;
     if owes_the_engine(context, ledger) {
         return refuse(Code::Debts, "an earlier change must be undone first (status.debts)");
@@ -35,11 +31,7 @@ pub(in crate::flow) fn may_begin(
 }
 
 /// Passes unless a condition blocks every node, even nodes that have failed.
-pub(in crate::flow) fn may_begin_at_all(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    restart: &Restart,
-) -> Check {
+pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Check {
     let now = context.snapshot.now;
     if let Some(at) = restart.request.not_before.filter(|at| now < *at) {
         return refuse(Code::NotBefore, format!("the request says not before {at}"));
@@ -75,6 +67,6 @@ pub(super) fn owes_the_engine(context: &Context<'_>, ledger: &Ledger) -> bool {
 
 /// The action that adds our finalizer to the SearchCluster, unless it has it. This action comes before any
 /// action that would have to be undone.
-pub(in crate::flow) fn missing_finalizer(context: &Context<'_>) -> Option<Action> {
+pub(crate) fn missing_finalizer(context: &Context<'_>) -> Option<Action> {
     (!context.snapshot.cluster.finalizer).then_some(Action::AddFinalizer)
 }

@@ -71,7 +71,7 @@ pub(crate) fn begin(
 }
 
 /// Reports that the restart of a node begins, and what it costs.
-pub(in crate::flow) fn begun_event(member: &Member, terms: &str) -> Event {
+pub(crate) fn begun_event(member: &Member, terms: &str) -> Event {
     let reason = if member.master_eligible {
         Reason::MasterRestartStarted
     } else {

@@ -17,11 +17,7 @@ const PHASES: u64 = 16;
 /// Ends the restart once it has been stuck for too long; `chosen`: the changes of this plan for the nodes
 /// that wait. The time counts from the plan that first found it stuck, not from its last node: in between the
 /// reconciler may have been down, a person may have paused the restart, or no maintenance window was open.
-pub(in crate::flow) fn end_if_stuck(
-    context: &Context<'_>,
-    restart: &Restart,
-    chosen: &Changes,
-) -> Changes {
+pub(crate) fn end_if_stuck(context: &Context<'_>, restart: &Restart, chosen: &Changes) -> Changes {
     let mut changes = Changes::default();
     let has_turns = restart.members.iter().any(Member::is_under_way) || !chosen.ledger.is_empty();
     if !is_own(restart) || has_turns || !restart.has_scheduled() {
@@ -48,7 +44,7 @@ pub(in crate::flow) fn end_if_stuck(
 }
 
 /// Time when the last finished member took its slot, or when the restart started if none is finished.
-pub(in crate::flow) fn last_turn(restart: &Restart) -> Time {
+pub(crate) fn last_turn(restart: &Restart) -> Time {
     let finished = restart.members.iter().filter(|member| member.step == MemberStep::Finished);
     finished.map(|member| member.since).fold(restart.started, Time::max)
 }

@@ -16,7 +16,7 @@ use crate::{Blocker, Code, Ending, Ledger, Member, Outcome, Restart};
 
 /// Gives every member its slot. A restart that the reconciler requested itself ends if that is impossible for
 /// too long.
-pub(in crate::flow) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn begin_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return Changes::default();
     };

@@ -45,9 +45,10 @@ pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Rest
         Ok(Loosening::Release(change)) => changes.change(change),
         Ok(Loosening::Restore(action)) => {
             changes.act(action);
-            let message = match is_late {
-                true => "not every node is back in time: allocation is set back all the same",
-                false => "no node needs limited allocation now: it is set back",
+            let message = if is_late {
+                "not every node is back in time: allocation is set back all the same"
+            } else {
+                "no node needs limited allocation now: it is set back"
             };
             changes.wait_all(Code::RestoringAllocation, message);
         }

@@ -27,7 +27,7 @@ const RETRY: u64 = 30_000;
 
 /// Starts all nodes, masters first, without waiting until one is ready; then waits until all are
 /// back.
-pub(in crate::flow) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
     let masters_asked = are_masters_requested(context, restart);
@@ -210,9 +210,10 @@ fn stop_new_pod(
     if manager.sequence >= member.stop_sequence {
         // An engine that has ended by itself can be started without a stop.
         let is_down = matches!(manager.state, State::Stopped | State::Failed | State::Backoff);
-        return match is_down || runs_as_expected(manager, member) {
-            true => Ok(()),
-            false => Err(wait(Code::Stopping, describe_state(manager))),
+        return if is_down || runs_as_expected(manager, member) {
+            Ok(())
+        } else {
+            Err(wait(Code::Stopping, describe_state(manager)))
         };
     }
     match may_stop(context, restart) {

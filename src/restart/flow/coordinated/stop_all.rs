@@ -29,7 +29,7 @@ use stayput_api::{Desired, State};
 
 /// Waits until the config is mounted everywhere, limits allocation and flushes once, and stops all nodes;
 /// then freezes the checksums.
-pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = &ledger.restart else { return changes };
     if let Some(why) = GiveBack::if_held(context, &restart.request)
@@ -67,9 +67,10 @@ pub(in crate::flow) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Chang
     if !ready || is_loosening || !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
-    changes.merge(match stopped {
-        true => freeze(context, ledger, restart),
-        false => prepare_and_stop(context, ledger, restart),
+    changes.merge(if stopped {
+        freeze(context, ledger, restart)
+    } else {
+        prepare_and_stop(context, ledger, restart)
     });
     changes
 }
@@ -142,10 +143,12 @@ fn stop_member(
         return Err(Turn::change(stop_once_more(member)));
     }
     if manager.sequence >= member.stop_sequence {
-        return match manager.state == State::Stopped || runs_as_expected(manager, member) {
-            true => Ok(Stop::Done),
-            false if over => Err(late(describe_state(manager))),
-            false => Ok(pending(context, member, pod, manager)),
+        return if manager.state == State::Stopped || runs_as_expected(manager, member) {
+            Ok(Stop::Done)
+        } else if over {
+            Err(late(describe_state(manager)))
+        } else {
+            Ok(pending(context, member, pod, manager))
         };
     }
     if let Some(ending) = restart.ending.as_ref().filter(|_| !forward) {

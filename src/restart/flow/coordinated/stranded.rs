@@ -10,10 +10,10 @@ use stayput_api::State;
 use stayput_api::checksum::short;
 
 /// A queued request that cannot supersede a restart, and the reason.
-pub(in crate::flow) struct Obstacle {
+pub(crate) struct Obstacle {
     /// Id of the queued request.
     pub(super) asked: String,
-    pub(in crate::flow) message: String,
+    pub(crate) message: String,
 }
 
 /// True if a coordinated restart has a stranded member, so that a person may request another restart that
@@ -54,11 +54,10 @@ pub(super) fn stranded_blocker(
     let wanted = short(member.expected.as_deref().unwrap_or("that was mounted"));
     let manager = context.index.manager(&member.pod_uid).ok();
     let runs = manager.is_some_and(|manager| is_on_another(manager, member));
-    let what = match runs {
-        true => format!("{node} runs on another config than {wanted}"),
-        false => {
-            format!("{node} is not back, and its sources no longer have the config {wanted}")
-        }
+    let what = if runs {
+        format!("{node} runs on another config than {wanted}")
+    } else {
+        format!("{node} is not back, and its sources no longer have the config {wanted}")
     };
     let mut ways = Vec::new();
     if !runs {

@@ -30,7 +30,7 @@ struct TakenOver {
 
 /// Lets the queued coordinated request supersede a restart that only goes forward and cannot end. This is one
 /// write, so that every node always belongs to a restart.
-pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let (Some(restart), Some(request)) = (&ledger.restart, &ledger.queued) else { return changes };
     if !is_coordinated(request) || !has_stranded(context, restart) {
@@ -76,7 +76,7 @@ pub(in crate::flow) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Chan
 }
 
 /// The queued coordinated request, and why it cannot supersede a restart with a stranded member.
-pub(in crate::flow) fn why_not_superseded(
+pub(crate) fn why_not_superseded(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -228,10 +228,10 @@ pub(super) fn may_be_stopped_again(
 ) -> Result<(), Blocker> {
     let is_down =
         |refusal: &Blocker| refusal.code == Code::KeptStopped && manager.state == State::Stopped;
-    context.preflight(pod).map(|_| ()).or_else(|refusal| match is_down(&refusal) {
-        true => Ok(()),
-        false => Err(refusal),
-    })
+    context
+        .preflight(pod)
+        .map(|_| ())
+        .or_else(|refusal| if is_down(&refusal) { Ok(()) } else { Err(refusal) })
 }
 
 fn is_coordinated(request: &Request) -> bool {

@@ -78,7 +78,7 @@ fn config_to_start_on<'m>(
 
 /// True if the start can be sent as the ledger has it, given the mounted config: nothing else has to be
 /// known.
-pub(in crate::flow) fn is_due_on(ledger: &Ledger, debt: &StartDebt, manager: &Manager) -> bool {
+pub(crate) fn is_due_on(ledger: &Ledger, debt: &StartDebt, manager: &Manager) -> bool {
     let is_mounted = debt.checksum == manager.mounted
         && !ledger.restart.as_ref().is_some_and(|restart| goes_without(restart, debt));
     debt.checksum.is_none() || is_mounted
@@ -86,7 +86,7 @@ pub(in crate::flow) fn is_due_on(ledger: &Ledger, debt: &StartDebt, manager: &Ma
 
 /// True if a coordinated restart leaves this node out: the node is down because of an earlier one, and cannot
 /// be started before this one has brought the others to another config. The node is started after that.
-pub(in crate::flow) fn is_started_later(ledger: &Ledger, pod: &Pod, manager: &Manager) -> bool {
+pub(crate) fn is_started_later(ledger: &Ledger, pod: &Pod, manager: &Manager) -> bool {
     let mut debts = ledger.debts.start.iter();
     debts.any(|debt| debt.pod_uid == pod.uid && is_held(debt, manager))
 }
@@ -144,10 +144,7 @@ fn may_join(
         unknown.code,
         Code::PendingRestart | Code::ManagerUnreachable | Code::PodNotStarted
     );
-    match is_of_configs && others_are_current(context, pod) {
-        true => Ok(()),
-        false => Err(unknown.message),
-    }
+    if is_of_configs && others_are_current(context, pod) { Ok(()) } else { Err(unknown.message) }
 }
 
 /// Another node whose manager is unreachable, and whose engine may still run. The engine is certainly down

@@ -13,7 +13,7 @@ use crate::{Action, Blocker, Code, Ledger, Manager, Pod, Reason, StartDebt};
 use stayput_api::{ConfigChoice, Desired, State};
 
 /// Starts the engines with a start debt.
-pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     for debt in &ledger.debts.start {
         changes.merge(pay_start(context, ledger, debt));
@@ -23,7 +23,7 @@ pub(in crate::flow) fn pay_starts(context: &Context<'_>, ledger: &Ledger) -> Cha
 
 /// True if other nodes wait for this owed start. After a phase they do not: the pod may be on a Kubernetes
 /// node that is gone for good. The rules count the node of the debt as down.
-pub(in crate::flow) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
+pub(crate) fn is_waited_for(context: &Context<'_>, debt: &StartDebt) -> bool {
     debt.since.is_none_or(|since| context.snapshot.now.since(since) < context.policy.phase_timeout)
 }
 
@@ -226,7 +226,7 @@ fn send_start(debt: &StartDebt, manager: &Manager) -> Changes {
 }
 
 /// The start request of a debt.
-pub(in crate::flow) fn start_of(debt: &StartDebt) -> Action {
+pub(crate) fn start_of(debt: &StartDebt) -> Action {
     Action::Start {
         uid: debt.pod_uid.clone(),
         sequence: debt.sequence,

@@ -34,7 +34,7 @@ fn in_force(setting: &AllocationBefore) -> Option<&str> {
 }
 
 /// True if allocation is limited to primaries or less.
-pub(in crate::flow) fn is_tight(allocation: &Allocation) -> bool {
+pub(crate) fn is_tight(allocation: &Allocation) -> bool {
     permissiveness(in_force(&allocation.setting)) <= permissiveness(Some(OURS))
 }
 
@@ -53,7 +53,7 @@ fn set_back(now: &AllocationBefore, before: &AllocationBefore) -> AllocationBefo
 
 /// The debt of a member that takes its slot: a shutdown record or an allocation limit that must be undone
 /// later, if any.
-pub(in crate::flow) fn owe_protection(
+pub(crate) fn owe_protection(
     context: &Context<'_>,
     ledger: &Ledger,
     restart_id: &str,
@@ -90,7 +90,7 @@ pub(in crate::flow) fn owe_protection(
 }
 
 /// The allocation debt, unless allocation is already limited enough.
-pub(in crate::flow) fn allocation_debt(
+pub(crate) fn allocation_debt(
     context: &Context<'_>,
     restart_id: &str,
     allocation: &Allocation,
@@ -118,11 +118,7 @@ fn not_of_another(context: &Context<'_>, marker: &Marker) -> Check {
 }
 
 /// Limits allocation if the ledger has a debt for it that this member holds.
-pub(in crate::flow) fn tighten(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn tighten(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     if !debt.holders.contains(&member.pod_uid) {
         return Ok(());
@@ -165,11 +161,7 @@ pub(in crate::flow) fn tighten(
 }
 
 /// True if we have limited allocation, for this member too.
-pub(in crate::flow) fn is_limited_for(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> bool {
+pub(crate) fn is_limited_for(context: &Context<'_>, ledger: &Ledger, member: &Member) -> bool {
     let debt = ledger.debts.allocation.as_ref();
     debt.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
         && context.index.allocation().is_ok_and(|allocation| allocation.marker.is_some())
@@ -178,7 +170,7 @@ pub(in crate::flow) fn is_limited_for(
 /// True if allocation must stay limited for this member, one of those that it is limited for. An unreachable
 /// manager may answer again soon, and its engine may be stopped, but this counts for one phase only. A member
 /// that is brought back needs no limit while its manager is unreachable, unless its container is recreated.
-pub(in crate::flow) fn is_needed(context: &Context<'_>, member: &Member) -> bool {
+pub(crate) fn is_needed(context: &Context<'_>, member: &Member) -> bool {
     let uid = context.index.successor(member).map_or(&member.pod_uid, |pod| &pod.uid);
     let answers = context.index.manager(uid).is_ok();
     let is_remade = member.update.as_ref().is_some_and(|fixed| fixed.update.makes_a_container());
@@ -190,11 +182,7 @@ pub(in crate::flow) fn is_needed(context: &Context<'_>, member: &Member) -> bool
 }
 
 /// Restores allocation if no other member needs the limit.
-pub(in crate::flow) fn loosen(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    member: &Member,
-) -> Result<(), Turn> {
+pub(crate) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     let mut others = ledger.under_way().filter(|other| other.pod_uid != member.pod_uid);
     if others.any(|other| is_needed(context, other) && debt.holders.contains(&other.pod_uid)) {
@@ -211,7 +199,7 @@ pub(in crate::flow) fn loosen(
 }
 
 /// The action that restores allocation, if its marker is ours.
-pub(in crate::flow) fn restore(context: &Context<'_>, allocation: &Allocation) -> Option<Action> {
+pub(crate) fn restore(context: &Context<'_>, allocation: &Allocation) -> Option<Action> {
     let marker = allocation.marker.as_ref().filter(|marker| is_ours(context, marker))?;
     Some(undo(allocation, marker))
 }
@@ -223,10 +211,7 @@ fn undo(allocation: &Allocation, marker: &Marker) -> Action {
 
 /// Message about a limit that stays, for people: the marker of the debt is gone while allocation is as we set
 /// it. Without the marker it may as well be a person's own setting.
-pub(in crate::flow) fn left_behind(
-    allocation: &Allocation,
-    debt: &AllocationDebt,
-) -> Option<String> {
+pub(crate) fn left_behind(allocation: &Allocation, debt: &AllocationDebt) -> Option<String> {
     if allocation.marker.is_some()
         || set_back(&allocation.setting, &debt.before) == allocation.setting
     {
@@ -244,11 +229,7 @@ pub(in crate::flow) fn left_behind(
 
 /// The ledger change of a finished member, which no longer holds allocation. If no member holds it, and it
 /// was restored already or never set, the debt is gone.
-pub(in crate::flow) fn release(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    uid: &str,
-) -> Option<LedgerChange> {
+pub(crate) fn release(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Option<LedgerChange> {
     let debt = ledger.debts.allocation.as_ref()?;
     let is_restored = context.index.allocation().is_ok_and(|allocation| {
         allocation.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)

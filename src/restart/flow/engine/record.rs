@@ -18,14 +18,14 @@ fn record_debt<'l>(ledger: &'l Ledger, member: &Member) -> Option<&'l RecordDebt
 }
 
 /// The shutdown records of the engine; empty if it does not support them.
-pub(in crate::flow) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record], Blocker> {
+pub(crate) fn records<'a>(context: &Context<'a>) -> Result<&'a [Record], Blocker> {
     let records = context.index.engine()?.records.as_ref();
     let records = records.map_err(Blocker::engine_unreachable)?;
     Ok(records.as_deref().unwrap_or_default())
 }
 
 /// Message that the engine prepares for the restart, with the parts that are not complete.
-pub(in crate::flow) fn prepares(record: Option<&Record>) -> String {
+pub(crate) fn prepares(record: Option<&Record>) -> String {
     let what = record.map(|record| record.preparing.join(", ")).unwrap_or_default();
     let with = if what.is_empty() { String::new() } else { format!("; not complete: {what}") };
     format!("the engine prepares for the restart{with}")
@@ -81,7 +81,7 @@ fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Optio
 }
 
 /// Adds a warning to the turn of a stopped member whose shutdown record another client has deleted.
-pub(in crate::flow) fn tell_lost_record(
+pub(crate) fn tell_lost_record(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,
@@ -152,11 +152,7 @@ pub(super) fn withdraw(
 }
 
 /// The ledger changes of a finished member: a record of it that no longer exists is no longer a debt.
-pub(in crate::flow) fn settle(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    uid: &str,
-) -> Vec<LedgerChange> {
+pub(crate) fn settle(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Vec<LedgerChange> {
     let Ok(records) = records(context) else { return Vec::new() };
     let is_there = |debt: &&RecordDebt| {
         records.iter().any(|record| debt.is_about(record, context.index.cluster()))

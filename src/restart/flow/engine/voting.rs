@@ -22,7 +22,7 @@ struct Votes<'a> {
 
 /// True if a member that takes its slot on these terms must hand its vote over first. While there are
 /// exclusions of other clients it cannot, and only an outage is left, where that is allowed.
-pub(in crate::flow) fn hands_over(
+pub(crate) fn hands_over(
     context: &Context<'_>,
     ledger: &Ledger,
     terms: &StopImpact,
@@ -39,7 +39,7 @@ pub(in crate::flow) fn hands_over(
 }
 
 /// The debt that is written with the member's slot: its voting exclusion must be removed later.
-pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
+pub(crate) fn owe_vote(restart: &str, member: &Member) -> LedgerChange {
     LedgerChange::SetExclusionDebt(Some(ExclusionDebt {
         node: member.node.clone(),
         pod_uid: member.pod_uid.clone(),
@@ -49,7 +49,7 @@ pub(in crate::flow) fn owe_vote(restart: &str, member: &Member) -> LedgerChange 
 
 /// Hands the member's vote over before its stop; passes once neither voting configuration contains the node
 /// any more.
-pub(in crate::flow) fn hand_over(
+pub(crate) fn hand_over(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,
@@ -95,11 +95,7 @@ pub(super) fn vote_again(
 }
 
 /// The ledger change of a finished member: if its exclusion no longer exists, it is no longer a debt.
-pub(in crate::flow) fn settle(
-    context: &Context<'_>,
-    ledger: &Ledger,
-    uid: &str,
-) -> Option<LedgerChange> {
+pub(crate) fn settle(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Option<LedgerChange> {
     let debt = ledger.debts.exclusion.as_ref().filter(|debt| debt.pod_uid == uid)?;
     let is_gone =
         |votes: Option<Votes<'_>>| votes.is_none_or(|votes| !votes.excluded.contains(&debt.node));
@@ -108,7 +104,7 @@ pub(in crate::flow) fn settle(
 
 /// True if there is a debt for an exclusion that no member under way is going to remove, now or when this
 /// plan began.
-pub(in crate::flow) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) -> bool {
+pub(crate) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) -> bool {
     [ledger, &context.snapshot.ledger].into_iter().any(|ledger| {
         let debt = ledger.debts.exclusion.as_ref();
         debt.is_some_and(|debt| ledger.under_way().all(|one| one.pod_uid != debt.pod_uid))
@@ -116,7 +112,7 @@ pub(in crate::flow) fn is_exclusion_due(context: &Context<'_>, ledger: &Ledger) 
 }
 
 /// Removes the exclusion of a member that is no longer under way.
-pub(in crate::flow) fn pay(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn pay(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(debt) = &ledger.debts.exclusion else {
         return remove_late_exclusions(context, ledger);

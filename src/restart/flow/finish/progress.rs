@@ -11,7 +11,7 @@ const MANY: usize = 10;
 
 /// Reports when another tenth of the nodes is done. The event belongs to the ledger write that
 /// finishes the node, so it is recorded once. The end of the restart has its own event.
-pub(in crate::flow) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn report_progress(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let before = done(&context.snapshot.ledger);
     let after = done(ledger);

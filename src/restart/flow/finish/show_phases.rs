@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Sets the annotations of every pod as the ledger requires, once the ledger is written.
-pub(in crate::flow) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn show_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if context.has_changed(ledger) {
         return changes;

@@ -24,7 +24,7 @@ pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason
 }
 
 /// Writes to the ledger that a member is being brought back.
-pub(in crate::flow) fn set_back(
+pub(crate) fn set_back(
     context: &Context<'_>,
     index: usize,
     member: &Member,

@@ -255,11 +255,7 @@ fn change_compensation(
 
 /// Ends a member whose pod is gone or whose manager is unreachable, in a restart that only goes forward: its
 /// start is a debt until it is certain that the pod does not come back.
-pub(in crate::flow) fn owe_start_of_gone(
-    context: &Context<'_>,
-    member: &Member,
-    reason: &str,
-) -> Turn {
+pub(crate) fn owe_start_of_gone(context: &Context<'_>, member: &Member, reason: &str) -> Turn {
     let (start_sequence, config) = (start_above(member, 0), ConfigChoice::Mounted);
     let back = Compensation { stop_sequence: None, start_sequence, config };
     // Others may run on the expected config by then.

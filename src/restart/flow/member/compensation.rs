@@ -10,7 +10,7 @@ use stayput_api::{ConfigChoice, Desired, State};
 /// Chooses how to bring a member back. With `rollback` on the last good config, unless that is mounted or the
 /// engine still runs on its old config; otherwise on the mounted config. `needs_a_stop`: the pod is rolled
 /// back first, for which a running engine is stopped.
-pub(in crate::flow) fn compensation_for(
+pub(crate) fn compensation_for(
     member: &Member,
     manager: Option<&Manager>,
     rollback: bool,
@@ -60,13 +60,13 @@ pub(in crate::flow) fn compensation_for(
 
 /// True if members are brought back to the last good config: a coordinated restart turns back as a whole,
 /// whatever the policy sets for single nodes (`rollback`).
-pub(in crate::flow) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
+pub(crate) fn rolls_back(rollback: bool, ledger: &Ledger) -> bool {
     let restart = ledger.restart.as_ref();
     rollback || restart.is_some_and(|one| one.request.strategy == Strategy::Coordinated)
 }
 
 /// The start that brings a member back.
-pub(in crate::flow) fn start_of_compensation(member: &Member, back: &Compensation) -> Action {
+pub(crate) fn start_of_compensation(member: &Member, back: &Compensation) -> Action {
     Action::Start {
         uid: member.pod_uid.clone(),
         sequence: back.start_sequence,
@@ -78,11 +78,7 @@ pub(in crate::flow) fn start_of_compensation(member: &Member, back: &Compensatio
 /// The outcome of a member that comes back on this config: rolled back if that is the last good one, or if
 /// its pod is as it was before an update for which it was stopped. Aborted in any case if we deleted the pod
 /// to replace it, or if the apiserver refuses to roll the pod back.
-pub(in crate::flow) fn outcome_of(
-    context: &Context<'_>,
-    member: &Member,
-    config: ConfigChoice,
-) -> Outcome {
+pub(crate) fn outcome_of(context: &Context<'_>, member: &Member, config: ConfigChoice) -> Outcome {
     let pod = context.index.pod(&member.pod_uid);
     let is_stopped = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager.sequence >= member.stop_sequence,

@@ -7,7 +7,7 @@ use crate::rules::{Deletion, deletion};
 use crate::{Ledger, Member, Pod, Restart};
 
 /// Passes, before the stop, unless the pod or its container would take the only copy of something with it.
-pub(in crate::flow) fn may_be_deleted(
+pub(crate) fn may_be_deleted(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -22,7 +22,7 @@ pub(in crate::flow) fn may_be_deleted(
 
 /// Passes, after the stop, if [`may_be_deleted`] does or only a container is deleted: the other container may
 /// be there already, and then has to be started.
-pub(in crate::flow) fn may_be_replaced(
+pub(crate) fn may_be_replaced(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,

@@ -8,7 +8,7 @@ use crate::ledger::RestartChange;
 use crate::{Ending, Ledger, Member, MemberStep, Outcome, Reason, Strategy};
 
 /// Finishes a member, and settles its debts.
-pub(in crate::flow) fn finish_member(
+pub(crate) fn finish_member(
     context: &Context<'_>,
     ledger: &Ledger,
     index: usize,

@@ -30,7 +30,7 @@ const FIRST_PAUSE: u64 = 10_000;
 const LONGEST_PAUSE: u64 = 300_000;
 
 /// Writes to the ledger that a member gives its slot back.
-pub(in crate::flow) fn begin(
+pub(crate) fn begin(
     context: &Context<'_>,
     index: usize,
     member: &Member,
@@ -71,9 +71,10 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
         Turn::Act(_, None) => "its manager does not take our start",
         Turn::Change(..) | Turn::GiveBack(_) | Turn::Abort(_) | Turn::Finish(..) => return turn,
     };
-    match is_over_time(context, member, 1) {
-        true => Turn::Abort(format!("its slot could not be given back: {why}")),
-        false => turn,
+    if is_over_time(context, member, 1) {
+        Turn::Abort(format!("its slot could not be given back: {why}"))
+    } else {
+        turn
     }
 }
 
@@ -155,10 +156,7 @@ fn wait_again(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod
 }
 
 /// Passes unless a slot was given back a short while ago: the backoff must be over.
-pub(in crate::flow) fn not_just_given_back(
-    context: &Context<'_>,
-    restart: &Restart,
-) -> Result<(), Blocker> {
+pub(crate) fn not_just_given_back(context: &Context<'_>, restart: &Restart) -> Result<(), Blocker> {
     let mut before = context.snapshot.ledger.members();
     if let Some(giving) = before.find(|member| member.step == MemberStep::GivingBack) {
         let message = format!("{} has just given its slot back", giving.node);

@@ -14,7 +14,7 @@ use stayput_api::checksum::short;
 const NUDGE_AGAIN: u64 = 10_000;
 
 /// Reason why a node could not be stopped, if the config of its sources was not mounted in it.
-pub(in crate::flow) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
+pub(crate) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
     match expected_now(pod, manager) {
         Err(blocker) => Some(blocker.message),
         Ok(expected) => {
@@ -25,7 +25,7 @@ pub(in crate::flow) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<S
 
 /// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
 /// request with the old checksum may have been sent already; then its sequence is replaced as well.
-pub(in crate::flow) fn until_mounted(
+pub(crate) fn until_mounted(
     context: &Context<'_>,
     member: &Member,
     pod: &Pod,
@@ -51,7 +51,7 @@ pub(in crate::flow) fn until_mounted(
 
 /// Makes the kubelet check the pod's volumes, by a change of an annotation: it checks them at every change of
 /// the pod.
-pub(in crate::flow) fn nudge_and_wait(
+pub(crate) fn nudge_and_wait(
     context: &Context<'_>,
     pod: &Pod,
     expected: Option<&str>,

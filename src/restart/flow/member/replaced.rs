@@ -20,10 +20,7 @@ use crate::{
 
 /// The pod of a member that waits for its turn; `Err` is the member's turn while its pod is not listed. The
 /// pod that replaces it becomes the member's pod.
-pub(in crate::flow) fn before_its_turn<'a>(
-    context: &Context<'a>,
-    member: &Member,
-) -> Result<&'a Pod, Turn> {
+pub(crate) fn before_its_turn<'a>(context: &Context<'a>, member: &Member) -> Result<&'a Pod, Turn> {
     if let Some(pod) = context.index.pod(&member.pod_uid) {
         return until_listed_again(member).map(|()| pod);
     }
@@ -52,7 +49,7 @@ fn is_gone_for_good(context: &Context<'_>, member: &Member) -> Result<bool, Turn
 }
 
 /// Passes once the ledger no longer marks a pod as absent that is listed again.
-pub(in crate::flow) fn until_listed_again(member: &Member) -> Result<(), Turn> {
+pub(crate) fn until_listed_again(member: &Member) -> Result<(), Turn> {
     match member.absent_since {
         Some(_) => Err(Turn::change(Member { absent_since: None, ..member.clone() })),
         None => Ok(()),
@@ -163,9 +160,12 @@ fn other_claims(member: &Member, successor: &Pod) -> Option<String> {
     let fixed = member.update.as_ref().filter(|one| one.update.step == UpdateStep::Replace)?;
     let live = successor.live.as_ref()?;
     if live.claims != fixed.claims {
-        let list = |claims: &BTreeSet<String>| match claims.is_empty() {
-            true => "none".to_owned(),
-            false => claims.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        let list = |claims: &BTreeSet<String>| {
+            if claims.is_empty() {
+                "none".to_owned()
+            } else {
+                claims.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            }
         };
         return Some(format!(
             "the new pod mounts other volume claims: {} instead of {}",
@@ -208,7 +208,7 @@ fn claims_known(member: &Member, successor: &Pod) -> Result<(), Unread> {
 /// Makes the pod that replaced a member's pod the member's pod, with new sequences. While no such pod is
 /// listed, the member waits. A restart that only goes forward does not wait forever for the manager of the
 /// new pod.
-pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
+pub(crate) fn taken_over(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let gives_up = || is_over_time(context, member, 2) && may_turn_back(ledger);
     let Some(successor) = context.index.successor(member) else {
         let reason = "its pod is gone and no other took its place";
@@ -251,6 +251,6 @@ pub(in crate::flow) fn taken_over(context: &Context<'_>, ledger: &Ledger, member
 }
 
 /// True if every node of the restart can still be turned back.
-pub(in crate::flow) fn may_turn_back(ledger: &Ledger) -> bool {
+pub(crate) fn may_turn_back(ledger: &Ledger) -> bool {
     ledger.restart.as_ref().is_some_and(|one| one.direction == Direction::Open)
 }

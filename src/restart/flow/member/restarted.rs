@@ -41,7 +41,7 @@ fn runs_on_expected(pod: &Pod, manager: &Manager) -> bool {
 
 /// Passes unless a rolling restart would interrupt the start of an engine: somebody started it less than a
 /// phase ago, and it is not ready yet and has not failed.
-pub(in crate::flow) fn until_started(
+pub(crate) fn until_started(
     context: &Context<'_>,
     restart: &Restart,
     pod: &Pod,

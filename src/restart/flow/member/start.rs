@@ -32,9 +32,10 @@ pub(super) fn start(
     if runs_as_expected(manager, member) && !update::is_carried_out(member, pod) {
         // The pod cannot be changed while the engine runs.
         let message = "its manager has started its engine before its pod was changed";
-        return match is_over_time(context, member, 1) {
-            true => Turn::Abort(message.into()),
-            false => wait(Code::NewContainer, message),
+        return if is_over_time(context, member, 1) {
+            Turn::Abort(message.into())
+        } else {
+            wait(Code::NewContainer, message)
         };
     }
     if runs_as_expected(manager, member) {
@@ -99,12 +100,12 @@ fn had_its_time(context: &Context<'_>, member: &Member, manager: &Manager) -> bo
 }
 
 /// Sends our start of a member, on its expected config.
-pub(in crate::flow) fn send_start(member: &Member) -> Turn {
+pub(crate) fn send_start(member: &Member) -> Turn {
     Turn::act(start_of(member))
 }
 
 /// Our start of a member, on its expected config.
-pub(in crate::flow) fn start_of(member: &Member) -> Action {
+pub(crate) fn start_of(member: &Member) -> Action {
     Action::Start {
         uid: member.pod_uid.clone(),
         sequence: member.start_sequence,

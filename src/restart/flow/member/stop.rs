@@ -24,7 +24,7 @@ const RESUME_AFTER: u64 = 10 * 60 * 1000;
 ///
 /// A rolling restart gives no checksum: the manager then uses the config that it would use after a crash. The
 /// expected config may not be mounted any more by then, and the engine would be down until somebody comes.
-pub(in crate::flow) const fn resume_on(checksum: Option<String>) -> Resume {
+pub(crate) const fn resume_on(checksum: Option<String>) -> Resume {
     Resume { after: RESUME_AFTER, checksum }
 }
 
@@ -86,9 +86,10 @@ fn prepare_stop(
     update::refresh(context, restart, member, pod)?;
     if let Err(blocker) = may_change_alone(context, ledger, restart, pod, manager) {
         // An engine that has failed keeps nobody waiting.
-        return Err(match has_failed {
-            true => Turn::Wait(blocker),
-            false => Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true }),
+        return Err(if has_failed {
+            Turn::Wait(blocker)
+        } else {
+            Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })
         });
     }
     until_mounted(context, member, pod, manager, false)?;

@@ -7,22 +7,22 @@
 //! the proof. [`heap`]: checks if the heap has followed. [`back`]: rollback of images and sizes. [`stay`]:
 //! the changes that the apiserver refuses to roll back.
 
-pub(in crate::flow) mod back;
+pub(crate) mod back;
 mod carry_out;
 mod container;
 mod fixed;
 mod heap;
 mod hindrance;
-pub(in crate::flow) mod labels;
+pub(crate) mod labels;
 mod others;
-pub(in crate::flow) mod stay;
+pub(crate) mod stay;
 
 use crate::{Member, UpdateStep};
 
 pub(super) use carry_out::{is_carried_out, until_carried_out};
 pub(super) use container::without_manager;
-pub(in crate::flow) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
-pub(in crate::flow) use fixed::{due_images, due_resources};
+pub(crate) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
+pub(crate) use fixed::{due_images, due_resources};
 pub(super) use fixed::{may_be_replaced, refresh};
 pub(crate) use fixed::{planned_update, why_not_allowed};
 pub(super) use heap::kept_heap;
@@ -30,12 +30,12 @@ pub(super) use others::why_others_are_not_ready;
 pub(crate) use stay::set_back_next;
 
 /// The step by which a member is restarted.
-pub(in crate::flow) fn step_of(member: &Member) -> UpdateStep {
+pub(crate) fn step_of(member: &Member) -> UpdateStep {
     member.update.as_ref().map_or(UpdateStep::Restart, |fixed| fixed.update.step)
 }
 
 /// Number of phases in which a member must be back: one more if its pod changes between stop and start.
-pub(in crate::flow) fn phases(member: &Member) -> u64 {
+pub(crate) fn phases(member: &Member) -> u64 {
     let waits_for_others = member.update.as_ref().is_some_and(|fixed| !fixed.others.is_empty());
     2 + u64::from(step_of(member) > UpdateStep::Restart || waits_for_others)
 }

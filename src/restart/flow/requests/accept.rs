@@ -13,7 +13,7 @@ use crate::{Action, Ending, Ledger, MAX_HANDLED, Outcome, Phase, Reason, Request
 
 /// Ends the restart under way and the queued request of a SearchCluster that is being deleted: it accepts
 /// nothing any more.
-pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if is_deleted_with_its_pods(context) {
         // There is no node left to wait for, and no debt left that could be paid.
@@ -36,7 +36,7 @@ pub(in crate::flow) fn end_for_deletion(context: &Context<'_>, ledger: &Ledger) 
 }
 
 /// Replaces a phase on the SearchCluster by a request, so that it is accepted only once.
-pub(in crate::flow) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let Some(written) = cluster.annotations.get(annotation::PHASE) else {
         return kept_phase::forget(ledger);
@@ -78,7 +78,7 @@ pub(in crate::flow) fn claim_phase(context: &Context<'_>, ledger: &Ledger) -> Ch
 }
 
 /// Accepts the request on the SearchCluster, once.
-pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn accept_request(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let cluster = &context.snapshot.cluster;
     let Some(text) = cluster.annotations.get(annotation::REQUEST) else {
         return Changes::default();
@@ -94,16 +94,18 @@ pub(in crate::flow) fn accept_request(context: &Context<'_>, ledger: &Ledger) ->
 /// back there, is never forgotten, however many others are made meanwhile.
 fn keep_in_mind(context: &Context<'_>, ledger: &Ledger, request: &Request) -> Changes {
     let newer = ledger.handled.iter().rev().take_while(|id| **id != request.id).count();
-    match newer < MAX_HANDLED / 2 {
-        true => Changes::default(),
-        false => Changes::of_ledger(remember(context, &request.id)),
+    if newer < MAX_HANDLED / 2 {
+        Changes::default()
+    } else {
+        Changes::of_ledger(remember(context, &request.id))
     }
 }
 
 fn accept_new(context: &Context<'_>, ledger: &Ledger, request: Request) -> Changes {
-    match context.snapshot.cluster.has_status {
-        true => begin_or_queue(context, ledger, request),
-        false => adopt(context, &request),
+    if context.snapshot.cluster.has_status {
+        begin_or_queue(context, ledger, request)
+    } else {
+        adopt(context, &request)
     }
 }
 
@@ -133,7 +135,7 @@ fn begin_or_queue(context: &Context<'_>, ledger: &Ledger, request: Request) -> C
 }
 
 /// Reports once that a request waits in the queue.
-pub(in crate::flow) fn report_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn report_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let (Some(queued), Some(restart)) = (&ledger.queued, &ledger.restart) else { return changes };
     if context.snapshot.ledger.queued.as_ref() != Some(queued) {
@@ -147,7 +149,7 @@ pub(in crate::flow) fn report_queued(context: &Context<'_>, ledger: &Ledger) -> 
 }
 
 /// Begins the request in the queue once nothing is under way.
-pub(in crate::flow) fn open_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn open_queued(context: &Context<'_>, ledger: &Ledger) -> Changes {
     match (&ledger.restart, &ledger.queued) {
         (None, Some(queued)) => {
             let mut changes = Changes::of_ledger(LedgerChange::SetQueued(None));

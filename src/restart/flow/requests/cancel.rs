@@ -7,7 +7,7 @@ use crate::ledger::LedgerChange;
 use crate::{Action, Ledger, Outcome, Reason, annotation};
 
 /// Accepts a cancel on the SearchCluster. Once it is in the ledger, the annotation is removed.
-pub(in crate::flow) fn accept_cancel(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn accept_cancel(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(id) = context.snapshot.cluster.annotations.get(annotation::CANCEL) else {
         return changes;

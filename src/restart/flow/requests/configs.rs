@@ -19,7 +19,7 @@ use crate::{
 
 /// Remembers the decisive settings of configs that engines are to run on. With a new one, those are
 /// forgotten that no engine runs on any more.
-pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn remember_configs(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let seen = &context.snapshot.configs;
     if ledger.configs.contains(seen) {
         return Changes::default();
@@ -35,7 +35,7 @@ pub(in crate::flow) fn remember_configs(context: &Context<'_>, ledger: &Ledger) 
 }
 
 /// Remembers, for nodes that need no restart for a change, the config that theirs counts as.
-pub(in crate::flow) fn remember_ignored_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn remember_ignored_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut all = ledger.ignored_changes.clone();
     let is_ignored = |pod: &&Pod| pod.ignores_change;
     for (runs_on, wanted) in context.index.pods().filter(is_ignored).filter_map(Pod::change) {
@@ -78,7 +78,7 @@ fn used<'a>(context: &Context<'a>) -> Option<BTreeSet<&'a str>> {
 
 /// Ends a rolling restart as soon as a node that waits for its turn could not be in one cluster
 /// with the others afterwards.
-pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let Some(restart) = ledger.restart.as_ref().filter(|restart| restart.ending.is_none()) else {
         return changes;
@@ -108,7 +108,7 @@ pub(in crate::flow) fn end_one_by_one(context: &Context<'_>, ledger: &Ledger) ->
 /// Reason why a member that was stopped in a rolling restart must not be started on the config of its
 /// sources: they have moved since, to a config with which it could not form one cluster with the others.
 /// `None`: it may be started, or that is unknown and may be risked ([`may_be_risked`]).
-pub(in crate::flow) fn why_not_started(
+pub(crate) fn why_not_started(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,
@@ -135,7 +135,7 @@ pub(in crate::flow) fn why_not_started(
 /// Passes unless a rolling restart would take the node to a pod template or a config with which it could not
 /// form one cluster with the others; or to a config of which that is unknown, unless this may be risked
 /// ([`may_be_risked`]).
-pub(in crate::flow) fn may_change_alone(
+pub(crate) fn may_change_alone(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,

@@ -21,12 +21,12 @@ use stayput_api::State;
 const BY_CONFIG: &str = "spec.restart.onConfigChange";
 
 /// True if the restart was requested for a changed config.
-pub(in crate::flow) fn is_for_configs(restart: &Restart) -> bool {
+pub(crate) fn is_for_configs(restart: &Restart) -> bool {
     restart.request.by.as_ref().is_some_and(|by| by.starts_with(BY_CONFIG))
 }
 
 /// Requests a restart of the drifting nodes if the policy says so; otherwise only reports them.
-pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn request_for_drift(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     // A request of a person that waits in the queue comes first.
     if ledger.restart.is_some() || ledger.queued.is_some() || !context.snapshot.cluster.has_status {
@@ -119,7 +119,7 @@ pub(in crate::flow) fn request_for_drift(context: &Context<'_>, ledger: &Ledger)
 
 /// Remembers the config that all nodes are on at the end of a restart for another one, which was reverted
 /// meanwhile. That other one is a change again when it comes back.
-pub(in crate::flow) fn remember_reverted(
+pub(crate) fn remember_reverted(
     context: &Context<'_>,
     ledger: &Ledger,
     restart: &Restart,
@@ -128,15 +128,16 @@ pub(in crate::flow) fn remember_reverted(
     let is_reverted = is_for_configs(restart)
         && try_of(&id, &restart.request.id).is_none()
         && context.index.pods().all(runs_on_wanted);
-    match is_reverted {
-        true => remember_all(context, ledger, OwnKind::Configs, id).into(),
-        false => Vec::new(),
+    if is_reverted {
+        remember_all(context, ledger, OwnKind::Configs, id).into()
+    } else {
+        Vec::new()
     }
 }
 
 /// Reason why a restart for a changed config leaves this node out before its turn, if it does. All nodes of a
 /// coordinated one go together.
-pub(in crate::flow) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'static str> {
+pub(crate) fn why_left_out(restart: &Restart, pod: &Pod) -> Option<&'static str> {
     let is_rolling = restart.request.strategy != Strategy::Coordinated;
     let runs = Index::manager_of(pod).is_ok_and(|manager| manager.state == State::Running);
     (is_rolling && runs && is_for_configs(restart) && runs_on_wanted(pod))

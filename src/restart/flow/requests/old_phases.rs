@@ -10,7 +10,7 @@ use crate::rules::list_names;
 use crate::{Ledger, Pod, Reason, annotation};
 
 /// Remembers the pods with a phase that is older than the status, until it is removed, and removes it.
-pub(in crate::flow) fn adopt_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn adopt_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let marked = context.index.marked_pods();
     let marked = marked.filter(|(_, marks)| marks.phase.is_some());

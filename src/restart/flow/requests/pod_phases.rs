@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Handles every phase on a pod that differs from the one that we last showed there.
-pub(in crate::flow) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn apply_people_changes(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let changed = context.index.marked_pods();
     let changed: Vec<(&Pod, &Marks<'_>)> = changed

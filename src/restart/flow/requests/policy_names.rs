@@ -8,7 +8,7 @@ use crate::{Ledger, Reason};
 
 /// Reports names in the policy that are unknown. The user may expect that a rule is disabled that
 /// is still evaluated, or that a limit applies that limits nothing.
-pub(in crate::flow) fn report_unknown_names(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn report_unknown_names(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     if let Some(message) = context.policy.disabled.unknown() {
         changes.event(None, Reason::InputIgnored, message);

@@ -20,7 +20,7 @@ use crate::{
 
 /// Patches pods whose engine can go on, and requests a restart of the others, once for each set of
 /// wanted templates. Says why a pod stays as it is.
-pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Changes {
+pub(crate) fn request_for_update(context: &Context<'_>, ledger: &Ledger) -> Changes {
     let mut changes = Changes::default();
     let cluster = &context.snapshot.cluster;
     if context.policy.update.is_empty() || !cluster.has_status || !cluster.overlaps.is_empty() {
@@ -68,9 +68,10 @@ pub(in crate::flow) fn request_for_update(context: &Context<'_>, ledger: &Ledger
     wanted.retain(|(pod, update)| {
         let Some(before) = before(OwnKind::Templates, ledger, &id, pod) else { return true };
         // With the same template, the content of Secrets and ConfigMaps is new.
-        let (changed, it) = match pod.live.as_ref().is_some_and(|live| live.revision == update.to) {
-            true => ("the new content of its Secrets and ConfigMaps", "it"),
-            false => ("its new pod template", "the template"),
+        let (changed, it) = if pod.live.as_ref().is_some_and(|live| live.revision == update.to) {
+            ("the new content of its Secrets and ConfigMaps", "it")
+        } else {
+            ("its new pod template", "the template")
         };
         let message = format!(
             "{changed} {before}: change {it}, or ask for a restart to try it again ({})",

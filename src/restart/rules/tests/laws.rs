@@ -70,9 +70,10 @@ fn cluster_text() -> impl Strategy<Value = String> {
                 .into_iter()
                 .map(|(name, roles, one, other)| {
                     // A second node of the same name has no pod.
-                    let states = match seen.insert(name) {
-                        true => format!("{}; {}", STATES[one], STATES[other]),
-                        false => "no pod".to_owned(),
+                    let states = if seen.insert(name) {
+                        format!("{}; {}", STATES[one], STATES[other])
+                    } else {
+                        "no pod".to_owned()
                     };
                     format!("{} {} ({states})", NAMES[name], ROLES[roles])
                 })

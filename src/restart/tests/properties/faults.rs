@@ -192,10 +192,13 @@ impl Fault {
                 driver.run(20_000, |_| false);
                 format!("pod {} is listed", name(node))
             }
-            Self::GoneForGood(node) => match may_go(driver, &name(node)) {
-                true => format!("pod {} is gone for good", name(node)),
-                false => return,
-            },
+            Self::GoneForGood(node) => {
+                if may_go(driver, &name(node)) {
+                    format!("pod {} is gone for good", name(node))
+                } else {
+                    return;
+                }
+            }
             Self::PatchesRefused(node) => format!("patches of {} are refused", name(node)),
             Self::EngineRefuses(node) => format!("engine of {} refuses v2", name(node)),
             Self::EngineDoesNotEnd(node) => format!("engine of {} does not end", name(node)),

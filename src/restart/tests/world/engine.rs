@@ -235,9 +235,10 @@ impl Searching {
             id: id_of(name),
             name: name.clone(),
             ephemeral_id: format!("ephemeral-{run}"),
-            roles: match self.silent.contains(name) {
-                true => BTreeSet::new(),
-                false => self.roles[name].roles.clone(),
+            roles: if self.silent.contains(name) {
+                BTreeSet::new()
+            } else {
+                self.roles[name].roles.clone()
             },
             roles_unknown: self.silent.contains(name),
             zone: self.roles[name].zone.clone(),

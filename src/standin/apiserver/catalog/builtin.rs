@@ -21,7 +21,7 @@ use super::{Nature, Resource};
 
 /// How the strategies of the real server differ by kind.
 #[derive(Debug)]
-pub(in super::super) struct Rules {
+pub(crate) struct Rules {
     pub(super) unconditional_update: bool,
     pub(super) create_on_update: bool,
     pub(super) returns_deleted: bool,

@@ -8,7 +8,7 @@ use super::{Catalog, Resource};
 
 impl Catalog {
     /// `/apis`.
-    pub(in super::super) fn groups(&self) -> Value {
+    pub(crate) fn groups(&self) -> Value {
         let mut names: BTreeMap<&str, ()> = BTreeMap::new();
         names.extend(self.all().map(|resource| (resource.group.as_str(), ())));
         let groups: Vec<Value> = names
@@ -20,7 +20,7 @@ impl Catalog {
     }
 
     /// `/apis/GROUP`.
-    pub(in super::super) fn group(&self, group: &str) -> Option<Value> {
+    pub(crate) fn group(&self, group: &str) -> Option<Value> {
         let mut versions: Vec<&str> = self
             .all()
             .filter(|resource| resource.group == group)
@@ -45,7 +45,7 @@ impl Catalog {
     }
 
     /// `/api/v1`, `/apis/GROUP/VERSION`.
-    pub(in super::super) fn resources_of(&self, group: &str, version: &str) -> Option<Value> {
+    pub(crate) fn resources_of(&self, group: &str, version: &str) -> Option<Value> {
         let mut listed = Vec::new();
         for resource in self.all() {
             if resource.group == group && resource.version == version {

@@ -7,7 +7,7 @@ use super::{Catalog, Resource};
 
 impl Catalog {
     /// `/openapi/v3`.
-    pub(in super::super) fn openapi_index(&self) -> Value {
+    pub(crate) fn openapi_index(&self) -> Value {
         let mut paths = Map::new();
         for resource in self.all() {
             let path = prefix(resource);
@@ -18,7 +18,7 @@ impl Catalog {
     }
 
     /// `/openapi/v3/PREFIX`.
-    pub(in super::super) fn openapi_of(&self, asked: &str) -> Option<Value> {
+    pub(crate) fn openapi_of(&self, asked: &str) -> Option<Value> {
         let (mut paths, mut schemas) = (Map::new(), Map::new());
         for resource in self.all().filter(|resource| prefix(resource) == asked) {
             let scope = if resource.namespaced { "/namespaces/{namespace}" } else { "" };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::cause::Cause;
 
 /// Everything that is wrong with the object, in the order of its schema.
-pub(in super::super) fn validate(schema: &Value, object: &Value, causes: &mut Vec<Cause>) {
+pub(crate) fn validate(schema: &Value, object: &Value, causes: &mut Vec<Cause>) {
     check(schema, object, "", causes);
 }
 

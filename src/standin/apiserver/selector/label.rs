@@ -57,9 +57,12 @@ fn split(text: &str) -> Option<Vec<&str>> {
 }
 
 fn requirement(part: &str) -> Result<Requirement, String> {
-    let made = |key: &str, rule| match is_key(key.trim()) {
-        true => Ok(Requirement { key: key.trim().to_owned(), rule }),
-        false => Err(format!("unable to parse requirement: {part:?} does not name a label")),
+    let made = |key: &str, rule| {
+        if is_key(key.trim()) {
+            Ok(Requirement { key: key.trim().to_owned(), rule })
+        } else {
+            Err(format!("unable to parse requirement: {part:?} does not name a label"))
+        }
     };
     if let Some(list) = part.strip_suffix(')') {
         let (head, list) = list.split_once('(').unwrap_or((part, ""));

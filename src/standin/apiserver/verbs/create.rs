@@ -13,7 +13,7 @@ use super::{State, Writing, Written};
 
 impl State {
     /// Stores a new object.
-    pub(in super::super) fn create(
+    pub(crate) fn create(
         &mut self,
         target: &Target,
         object: Value,
@@ -49,10 +49,7 @@ impl State {
         if self.store.get(&key).is_some() {
             return Err(Failure::already_exists(resource, &name));
         }
-        let object = match writing.dry_run {
-            true => object.into(),
-            false => self.put(key, object),
-        };
+        let object = if writing.dry_run { object.into() } else { self.put(key, object) };
         Ok(Written { created: true, object })
     }
 

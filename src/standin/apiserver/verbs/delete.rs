@@ -14,7 +14,7 @@ use super::{State, Writing};
 
 /// The result of a deletion.
 #[derive(Debug)]
-pub(in super::super) enum Deleted {
+pub(crate) enum Deleted {
     /// It is removed.
     Gone(Arc<Value>),
     /// It is marked, and stays until it has no finalizers and its grace period is over.
@@ -23,7 +23,7 @@ pub(in super::super) enum Deleted {
 
 impl State {
     /// Deletes an object, or marks it for deletion. `options` are `DeleteOptions`, or null.
-    pub(in super::super) fn delete(
+    pub(crate) fn delete(
         &mut self,
         target: &Target,
         options: &Value,
@@ -42,15 +42,17 @@ impl State {
             return Ok(self.delete_namespace(key, &object, writing));
         }
         if finalizers(&object).is_empty() && seconds == 0 {
-            return Ok(Deleted::Gone(match writing.dry_run {
-                true => object,
-                false => self.remove(key, Value::clone(&object)),
+            return Ok(Deleted::Gone(if writing.dry_run {
+                object
+            } else {
+                self.remove(key, Value::clone(&object))
             }));
         }
         let marked = mark(&object, seconds);
-        Ok(Deleted::Marked(match writing.dry_run || marked == *object {
-            true => object,
-            false => self.put(key, marked),
+        Ok(Deleted::Marked(if writing.dry_run || marked == *object {
+            object
+        } else {
+            self.put(key, marked)
         }))
     }
 
@@ -70,9 +72,10 @@ impl State {
                 .map(|(key, object)| (key.clone(), Arc::clone(object)))
                 .collect();
             for (key, object) in inside {
-                match finalizers(&object).is_empty() {
-                    true => drop(self.remove(key, Value::clone(&object))),
-                    false => drop(self.put(key, mark(&object, 0))),
+                if finalizers(&object).is_empty() {
+                    drop(self.remove(key, Value::clone(&object)))
+                } else {
+                    drop(self.put(key, mark(&object, 0)))
                 }
             }
         }

@@ -16,7 +16,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 
 /// A change to an object.
 #[derive(Debug)]
-pub(in super::super) enum Patch {
+pub(crate) enum Patch {
     Json(Vec<Value>),
     Merge(Value),
     /// Server-side apply; `force` takes over fields from other managers.
@@ -28,7 +28,7 @@ pub(in super::super) enum Patch {
 
 impl Patch {
     /// Reads the body by its content type.
-    pub(in super::super) fn parse(call: &Call, target: &Target) -> Result<Self, Failure> {
+    pub(crate) fn parse(call: &Call, target: &Target) -> Result<Self, Failure> {
         let kind = call.content_type.split(';').next().unwrap_or_default().trim();
         let custom = target.resource.schema().is_some();
         let bad = |error: serde_json::Error| {
@@ -40,9 +40,10 @@ impl Patch {
             STRATEGIC if !custom => {
                 let document = document(call)?;
                 // Lists are merged by keys that each type defines, unless they are replaced.
-                match has_lists(&document) {
-                    true => Err(Failure::not_implemented("strategic merge patches with lists")),
-                    false => Ok(Self::Merge(document)),
+                if has_lists(&document) {
+                    Err(Failure::not_implemented("strategic merge patches with lists"))
+                } else {
+                    Ok(Self::Merge(document))
                 }
             }
             APPLY => {
@@ -121,7 +122,7 @@ fn has_lists(document: &Value) -> bool {
 
 impl State {
     /// Changes an object.
-    pub(in super::super) fn patch(
+    pub(crate) fn patch(
         &mut self,
         target: &Target,
         patch: Patch,

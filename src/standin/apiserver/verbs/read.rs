@@ -15,7 +15,7 @@ use super::State;
 
 /// The requested part of a list.
 #[derive(Debug)]
-pub(in super::super) struct Page {
+pub(crate) struct Page {
     limit: Option<u64>,
     /// The version of the first page, and the last key of the page before.
     after: Option<(u64, Key)>,
@@ -24,7 +24,7 @@ pub(in super::super) struct Page {
 }
 
 impl Page {
-    pub(in super::super) fn parse(call: &Call) -> Result<Self, Failure> {
+    pub(crate) fn parse(call: &Call) -> Result<Self, Failure> {
         let limit = call.number("limit")?.filter(|limit| *limit > 0);
         let version = call.number("resourceVersion")?.filter(|version| *version > 0);
         let matching = call.parameter("resourceVersionMatch");
@@ -62,14 +62,14 @@ fn position(token: &str) -> Result<(u64, Key), Failure> {
 
 impl State {
     /// One object, as stored.
-    pub(in super::super) fn get(&self, target: &Target) -> Result<Arc<Value>, Failure> {
+    pub(crate) fn get(&self, target: &Target) -> Result<Arc<Value>, Failure> {
         let key = target.key();
         let found = self.store.get(&key).cloned();
         found.ok_or_else(|| Failure::not_found(&target.resource, &key.name))
     }
 
     /// A list, in the requested form.
-    pub(in super::super) fn list(
+    pub(crate) fn list(
         &self,
         target: &Target,
         selector: &Selector,

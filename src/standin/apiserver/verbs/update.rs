@@ -14,7 +14,7 @@ use super::{State, Writing, Written, may_go};
 
 impl State {
     /// Replaces an object, or the part of it that `part` names.
-    pub(in super::super) fn replace(
+    pub(crate) fn replace(
         &mut self,
         target: &Target,
         object: Value,
@@ -57,10 +57,7 @@ impl State {
         if new == *old || writing.dry_run {
             return Ok(Written { created: false, object: new.into() });
         }
-        let object = match may_go(&new) {
-            true => self.remove(key, new),
-            false => self.put(key, new),
-        };
+        let object = if may_go(&new) { self.remove(key, new) } else { self.put(key, new) };
         Ok(Written { created: false, object })
     }
 }
@@ -126,8 +123,9 @@ fn check_preconditions(
         let message = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
         return Err(Failure::unforeseen(message));
     }
-    match version == meta(old, "resourceVersion") {
-        true => Ok(()),
-        false => Err(Failure::modified(resource, name)),
+    if version == meta(old, "resourceVersion") {
+        Ok(())
+    } else {
+        Err(Failure::modified(resource, name))
     }
 }

@@ -92,9 +92,10 @@ async fn observe(engine: &Kept) -> Observation {
     let at = now();
     let state = get(engine, "/_cluster/state/master_node,nodes?local=true").await;
     let state = state.unwrap_or_default();
-    let listed = match state["master_node"].is_string() {
-        true => state["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values()),
-        false => return Observation { at, until: now(), ..Observation::default() },
+    let listed = if state["master_node"].is_string() {
+        state["nodes"].as_object().into_iter().flat_map(|nodes| nodes.values())
+    } else {
+        return Observation { at, until: now(), ..Observation::default() };
     };
     let listed =
         listed.filter_map(|node| Some(node["ephemeral_id"].as_str()?.to_owned())).collect();

@@ -73,10 +73,7 @@ impl Kubectl {
         drop(stdin);
         let output = child.wait_with_output().expect("kubectl is ours");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-        match output.status.success() {
-            true => Ok(text(&output.stdout)),
-            false => Err(text(&output.stderr)),
-        }
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
     #[track_caller]

@@ -93,8 +93,9 @@ fn ip(wrapper: &[&str], line: &str) -> Result<(), String> {
     let line: Vec<&str> = wrapper.iter().copied().chain(["ip"]).chain(line.split(' ')).collect();
     let output = Command::new(line[0]).args(&line[1..]).output();
     let output = output.map_err(|error| format!("{}: {error}", line[0]))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
     }
 }

@@ -28,10 +28,11 @@ fn sweep() {
         let name = left.file_name().and_then(|name| name.to_str());
         let pid = name.and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse().ok());
         if pid.is_some_and(|pid: u32| !Path::new("/proc").join(pid.to_string()).exists()) {
-            match left.starts_with(CGROUPS) {
-                true => remove_group(&left),
+            if left.starts_with(CGROUPS) {
+                remove_group(&left)
+            } else {
                 // It may belong to another user.
-                false => drop(fs::remove_dir_all(left)),
+                drop(fs::remove_dir_all(left))
             }
         }
     }

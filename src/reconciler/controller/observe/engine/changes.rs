@@ -8,7 +8,7 @@ use stayput_restart::{Allocation, Record};
 
 impl EngineView {
     /// Reads the allocation setting with our marker, and the shutdown records.
-    pub(in super::super) async fn changes(
+    pub(crate) async fn changes(
         &mut self,
         reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,

@@ -16,7 +16,7 @@ fn many(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-pub(in crate::controller) fn health(health: &engine_client::Health) -> Health {
+pub(crate) fn health(health: &engine_client::Health) -> Health {
     Health {
         color: match health.status {
             engine_client::Color::Green => Color::Green,

@@ -7,7 +7,7 @@ use stayput_restart::{Ledger, Member};
 
 /// Number of members without a new process among these nodes, by name and ephemeral id. Two nodes may have
 /// one name.
-pub(in crate::controller) fn not_back<'a>(
+pub(crate) fn not_back<'a>(
     members: impl Iterator<Item = &'a Member>,
     nodes: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> usize {

@@ -14,7 +14,7 @@ use stayput_restart::{are_master_eligible, holds_data};
 const MAX_EXPLAINED: usize = 3;
 
 impl EngineView {
-    pub(in super::super) async fn see_leaving(
+    pub(crate) async fn see_leaving(
         &mut self,
         reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,

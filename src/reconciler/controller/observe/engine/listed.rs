@@ -11,17 +11,17 @@ use crate::controller::metrics::{Metrics, Side};
 use crate::engine_client::{Endpoint, EngineClient, EngineError, Members};
 
 /// Features by which the cluster of these pods is recognized.
-pub(in super::super) struct Ours<'a> {
+pub(crate) struct Ours<'a> {
     /// Id of the cluster; not known before the first restart.
-    pub(in super::super) cluster_uuid: Option<&'a str>,
+    pub(crate) cluster_uuid: Option<&'a str>,
     /// Names of the pods' nodes.
-    pub(in super::super) nodes: BTreeSet<&'a str>,
+    pub(crate) nodes: BTreeSet<&'a str>,
 }
 
 impl EngineView {
     /// The nodes of these pods that their cluster does not list. One request; only if another
     /// cluster answers it, the other endpoints are asked as well.
-    pub(in super::super) async fn unlisted(
+    pub(crate) async fn unlisted(
         &mut self,
         reach: Result<Reach, CredentialsError>,
         endpoints: Vec<Endpoint>,

@@ -174,9 +174,10 @@ async fn settings_that_came_before_a_new_master_had_read_its_disks_are_not_taken
     let endpoint = served(move |target| {
         let is_early = target.starts_with("/_cluster/settings")
             && settings.fetch_add(1, Ordering::SeqCst) == 0;
-        Some(match is_early {
-            true => json!({ "persistent": {}, "transient": {} }),
-            false => one_moment::tests::answer(target, "green", true, &reads),
+        Some(if is_early {
+            json!({ "persistent": {}, "transient": {} })
+        } else {
+            one_moment::tests::answer(target, "green", true, &reads)
         })
     })
     .await;

@@ -11,7 +11,7 @@ pub(super) const MAX_AGE: Duration = Duration::from_millis(100);
 
 /// The engine's answer to a wait.
 #[derive(Debug)]
-pub(in crate::controller) enum Told {
+pub(crate) enum Told {
     /// The cluster is green, and its master has no tasks.
     Green(Health),
     /// A node has joined: nodes and votes, from a node that knows it before the elected master.

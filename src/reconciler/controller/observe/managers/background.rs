@@ -19,7 +19,7 @@ const NEXT_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The managers with an open request.
 #[derive(Debug)]
-pub(in crate::controller::observe) struct Background {
+pub(crate) struct Background {
     /// Uids of the pods whose managers have an open request.
     asked: BTreeSet<String>,
     /// Uids of those that are expected to answer, because they did the last time.
@@ -49,7 +49,7 @@ impl Background {
     }
 
     /// Sends requests to these managers; `is_silent` is true for those that are not expected to answer.
-    pub(in crate::controller::observe) fn begin(
+    pub(crate) fn begin(
         &mut self,
         clients: Vec<ClientOfPod>,
         metrics: &Arc<Metrics>,
@@ -75,7 +75,7 @@ impl Background {
     }
 
     /// The answers that have come: waits until all expected ones have, or no further one comes.
-    pub(in crate::controller::observe) async fn answers(&mut self) -> Vec<Answer> {
+    pub(crate) async fn answers(&mut self) -> Vec<Answer> {
         let mut all = Vec::new();
         while !self.expected.is_empty() {
             match timeout(NEXT_ANSWER_TIMEOUT, self.answers.recv()).await {

@@ -18,7 +18,7 @@ use stayput_net::manager_client::{ClientError, ManagerClient, Unanswered};
 use stayput_restart::Manager;
 
 /// Time limit of one manager's answer.
-pub(in crate::controller) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that a manager may delay its answer to a long poll.
 const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time in one observation, from the first request, in which further managers are asked: where hundreds do
@@ -27,7 +27,7 @@ const ASKING_WINDOW: Duration = Duration::from_secs(10);
 
 /// A manager's answer, or the reason why there is none.
 #[derive(Debug)]
-pub(in crate::controller::observe) struct Answer {
+pub(crate) struct Answer {
     pub(super) facts: Arc<Facts>,
     pub(super) client: Option<ManagerClient>,
     /// Time of the request, at the earliest.
@@ -37,12 +37,12 @@ pub(in crate::controller::observe) struct Answer {
 
 impl Answer {
     /// Uid of the pod.
-    pub(in crate::controller::observe) fn uid(&self) -> &str {
+    pub(crate) fn uid(&self) -> &str {
         &self.facts.uid
     }
 
     /// The next answer of the manager, by a long poll. Never completes for a manager that cannot be asked.
-    pub(in crate::controller::observe) async fn next(&self) -> Self {
+    pub(crate) async fn next(&self) -> Self {
         let (Ok(told), Some(client)) = (&self.result, &self.client) else {
             return pending().await;
         };
@@ -64,7 +64,7 @@ impl Answer {
     }
 
     /// The manager's status, if it has answered.
-    pub(in crate::controller::observe) fn manager(&self) -> Option<Manager> {
+    pub(crate) fn manager(&self) -> Option<Manager> {
         self.result.as_ref().ok().map(|told| Manager::from(&told.status))
     }
 }
@@ -97,10 +97,7 @@ pub(super) enum NoAnswer {
 }
 
 /// Asks these managers, 16 at the same time, started in their order.
-pub(in crate::controller::observe) async fn ask(
-    clients: Vec<ClientOfPod>,
-    metrics: &Metrics,
-) -> Vec<Answer> {
+pub(crate) async fn ask(clients: Vec<ClientOfPod>, metrics: &Metrics) -> Vec<Answer> {
     let end = Instant::now() + ASKING_WINDOW;
     let ask = async |(facts, client): ClientOfPod| match (Instant::now() < end, client) {
         (true, client) => ask_one((facts, client), STATUS_TIMEOUT, metrics).await,

@@ -92,12 +92,13 @@ async fn why_refused(
         Err(error) => return Some(sentence(pod, &error)),
     };
     let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == update.to);
-    let (old, new) = match is_same_template {
-        true => (None, None),
-        false => match owners.wanted_template(pod).and_then(read) {
+    let (old, new) = if is_same_template {
+        (None, None)
+    } else {
+        match owners.wanted_template(pod).and_then(read) {
             None => return Some(sentence(pod, &"its new template was not read")),
             new => (owners.actual_template(pod).and_then(read), new),
-        },
+        }
     };
     let requests_more = match (old.and_then(|old| old.spec), &new) {
         (Some(old), Some(PodTemplateSpec { spec: Some(new), .. })) => requests_more(&old, new),

@@ -9,9 +9,10 @@ const LONGEST: usize = 256;
 /// The decisive settings of a file; `None` if it is not YAML, or has a value that is too long to keep.
 pub(super) fn of(file: &[u8]) -> Option<Settings> {
     let text = std::str::from_utf8(file).ok()?;
-    let kept = match text.trim().is_empty() {
-        true => Settings::new(),
-        false => decisive(&settings(&serde_saphyr::from_str(text).ok()?)),
+    let kept = if text.trim().is_empty() {
+        Settings::new()
+    } else {
+        decisive(&settings(&serde_saphyr::from_str(text).ok()?))
     };
     kept.values().all(|value| value.len() <= LONGEST).then_some(kept)
 }

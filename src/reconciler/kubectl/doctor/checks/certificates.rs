@@ -53,13 +53,16 @@ fn of_secret(facts: &Facts, name: &str, secret: &Secret) -> Option<Finding> {
         at.replace('.', "\\.")
     );
     let chain = certificates(at, pem).ok();
-    let validity = chain.as_ref().and_then(|chain| match is_bundle {
-        // Of several CAs one that is valid is enough.
-        true => chain
-            .iter()
-            .filter_map(|one| Validity::of(std::slice::from_ref(one)))
-            .max_by_key(|one| one.not_after),
-        false => Validity::of(chain),
+    let validity = chain.as_ref().and_then(|chain| {
+        if is_bundle {
+            // Of several CAs one that is valid is enough.
+            chain
+                .iter()
+                .filter_map(|one| Validity::of(std::slice::from_ref(one)))
+                .max_by_key(|one| one.not_after)
+        } else {
+            Validity::of(chain)
+        }
     });
     let Some(validity) = validity else {
         let message = format!("{at} in it is no certificate in PEM that can be read");

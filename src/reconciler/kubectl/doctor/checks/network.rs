@@ -109,9 +109,10 @@ impl Denied {
         let direction = direction.as_str();
         let path = format!("/spec/{direction}");
         // `-` adds to a list that is there.
-        let patch = match has_rules {
-            true => json!([{"op": "add", "path": path + "/-", "value": rule}]),
-            false => json!([{"op": "add", "path": path, "value": [rule]}]),
+        let patch = if has_rules {
+            json!([{"op": "add", "path": path + "/-", "value": rule}])
+        } else {
+            json!([{"op": "add", "path": path, "value": [rule]}])
         };
         format!("kubectl -n {namespace} patch networkpolicy {policy} --type json -p '{patch}'")
     }

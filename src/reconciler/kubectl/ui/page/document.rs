@@ -8,11 +8,11 @@ use super::text::{badge, code};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::page::Tone;
 
-pub(in crate::kubectl::ui) const STYLE: &str = include_str!("style.css");
-pub(in crate::kubectl::ui) const SCRIPT: &str = include_str!("live.js");
+pub(crate) const STYLE: &str = include_str!("style.css");
+pub(crate) const SCRIPT: &str = include_str!("live.js");
 
 /// The page of a cluster.
-pub(in crate::kubectl::ui) fn cluster(page: &Page, name: &str, version: u64) -> String {
+pub(crate) fn cluster(page: &Page, name: &str, version: u64) -> String {
     let part = |id: &str| PreEscaped(page.html(id).to_owned());
     let section = |id: &str, title: &str| {
         html! {
@@ -64,7 +64,7 @@ pub(in crate::kubectl::ui) fn cluster(page: &Page, name: &str, version: u64) -> 
 }
 
 /// The page with all clusters of the namespace.
-pub(in crate::kubectl::ui) fn list(namespace: &str, all: &[ClusterView]) -> String {
+pub(crate) fn list(namespace: &str, all: &[ClusterView]) -> String {
     let main = html! {
         @if all.is_empty() { p { "There is none." } }
         @else {
@@ -99,12 +99,12 @@ fn row(view: &ClusterView) -> Markup {
 }
 
 /// A page of the runbook, as it is written.
-pub(in crate::kubectl::ui) fn runbook(name: &str, text: &str) -> String {
+pub(crate) fn runbook(name: &str, text: &str) -> String {
     simple(&format!("Runbook: {name}"), &html! { pre.runbook tabindex="0" { (text) } })
 }
 
 /// The page about an error.
-pub(in crate::kubectl::ui) fn problem(what: &str, message: &str) -> String {
+pub(crate) fn problem(what: &str, message: &str) -> String {
     simple(what, &html! { p.text { (message) } })
 }
 

@@ -36,10 +36,12 @@ impl State {
             }
             Some(MemberStep::Finished) => {
                 let ending = member.and_then(|member| member.ending.as_ref());
-                return match ending.is_none_or(|ending| ending.outcome == Outcome::Done) {
-                    true if pod.ready => Self::Done,
-                    true => Self::NotReady,
-                    false => Self::NotDone,
+                return if ending.is_some_and(|ending| ending.outcome != Outcome::Done) {
+                    Self::NotDone
+                } else if pod.ready {
+                    Self::Done
+                } else {
+                    Self::NotReady
                 };
             }
             Some(MemberStep::Scheduled) if is_blocked => return Self::Blocked,

@@ -16,10 +16,8 @@ fn colors(style: &str) -> BTreeMap<&str, [f64; 3]> {
 
 /// As WCAG 2 defines it.
 fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
-    let linear = |part: f64| match part <= 0.04045 {
-        true => part / 12.92,
-        false => ((part + 0.055) / 1.055).powf(2.4),
-    };
+    let linear =
+        |part: f64| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) };
     let luminance = |[red, green, blue]: [f64; 3]| {
         0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
     };

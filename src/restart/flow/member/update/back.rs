@@ -13,7 +13,7 @@ use crate::{
 use stayput_api::{Desired, State};
 
 /// The next step of a pod's rollback, before its engine may be started.
-pub(in crate::flow) enum SetBack {
+pub(crate) enum SetBack {
     /// Record the image that is given up and the container that runs now, before the patch: a container with
     /// another id proves that the kubelet recreated it.
     Note(Box<MemberUpdate>),
@@ -45,28 +45,28 @@ fn reversed(
 }
 
 /// True if a member's update changes an image or a size, which a rollback undoes.
-pub(in crate::flow) fn has_undo(member: &Member) -> bool {
+pub(crate) fn has_undo(member: &Member) -> bool {
     member.update.as_ref().is_some_and(|fixed| !undo_of(fixed).is_empty())
 }
 
 /// True if the pod of a member has an image or a size of its update that must be rolled back.
-pub(in crate::flow) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
+pub(crate) fn is_due_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.beside.or(left.stopped).is_some())
 }
 
 /// True if the pod of a member has something to roll back, and all of it can be rolled back while the engine
 /// runs.
-pub(in crate::flow) fn is_due_beside_engine(member: &Member, pod: Option<&Pod>) -> bool {
+pub(crate) fn is_due_beside_engine(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.beside.is_some() && left.stopped.is_none())
 }
 
 /// True if the pod has a part of this update that is rolled back only while its engine is stopped.
-pub(in crate::flow) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
+pub(crate) fn needs_a_stop(fixed: &MemberUpdate, pod: &Pod) -> bool {
     left(fixed, pod).stopped.is_some()
 }
 
 /// True if the pod of a member has a part of its update that is rolled back only while its engine is stopped.
-pub(in crate::flow) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
+pub(crate) fn needs_a_stop_of(member: &Member, pod: Option<&Pod>) -> bool {
     left_of(member, pod).is_some_and(|left| left.stopped.is_some())
 }
 
@@ -172,7 +172,7 @@ fn noted(fixed: &MemberUpdate, pod: &Pod, live: &LivePod, action: &Action) -> Me
 
 /// Passes once the pod is as it was before an update, and the kubelet has recreated its container; or if the
 /// pod must not be changed now.
-pub(in crate::flow) fn until_set_back(
+pub(crate) fn until_set_back(
     fixed: &MemberUpdate,
     pod: &Pod,
     manager: Option<&Manager>,
@@ -214,7 +214,7 @@ pub(in crate::flow) fn until_set_back(
 }
 
 /// Like [`until_set_back`], for a member that is brought back; passes if its pod is not listed.
-pub(in crate::flow::member) fn until_member_set_back(
+pub(crate) fn until_member_set_back(
     member: &Member,
     pod: Option<&Pod>,
     manager: Option<&Manager>,

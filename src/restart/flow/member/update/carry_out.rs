@@ -16,7 +16,7 @@ use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeStat
 const ROOM_WITHIN: u64 = 30_000;
 
 /// Passes once the pod has all that the member's engine is to be started with. The engine is stopped.
-pub(in crate::flow::member) fn until_carried_out(
+pub(crate) fn until_carried_out(
     context: &Context<'_>,
     member: &Member,
     pod: &Pod,
@@ -43,7 +43,7 @@ pub(in crate::flow::member) fn until_carried_out(
 }
 
 /// True if the pod has everything that a new process can be started with; its labels follow after the proof.
-pub(in crate::flow::member) fn is_carried_out(member: &Member, pod: &Pod) -> bool {
+pub(crate) fn is_carried_out(member: &Member, pod: &Pod) -> bool {
     let Some(fixed) = &member.update else { return true };
     let Some(live) = &pod.live else { return false };
     match fixed.update.step {

@@ -47,9 +47,10 @@ pub(super) fn until_made_anew(
         return Ok(());
     }
     until_hopeless(context, member, fixed, live)?;
-    let message = match is_managers_anew(fixed, live) {
-        false => describe(pod, live),
-        true => others::describe(fixed, pod, live),
+    let message = if is_managers_anew(fixed, live) {
+        others::describe(fixed, pod, live)
+    } else {
+        describe(pod, live)
     };
     Err(wait(Code::NewContainer, message))
 }
@@ -65,7 +66,7 @@ fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
 }
 
 /// The turn of a member whose manager is unreachable, perhaps because its container is being recreated.
-pub(in crate::flow::member) fn without_manager(
+pub(crate) fn without_manager(
     context: &Context<'_>,
     member: &Member,
     pod: &Pod,
@@ -83,10 +84,7 @@ pub(in crate::flow::member) fn without_manager(
         let message = "its pod is being deleted; its owner makes another one of its name";
         return wait(Code::PodGone, message);
     }
-    match message == unknown.message {
-        true => Turn::Wait(unknown),
-        false => wait(Code::NewContainer, message),
-    }
+    if message == unknown.message { Turn::Wait(unknown) } else { wait(Code::NewContainer, message) }
 }
 
 /// Progress of the new container, if one is being made.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Value of `by` in a request that updates pods.
-pub(in crate::flow) const BY_UPDATE: &str = "spec.update";
+pub(crate) const BY_UPDATE: &str = "spec.update";
 
 /// The update that a restart with this strategy makes of a pod besides its process. `None`: the owner wants
 /// nothing else, the policy does not allow that step, or the update is unknown. A coordinated restart has
@@ -34,10 +34,7 @@ pub(crate) fn planned_update<'a>(
 /// Reason why the update of a pod is not carried out, if it may not be, and what to do about it.
 pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
     let (step, fields) = (update.step.name(), update.fields());
-    let what = match update.from == update.to {
-        true => "what its pod has read",
-        false => "its pod template",
-    };
+    let what = if update.from == update.to { "what its pod has read" } else { "its pod template" };
     if !policy.update.contains(&update.step) {
         return Some(format!(
             "{what} has changed and needs the step {step}, which spec.update.allow does not \
@@ -58,7 +55,7 @@ pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) ->
 }
 
 /// The update to freeze for a pod, with the state of the pod before it, if there is one.
-pub(in crate::flow) fn fix(
+pub(crate) fn fix(
     context: &Context<'_>,
     restart: &Restart,
     pod: &Pod,
@@ -85,9 +82,10 @@ pub(in crate::flow) fn fix(
     Ok(Some(Box::new(MemberUpdate {
         heap: heap_before(context, pod, &update),
         // A pod that is replaced keeps no container.
-        others: match update.step == UpdateStep::Replace {
-            true => BTreeMap::new(),
-            false => last_ids(&update.patch.images, live),
+        others: if update.step == UpdateStep::Replace {
+            BTreeMap::new()
+        } else {
+            last_ids(&update.patch.images, live)
         },
         update,
         container_id: live.container_id.clone(),
@@ -112,23 +110,19 @@ fn it_fits(step: UpdateStep, pod: &Pod) -> Check {
 }
 
 /// Like [`it_fits`], for the update that a restart would make of the pod now.
-pub(in crate::flow::member) fn may_be_replaced(
-    context: &Context<'_>,
-    restart: &Restart,
-    pod: &Pod,
-) -> Check {
+pub(crate) fn may_be_replaced(context: &Context<'_>, restart: &Restart, pod: &Pod) -> Check {
     let planned = planned_update(context.policy, restart.request.strategy, pod);
     planned.map_or(Ok(()), |update| it_fits(update.step, pod))
 }
 
 /// True if the restart was requested to update pods.
-pub(in crate::flow) fn is_for_updates(restart: &Restart) -> bool {
+pub(crate) fn is_for_updates(restart: &Restart) -> bool {
     restart.request.by.as_deref() == Some(BY_UPDATE)
 }
 
 /// Reason why a restart that updates pods leaves this one out before its turn, if it does. A node that
 /// somebody has stopped is updated by another restart once it runs.
-pub(in crate::flow) fn why_left_out(
+pub(crate) fn why_left_out(
     context: &Context<'_>,
     ledger: &Ledger,
     pod: &Pod,
@@ -148,7 +142,7 @@ pub(in crate::flow) fn why_left_out(
 }
 
 /// Passes if the frozen update is still the wanted one, of the container that runs now.
-pub(in crate::flow::member) fn refresh(
+pub(crate) fn refresh(
     context: &Context<'_>,
     restart: &Restart,
     member: &Member,
@@ -188,15 +182,16 @@ pub(in crate::flow::member) fn refresh(
 /// The turn of a member that cannot be updated now. Room for another pod may be missing for long: then the
 /// member gives its slot back.
 fn without_a_stop(blocker: Blocker) -> Turn {
-    match blocker.code == Code::WouldNotFit {
-        true => Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true }),
-        false => Turn::Wait(blocker),
+    if blocker.code == Code::WouldNotFit {
+        Turn::GiveBack(GiveBack { reason: blocker.message, by_rule: true })
+    } else {
+        Turn::Wait(blocker)
     }
 }
 
 /// True if the stop of a member tells its manager to exit, so that the kubelet makes a new container. With a
 /// new image it does so anyway.
-pub(in crate::flow) fn exits(member: &Member, pod: &Pod) -> bool {
+pub(crate) fn exits(member: &Member, pod: &Pod) -> bool {
     let Some(fixed) = member.update.as_ref().filter(|fixed| fixed.update.makes_a_container())
     else {
         return false;
@@ -228,15 +223,12 @@ pub(super) fn due(
 }
 
 /// Changes of images that a living pod does not have yet.
-pub(in crate::flow) fn due_images(update: &PodUpdate, live: &LivePod) -> BTreeMap<String, Change> {
+pub(crate) fn due_images(update: &PodUpdate, live: &LivePod) -> BTreeMap<String, Change> {
     due(&update.patch.images, &live.images, |seen, wanted| seen == wanted)
 }
 
 /// Changes of sizes that a living pod does not have yet.
-pub(in crate::flow) fn due_resources(
-    update: &PodUpdate,
-    live: &LivePod,
-) -> BTreeMap<String, Change> {
+pub(crate) fn due_resources(update: &PodUpdate, live: &LivePod) -> BTreeMap<String, Change> {
     due(&update.patch.resources, &live.resources, covers)
 }
 

@@ -27,7 +27,7 @@ fn changes_memory(change: &Change) -> bool {
 }
 
 /// Message about a node that is back with another amount of memory and with the heap that it had.
-pub(in crate::flow::member) fn kept_heap(context: &Context<'_>, member: &Member) -> Option<String> {
+pub(crate) fn kept_heap(context: &Context<'_>, member: &Member) -> Option<String> {
     let before = member.update.as_ref()?.heap?;
     let now = context.index.node(&member.node)?.heap_max?;
     (now == before).then(|| {

@@ -9,7 +9,7 @@ use crate::{Action, Change, LivePod, Pod, PodUpdate};
 
 /// The patch that labels a pod with the wanted revision and notes what its container was started with, unless
 /// the pod has both.
-pub(in crate::flow) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<Action> {
+pub(crate) fn relabel(pod: &Pod, live: &LivePod, update: &PodUpdate) -> Option<Action> {
     let uid = pod.uid.clone();
     let note = note(pod, update);
     if live.revision == update.to {

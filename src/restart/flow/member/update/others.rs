@@ -58,10 +58,7 @@ pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> Strin
 
 /// Reason why a sidecar whose image was changed is not ready, if one is not. An update that ended in the
 /// middle may have changed the image before this one.
-pub(in crate::flow::member) fn why_others_are_not_ready(
-    member: &Member,
-    pod: &Pod,
-) -> Option<String> {
+pub(crate) fn why_others_are_not_ready(member: &Member, pod: &Pod) -> Option<String> {
     let (fixed, live) = member.update.as_ref().zip(pod.live.as_ref())?;
     let had_before = had_before(fixed, live).map(|(name, _)| name);
     fixed.others.keys().map(String::as_str).chain(had_before).find_map(|name| {

@@ -20,7 +20,7 @@ pub(crate) fn set_back_next(ledger: &Ledger, pod: &Pod) -> Option<PodPatch> {
 
 /// The update of a pod, with the changes that the apiserver refuses to roll back, and the end of a message
 /// about that.
-pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, String)> {
+pub(crate) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, String)> {
     let refusal = refusal_of_next(fixed, pod)?;
     let PodPatch { images, resources, .. } = refusal.patch.clone();
     let is_the_managers = images.keys().any(|container| is_managers(pod, container));
@@ -45,7 +45,7 @@ pub(in crate::flow) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(Membe
 
 /// The patch that labels a pod with the template that it was changed to, if it keeps all changes of that
 /// template. With the old label, a reverted template would have no effect.
-pub(in crate::flow) fn label(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
+pub(crate) fn label(fixed: &MemberUpdate, pod: &Pod) -> Option<Action> {
     let live = pod.live.as_ref()?;
     let is_whole = due_images(&fixed.update, live).is_empty()
         && due_resources(&fixed.update, live).is_empty()

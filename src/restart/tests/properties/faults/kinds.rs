@@ -33,7 +33,7 @@ pub(super) const TEMPLATES: [&str; 23] = [
 ];
 
 /// Faults in the order of their time.
-pub(in crate::tests::properties) fn in_order(mut faults: Vec<(u64, Fault)>) -> Vec<(u64, Fault)> {
+pub(crate) fn in_order(mut faults: Vec<(u64, Fault)>) -> Vec<(u64, Fault)> {
     faults.sort_by_key(|(at, _)| *at);
     faults
 }
@@ -49,9 +49,7 @@ fn beside(
 }
 
 /// Any fault, and the owner changes its template again and again.
-pub(in crate::tests::properties) fn templates(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn templates(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let change = prop_oneof![
         8 => (0..TEMPLATES.len()).prop_map(Fault::Template),
         1 => (0_usize..5).prop_map(Fault::Cordoned),
@@ -68,9 +66,7 @@ pub(in crate::tests::properties) fn templates(
 }
 
 /// Any fault, and the configs change again and again, forward and back.
-pub(in crate::tests::properties) fn configs(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn configs(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let change = prop_oneof![
         3 => (1_usize..5).prop_map(Fault::AllSourcesBecome),
         1 => (0_usize..5, 1_usize..5).prop_map(|(node, to)| Fault::SourcesBecome(node, to)),
@@ -80,7 +76,7 @@ pub(in crate::tests::properties) fn configs(
 }
 
 /// Any fault, while people hold restarts back and let them go again.
-pub(in crate::tests::properties) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn holds(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let hold = prop_oneof![
         4 => (1_usize..6).prop_map(Fault::WindowsClosed),
         1 => Just(Fault::Pause),
@@ -95,9 +91,7 @@ pub(in crate::tests::properties) fn holds(within: u64) -> impl Strategy<Value = 
 }
 
 /// Any fault, while people ask for restarts that may be an outage, and for others.
-pub(in crate::tests::properties) fn consents(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn consents(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let ask = prop_oneof![
         2 => Just(Fault::AskAllowingOutage),
         1 => Just(Fault::AskAgain),
@@ -110,9 +104,7 @@ pub(in crate::tests::properties) fn consents(
 }
 
 /// Any fault, while the apiserver refuses the patches of some pods.
-pub(in crate::tests::properties) fn refused_patches(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn refused_patches(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let refused = prop_oneof![
         4 => (0_usize..5).prop_map(Fault::PatchesRefused),
         1 => Just(Fault::AskAgain),
@@ -123,9 +115,7 @@ pub(in crate::tests::properties) fn refused_patches(
 }
 
 /// Any fault, and an engine that reads its state for long after each full stop.
-pub(in crate::tests::properties) fn full_stops(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn full_stops(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     let stop = prop_oneof![
         2 => (3_usize..5).prop_map(Fault::AskCoordinated),
         1 => Just(Fault::AllFail),
@@ -140,9 +130,7 @@ pub(in crate::tests::properties) fn full_stops(
 }
 
 /// Engines and copies that fail by themselves, and pauses: nothing that needs a person.
-pub(in crate::tests::properties) fn failures(
-    within: u64,
-) -> impl Strategy<Value = Vec<(u64, Fault)>> {
+pub(crate) fn failures(within: u64) -> impl Strategy<Value = Vec<(u64, Fault)>> {
     use Fault::*;
     let fault = prop_oneof![
         4 => (3_usize..6).prop_map(EngineDies),

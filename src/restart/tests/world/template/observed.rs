@@ -78,9 +78,10 @@ impl Living {
                     .then(|| "data".to_owned())
                     .into_iter()
                     .collect(),
-                data: match self.limits.has_no_claim {
-                    true => crate::DataPlace::OtherVolume,
-                    false => crate::DataPlace::Claim,
+                data: if self.limits.has_no_claim {
+                    crate::DataPlace::OtherVolume
+                } else {
+                    crate::DataPlace::Claim
                 },
                 unschedulable: self.is_pending.then(|| UNSCHEDULABLE.to_owned()),
             })

@@ -26,23 +26,19 @@ fn health_body(color: &str) -> Value {
     })
 }
 
-pub(in super::super) fn health_of(color: &str) -> Health {
+pub(crate) fn health_of(color: &str) -> Health {
     serde_json::from_value(health_body(color)).expect("a health")
 }
 
-pub(in super::super) fn answer(
-    target: &str,
-    color: &str,
-    starts: bool,
-    reads: &AtomicU64,
-) -> Value {
+pub(crate) fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
     if target.starts_with("/_cluster/health") {
         return health_body(color);
     }
     if target.starts_with("/_cluster/state/routing_table") {
-        let replica = match reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
-            true => "STARTED",
-            false => "INITIALIZING",
+        let replica = if reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
+            "STARTED"
+        } else {
+            "INITIALIZING"
         };
         let copy =
             |state, node, primary| json!({ "state": state, "primary": primary, "node": node });
@@ -90,10 +86,7 @@ async fn read_from(color: &'static str, starts: bool) -> (Vec<ShardState>, u64) 
 
 /// Starts an engine whose replica has started at the second read of the copies, or never; the health has
 /// the given color all the time. Counts how often its copies are read.
-pub(in super::super) async fn engine(
-    color: &'static str,
-    starts: bool,
-) -> (Endpoint, Arc<AtomicU64>) {
+pub(crate) async fn engine(color: &'static str, starts: bool) -> (Endpoint, Arc<AtomicU64>) {
     let reads = Arc::new(AtomicU64::new(0));
     let shared = Arc::clone(&reads);
     let endpoint = served(move |target| {

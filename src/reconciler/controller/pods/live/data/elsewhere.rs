@@ -16,7 +16,7 @@ const VARIABLES: [&str; 4] =
 /// True if the engine of a pod that is made from the second template looks for its data at another place than
 /// that of a pod that is made from the first, whose data is in these directories. A place that cannot be read
 /// counts as another one.
-pub(in crate::controller) fn is_data_elsewhere(
+pub(crate) fn is_data_elsewhere(
     pair: [&Value; 2],
     engine_container: &str,
     directories: &[String],
@@ -42,10 +42,7 @@ fn settings(container: &Container) -> Result<Vec<String>, NotWritten> {
         // Anything else is a script.
         found.extend(split(value.ok_or(NotWritten)?));
     }
-    match found.iter().any(|path| path.contains('$')) {
-        true => Err(NotWritten),
-        false => Ok(found),
-    }
+    if found.iter().any(|path| path.contains('$')) { Err(NotWritten) } else { Ok(found) }
 }
 
 fn variables(container: &Container) -> impl Iterator<Item = &EnvVar> {
