@@ -1,12 +1,13 @@
 //! A real Docker container: the images that users get.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
 use crate::support::api::Api;
 use crate::support::container::{
-    Container, base_image, bind, docker, manager_image, opensearch_image,
+    Container, base_image, bind, docker, elasticsearch_image, manager_image, opensearch_image,
 };
 use crate::support::engine::{Kind, home, work_directory};
 use crate::support::skip::skip;
@@ -117,26 +118,19 @@ fn killed_for_memory() {
     assert_eq!(api.get("/livez").status, 200);
 }
 
-#[test]
-fn a_real_opensearch_behind_the_image() {
-    let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
-    let image = match engine.and_then(|engine| opensearch_image(&engine)) {
-        Ok(image) => image,
-        Err(why) => return skip("docker::a_real_opensearch_behind_the_image", &why),
-    };
-    let work = work_directory(&["node"]);
+/// The image for users with a certificate, a key and a probe, as its first lines say.
+fn run_engine(image: &str, work: &Path, more: &[&str]) -> Container {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
-    fs::write(work.path().join("tls.key"), made.signing_key.serialize_pem()).expect("a key");
-    fs::write(work.path().join("tls.crt"), made.cert.pem()).expect("a certificate");
-    fs::write(work.path().join("jwt.key"), [b'k'; 32]).expect("a key");
+    fs::write(work.join("tls.key"), made.signing_key.serialize_pem()).expect("a key");
+    fs::write(work.join("tls.crt"), made.cert.pem()).expect("a certificate");
+    fs::write(work.join("jwt.key"), [b'k'; 32]).expect("a key");
     let volumes = [
-        bind(work.path(), "/secret:ro"),
-        bind(&work.path().join("state"), "/var/lib/stayput"),
-        bind(&work.path().join("node"), "/node"),
+        bind(work, "/secret:ro"),
+        bind(&work.join("state"), "/var/lib/stayput"),
+        bind(&work.join("node"), "/node"),
     ];
     let volumes = volumes.iter().flat_map(|volume| ["--volume", volume]);
     let variables = [
-        "HEAP=128m",
         "STAYPUT_TLS_CERT=/secret/tls.crt",
         "STAYPUT_TLS_KEY=/secret/tls.key",
         "STAYPUT_JWT_KEY=/secret/jwt.key",
@@ -146,9 +140,20 @@ fn a_real_opensearch_behind_the_image() {
     ];
     let variables = variables.iter().flat_map(|variable| ["--env", *variable]);
     let mut args = vec!["--network", "none", "--hostname", "localhost"];
-    args.extend(volumes.chain(variables));
+    args.extend(volumes.chain(variables).chain(more.iter().copied()));
     args.push(image);
-    let container = Container::run(&args);
+    Container::run(&args)
+}
+
+#[test]
+fn a_real_opensearch_behind_the_image() {
+    let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
+    let image = match engine.and_then(|engine| opensearch_image(&engine)) {
+        Ok(image) => image,
+        Err(why) => return skip("docker::a_real_opensearch_behind_the_image", &why),
+    };
+    let work = work_directory(&["node"]);
+    let container = run_engine(image, work.path(), &["--env", "HEAP=128m"]);
     let api = Api { socket: work.path().join("state/stayput.sock") };
     let born = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
     eventually("the manager answers", || api.is_up().then_some(()));
@@ -186,4 +191,32 @@ fn a_real_opensearch_behind_the_image() {
     });
     assert_eq!((&status["starts"], &status["desired"]), (&json!(0), &json!("stopped")));
     api.start(&json!({}));
+}
+
+#[test]
+fn a_real_elasticsearch_behind_the_image() {
+    let engine =
+        home(Kind::Elasticsearch).ok_or_else(|| "Elasticsearch is not installed".to_owned());
+    let parts = engine.and_then(|engine| Ok((bind(&engine, "/engine:ro"), elasticsearch_image()?)));
+    let (engine, image) = match parts {
+        Ok(parts) => parts,
+        Err(why) => return skip("docker::a_real_elasticsearch_behind_the_image", &why),
+    };
+    let work = work_directory(&["node"]);
+    let container = run_engine(image, work.path(), &["--volume", &engine]);
+    let api = Api { socket: work.path().join("state/stayput.sock") };
+    let born = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
+    eventually("the manager answers", || api.is_up().then_some(()));
+    let status = api.until_ready();
+    assert_eq!(status["manager"]["pid"], 1, "in the place of tini");
+    let first = status["run"]["id"].clone();
+
+    let client = |verb: &'static str| container.status(&["stayput", verb, "--json"]);
+    let exit = client("stop")["last_exit"].clone();
+    assert_eq!((&exit["reason"], &exit["code"]), (&json!("stopped"), &json!(143)), "{exit:#}");
+    assert!(!container.commands().contains("java"));
+    assert_ne!(client("start")["run"]["id"], first);
+    api.until_ready();
+    let now = container.inspect("{{.Id}} {{.State.StartedAt}} {{.State.Pid}} {{.RestartCount}}");
+    assert_eq!(now, born, "the container is the same and never ended");
 }

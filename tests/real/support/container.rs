@@ -40,9 +40,7 @@ pub(crate) fn manager_image() -> Result<&'static str, String> {
 /// the engine of `home`.
 pub(crate) fn opensearch_image(home: &Path) -> Result<&'static str, String> {
     let manager = manager_image()?;
-    base_image()?;
-    let (entrypoint, base) = ("stayput-test/engine", "stayput-test/opensearch-base");
-    docker(&["build", "--quiet", "-t", entrypoint, &format!("{ROOT}/docker/test-engine")]);
+    let (entrypoint, base) = (engine_image()?, "stayput-test/opensearch-base");
     let directory = tempfile::tempdir().expect("a temp dir");
     let file = directory.path().join("Dockerfile");
     let lines = format!(
@@ -53,10 +51,31 @@ pub(crate) fn opensearch_image(home: &Path) -> Result<&'static str, String> {
     let (file, home) = (file.to_str().expect("UTF-8"), home.to_str().expect("UTF-8"));
     docker(&["build", "--quiet", "-f", file, "-t", base, home]);
     let image = "stayput-test/opensearch";
+    build_for_users("opensearch", image, base, manager);
+    Ok(image)
+}
+
+/// The image for Elasticsearch, built as users build it, on a base that works like the official one. The engine
+/// is to be mounted at `/engine`.
+pub(crate) fn elasticsearch_image() -> Result<&'static str, String> {
+    let (manager, base) = (manager_image()?, engine_image()?);
+    let image = "stayput-test/elasticsearch";
+    build_for_users("elasticsearch", image, base, manager);
+    Ok(image)
+}
+
+fn build_for_users(engine: &str, image: &str, base: &str, manager: &str) {
     let (base, manager) = (format!("BASE={base}"), format!("MANAGER={manager}"));
-    let context = format!("{ROOT}/docker/opensearch");
+    let context = format!("{ROOT}/docker/{engine}");
     let args = ["--build-arg", &base, "--build-arg", &manager];
     docker(&[&["build", "--quiet", "-t", image][..], &args, &[&context]].concat());
+}
+
+/// The stand-in for the official engine images, without an engine.
+fn engine_image() -> Result<&'static str, String> {
+    base_image()?;
+    let image = "stayput-test/engine";
+    docker(&["build", "--quiet", "-t", image, &format!("{ROOT}/docker/test-engine")]);
     Ok(image)
 }
 
