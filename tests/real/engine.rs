@@ -2,6 +2,7 @@
 
 mod cycles;
 mod deaths;
+mod plugins;
 mod restart;
 mod rollback;
 mod starting;

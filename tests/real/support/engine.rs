@@ -88,6 +88,30 @@ impl Node {
         self.directory.path()
     }
 
+    /// From now on it is Elasticsearch as in its official images: its type is `docker`, and plugins can be
+    /// installed.
+    pub(crate) fn as_official_image(&mut self) {
+        let home = self.work().join("home");
+        let copy = |how| {
+            let copied = Command::new("cp").arg(how).arg(&self.home).arg(&home).status();
+            copied.expect("cp runs").success()
+        };
+        if !copy("-al") {
+            // Links are not possible from one file system to another.
+            let _ = fs::remove_dir_all(&home);
+            assert!(copy("-a"), "no copy of {}", self.home.display());
+        }
+        // A new file: the old one is that of the part, by another name.
+        let script = home.join("bin/elasticsearch-env");
+        let text = fs::read_to_string(&script).expect("a script");
+        let official = text.replace("ES_DISTRIBUTION_TYPE=zip", "ES_DISTRIBUTION_TYPE=docker");
+        assert_ne!(official, text, "the type is set elsewhere");
+        fs::remove_file(&script).expect("it can be replaced");
+        fs::write(&script, official).expect("a script");
+        chown(home.join("plugins"), Some(1000), Some(1000)).expect("as root, as all owners here");
+        self.home = home;
+    }
+
     fn at(&self, name: &str) -> String {
         self.work().join(name).to_str().expect("UTF-8").to_owned()
     }
