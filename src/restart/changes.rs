@@ -87,7 +87,7 @@ impl Changes {
         self.waits.push(Wait { pod: Some(uid.to_owned()), code, message: message.into() });
     }
 
-    /// As [`Self::wait`], for a rule that did not pass.
+    /// Records the rule that holds the pod back: [`Self::wait`] with its code and message.
     pub(super) fn block(&mut self, uid: &str, blocker: Blocker) {
         self.waits.push(Wait::pod(uid, blocker));
     }

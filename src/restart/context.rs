@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
         Evaluation::of(&self.index, ledger, self.policy, &Names::default())
     }
 
-    /// As [`Self::evaluate`], counted once for all stops of a plan: a plan that changes the ledger
+    /// Evaluation of the rules, counted once for all stops of a plan: a plan that changes the ledger
     /// sends no stop, so only the first ledger matters.
     pub(super) fn stop_evaluation(&self, ledger: &Ledger) -> Result<&Evaluation<'a>, Blocker> {
         self.stops.get_or_init(|| self.evaluate(ledger)).as_ref().map_err(Blocker::clone)

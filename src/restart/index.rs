@@ -124,7 +124,7 @@ impl<'a> Index<'a> {
         Self::manager_of(pod)
     }
 
-    /// As [`Self::manager`], for a pod that was found already.
+    /// Answer of the pod's manager, or the blocker that says why there is none.
     pub(super) fn manager_of(pod: &Pod) -> Result<&Manager, Blocker> {
         let manager = pod.manager.as_ref().map_err(|unknown| match &pod.not_started {
             Some(not_started) => Blocker {
@@ -179,7 +179,7 @@ impl<'a> Index<'a> {
         self.serves(pod, self.node(&pod.node))
     }
 
-    /// As [`Self::is_up`], with the engine's entry that was found already.
+    /// True if the pod serves, by its manager and by `node`, the engine's entry for it.
     pub(super) fn serves(&self, pod: &Pod, node: Option<&Node>) -> bool {
         let runs = pod.manager.as_ref().is_ok_and(|manager| manager.state == State::Running);
         runs && (self.engine.is_err() || node.is_some_and(|node| !node.roles_unknown))
