@@ -28,6 +28,7 @@ mod resumed;
 mod saved;
 mod scenario;
 mod schema;
+mod snapshots;
 mod steps;
 mod superseded;
 mod template_and_blocker;

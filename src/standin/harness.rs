@@ -16,4 +16,5 @@ pub mod pki;
 pub mod ports;
 pub mod processes;
 pub mod programs;
+pub mod recorder;
 pub mod skip;

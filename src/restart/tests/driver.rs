@@ -7,7 +7,7 @@ use super::page::Page;
 use super::vain_waits::VainWaits;
 use super::world::World;
 use crate::tests::lint::lint;
-use crate::{Action, Plan, Policy, Snapshot, plan};
+use crate::{Action, Plan, Policy, Saved, Snapshot, plan};
 
 /// What happens to one action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(crate) struct Driver {
     pub(crate) ledger_writes: usize,
     pub(crate) patches: usize,
     pub(crate) conflicts: usize,
+    /// What every plan was made from, if that is to be kept.
+    pub(crate) seen: Option<Vec<Saved>>,
 }
 
 impl Driver {
@@ -86,6 +88,7 @@ impl Driver {
             ledger_writes: 0,
             patches: 0,
             conflicts: 0,
+            seen: None,
         }
     }
 
@@ -131,6 +134,9 @@ impl Driver {
     /// The plan for a snapshot. It must be the same twice, and without faults.
     pub(crate) fn make(&mut self, snapshot: &Snapshot) -> Plan {
         self.passes += 1;
+        if let Some(seen) = &mut self.seen {
+            seen.push(Saved::new(snapshot.clone(), self.policy.clone()));
+        }
         let made = plan(snapshot, &self.policy);
         if made != plan(snapshot, &self.policy) {
             self.complain("the same snapshot gives two plans".into());

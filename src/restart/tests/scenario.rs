@@ -7,7 +7,7 @@ mod wait;
 
 use super::driver::Driver;
 use super::world::World;
-use crate::{Drain, Policy, Snapshot};
+use crate::{Drain, Policy, Saved, Snapshot};
 
 /// Carries out one line of a script.
 pub(crate) fn play_line(driver: &mut Driver, line: &str) {
@@ -18,6 +18,23 @@ pub(crate) fn play_line(driver: &mut Driver, line: &str) {
 
 /// Plays a script. Returns the page, and the faults.
 fn play(script: &str) -> (String, Vec<String>) {
+    let (mut page, mut driver) = run(script, None);
+    let wrong = driver.verdict();
+    let now = driver.world.now;
+    let figures = format!(
+        "{} ledger writes, {} pod patches, {} plans{}",
+        driver.ledger_writes,
+        driver.patches,
+        driver.passes,
+        if driver.laws.was_red { ", red for a time" } else { "" }
+    );
+    driver.page.line(now, "end", &figures);
+    page.push_str(driver.page.text());
+    (page, wrong)
+}
+
+/// Runs a script to its end. Returns its remarks, and the driver.
+fn run(script: &str, seen: Option<Vec<Saved>>) -> (String, Driver) {
     let mut lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut page = String::new();
     let mut driver = None;
@@ -40,21 +57,19 @@ fn play(script: &str) -> (String, Vec<String>) {
         break;
     }
     let mut driver = driver.expect("a script has a cluster");
+    driver.seen = seen;
     for line in lines.filter(|line| !line.starts_with('#')) {
         play_line(&mut driver, line);
     }
-    let wrong = driver.verdict();
-    let now = driver.world.now;
-    let figures = format!(
-        "{} ledger writes, {} pod patches, {} plans{}",
-        driver.ledger_writes,
-        driver.patches,
-        driver.passes,
-        if driver.laws.was_red { ", red for a time" } else { "" }
-    );
-    driver.page.line(now, "end", &figures);
-    page.push_str(driver.page.text());
-    (page, wrong)
+    (page, driver)
+}
+
+/// Name of each scenario, with what its plans were made from.
+pub(super) fn snapshots_of_each() -> impl Iterator<Item = (&'static str, Vec<Saved>)> {
+    ALL.iter().map(|(name, script)| {
+        let (_, driver) = run(script, Some(Vec::new()));
+        (*name, driver.seen.unwrap_or_default())
+    })
 }
 
 /// What is seen after a script, and the policy then. It begins with the nodes of its cluster.
@@ -91,6 +106,10 @@ fn compare(name: &str, script: &str) {
 
 macro_rules! scenarios {
     ($($name:ident)*) => {
+        /// Name and script of each scenario.
+        const ALL: &[(&str, &str)] =
+            &[$((stringify!($name), include_str!(concat!("scenarios/", stringify!($name), ".txt")))),*];
+
         $(
             #[test]
             fn $name() {

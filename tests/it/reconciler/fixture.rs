@@ -34,6 +34,7 @@ use crate::support::pki::Pki;
 use crate::support::standin_cluster::ask_at;
 use stayput_standin::apiserver::ApiServer;
 use stayput_standin::harness;
+use stayput_standin::harness::recorder::Recorder;
 
 /// Names of the pods, and of the nodes.
 pub(super) const NODES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];
@@ -52,6 +53,7 @@ pub(super) struct Fixture {
 pub(super) struct Reconciler {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<(), RunError>>,
+    _recorder: Option<Recorder>,
 }
 
 impl Reconciler {
@@ -59,17 +61,22 @@ impl Reconciler {
         Self::start_with(client, Settings { name: "test".into(), ..Settings::default() })
     }
 
-    pub(super) fn start_with(client: Client, settings: Settings) -> Self {
+    pub(super) fn start_with(client: Client, mut settings: Settings) -> Self {
         // To find out which step takes so long.
         if std::env::var_os("STAYPUT_TEST_LOG").is_some() {
             telemetry::init(telemetry::LogFormat::Text, tracing::level_filters::LevelFilter::DEBUG);
         }
+        let recorder = match settings.snapshots {
+            None => Recorder::start("it", NAMESPACE, "logs", Duration::from_millis(30)),
+            Some(_) => None,
+        };
+        settings.snapshots = settings.snapshots.or(recorder.as_ref().map(|one| one.address));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(run(client, settings, async move {
             // Stops when dropped.
             let _ = stopped.await;
         }));
-        Self { stop, task }
+        Self { stop, task, _recorder: recorder }
     }
 
     /// Ends it, and waits for its end.

@@ -9,6 +9,7 @@ use crate::support::kubernetes::client::NAMESPACE;
 use crate::support::kubernetes::process::Process;
 use crate::support::ports::free_loopback_port;
 use crate::support::programs;
+use stayput_standin::harness::recorder::Recorder;
 
 /// The longest time for a start on a busy machine.
 const RECONCILER_START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -19,6 +20,7 @@ pub(crate) struct Reconciler {
     line: Vec<String>,
     logs: PathBuf,
     port: u16,
+    _recorder: Option<Recorder>,
 }
 
 impl Reconciler {
@@ -27,7 +29,7 @@ impl Reconciler {
         let port = free_loopback_port();
         let (namespace, account) = ACCOUNT;
         let program = programs::reconciler();
-        let line = [
+        let mut line = [
             program.to_str().expect("UTF-8"),
             "run",
             "--kubeconfig",
@@ -49,8 +51,13 @@ impl Reconciler {
         ]
         .map(str::to_owned)
         .to_vec();
+        let recorder = Recorder::start("real", NAMESPACE, "logs", Duration::from_millis(250));
+        if let Some(recorder) = &recorder {
+            line.extend(["--snapshots".to_owned(), recorder.address.to_string()]);
+        }
         let process = Process::start("stayput-reconciler", logs, &line);
-        let mut reconciler = Self { process, line, logs: logs.to_owned(), port };
+        let mut reconciler =
+            Self { process, line, logs: logs.to_owned(), port, _recorder: recorder };
         reconciler.until_ready();
         reconciler
     }
