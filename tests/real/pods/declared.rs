@@ -5,6 +5,7 @@ mod commands;
 mod counts;
 mod elasticsearch;
 mod https;
+mod never_started;
 mod pinned;
 mod renamed;
 mod reverted;
