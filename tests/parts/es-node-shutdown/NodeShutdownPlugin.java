@@ -19,7 +19,7 @@ import org.elasticsearch.plugins.Plugin;
 import org.elasticsearch.rest.RestController;
 import org.elasticsearch.rest.RestHandler;
 
-/** Gives the test distribution the routes of the node-shutdown API; see README.md. */
+/** Gives the test distribution the routes of the node-shutdown API, and {@code GET /}; see README.md. */
 public class NodeShutdownPlugin extends Plugin implements ActionPlugin {
     @Override
     public Collection<ActionHandler<? extends ActionRequest, ? extends ActionResponse>> getActions() {
@@ -38,6 +38,6 @@ public class NodeShutdownPlugin extends Plugin implements ActionPlugin {
         Supplier<DiscoveryNodes> nodes,
         Predicate<NodeFeature> features
     ) {
-        return List.of(new Routes());
+        return List.of(new Routes(), new Root());
     }
 }

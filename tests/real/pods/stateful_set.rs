@@ -50,7 +50,12 @@ pub(super) fn claim() -> Value {
 
 /// A volume for the claim of each pod: a directory of this machine, owned by the engine's user.
 pub(super) fn volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
-    volumes_with(fixture, pods, &Value::Null)
+    volumes_with(fixture, "data", pods, &Value::Null)
+}
+
+/// A volume for the claim of this name of each pod, in the same way.
+pub(super) fn volumes_for(fixture: &Fixture, claim: &str, pods: &[&str]) -> TempDir {
+    volumes_with(fixture, claim, pods, &Value::Null)
 }
 
 /// The same, with volumes that can only be used on the Kubernetes node, as local ones.
@@ -58,10 +63,10 @@ pub(super) fn local_volumes(fixture: &Fixture, pods: &[&str]) -> TempDir {
     let label = "kubernetes.io/hostname";
     let here = json!({ "key": label, "operator": "In", "values": ["node"] });
     let required = json!({ "nodeSelectorTerms": [{ "matchExpressions": [here] }] });
-    volumes_with(fixture, pods, &json!({ "required": required }))
+    volumes_with(fixture, "data", pods, &json!({ "required": required }))
 }
 
-fn volumes_with(fixture: &Fixture, pods: &[&str], affinity: &Value) -> TempDir {
+fn volumes_with(fixture: &Fixture, claim: &str, pods: &[&str], affinity: &Value) -> TempDir {
     let storage = tempfile::tempdir().expect("a temp dir");
     let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     fs::set_permissions(storage.path(), open).expect("permissions");
@@ -76,7 +81,7 @@ fn volumes_with(fixture: &Fixture, pods: &[&str], affinity: &Value) -> TempDir {
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "capacity": { "storage": "2Gi" },
-                "claimRef": { "namespace": "search", "name": format!("data-{name}") },
+                "claimRef": { "namespace": "search", "name": format!("{claim}-{name}") },
                 "hostPath": { "path": own, "type": "Directory" },
                 "nodeAffinity": affinity,
             },

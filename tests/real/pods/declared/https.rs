@@ -1,7 +1,6 @@
 //! The cluster of `docs/declared.md` that has TLS and a password from its first start.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -12,6 +11,7 @@ use super::{STAYPUT, until_replicas};
 use crate::pods::fixture::{ENGINE, Fixture};
 use crate::pods::nodes::observe_all;
 use crate::pods::opensearch::Parts;
+use crate::pods::tls_client::TlsClient;
 use crate::support::wait::eventually;
 
 /// Where the official image has its config, and where it is here.
@@ -42,17 +42,20 @@ pub(super) fn from_the_first_start(fixture: &Fixture, parts: &Parts) {
     let ready = "--for=jsonpath={.status.counts.ready}=3";
     fixture.run(&["wait", "searchcluster", "logs", ready, "--timeout=15m"]);
     let nodes = observe_all(fixture, STAYPUT);
-    let client = Client::new(&authority, nodes.values().map(|node| node.address.clone()));
+    let addresses = nodes.values().map(|node| node.address.clone());
+    let client = TlsClient::new("logs", &authority, PASSWORD, addresses);
     let health = "_cluster/health?wait_for_nodes=3&wait_for_status=green&timeout=5s";
     eventually("three nodes, green, over TLS", || {
-        (client.ask("GET", health)?["timed_out"] == false).then_some(())
+        (client.ask("GET", health, None)?["timed_out"] == false).then_some(())
     });
     println!("three nodes with TLS and a password: {} ms", began.elapsed().as_millis());
     for node in nodes.values() {
         assert!(node.ask("/_cluster/health").is_none(), "it has TLS only");
     }
     assert_eq!(client.status_without_a_password(), "401");
-    let put = client.ask("PUT", "docs/_doc/1?refresh&wait_for_active_shards=2");
+    let document = json!({ "id": 1 });
+    let target = "docs/_doc/1?refresh&wait_for_active_shards=2";
+    let put = client.ask("PUT", target, Some(&document));
     assert_eq!(put.expect("it is taken")["result"], "created");
 
     // The reconciler has the CA and the password, too.
@@ -64,7 +67,7 @@ pub(super) fn from_the_first_start(fixture: &Fixture, parts: &Parts) {
         assert_eq!(node.stays, nodes[&name].stays, "{name} is another pod or container");
         assert_eq!(node.run() == nodes[&name].run(), name != "logs-all-1", "{name}");
     }
-    assert!(client.ask("GET", "docs/_doc/1").is_some(), "the document is there");
+    assert!(client.ask("GET", "docs/_doc/1", None).is_some(), "the document is there");
 }
 
 /// The document's YAML, with what the official image has and ours mounts from the machine.
@@ -111,50 +114,4 @@ fn documented(fixture: &Fixture) -> Value {
     fixture.people.write("https.yaml", &format!("{head}{block}"));
     let read = "kubectl create --dry-run=client --output=json --filename=https.yaml";
     serde_json::from_str(&fixture.people.run(read)).expect("JSON")
-}
-
-/// Asks the engines over TLS.
-struct Client {
-    authority: tempfile::NamedTempFile,
-    addresses: Vec<String>,
-}
-
-impl Client {
-    fn new(authority: &str, addresses: impl Iterator<Item = String>) -> Self {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), authority).expect("a file");
-        Self { authority: file, addresses: addresses.collect() }
-    }
-
-    fn curl(&self, address: &str, target: &str, more: &[&str]) -> Option<String> {
-        let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--max-time", "30", "--cacert"])
-            .arg(self.authority.path())
-            .args(["--resolve", &format!("logs:9200:{address}")])
-            .args(more)
-            .arg(format!("https://logs:9200/{target}"))
-            .output()
-            .expect("curl can be executed");
-        if !output.status.success() {
-            println!("{target}: {}", String::from_utf8_lossy(&output.stderr).trim());
-            return None;
-        }
-        Some(String::from_utf8(output.stdout).expect("UTF-8"))
-    }
-
-    /// The answer of the first node; none if it does not answer with success.
-    fn ask(&self, method: &str, target: &str) -> Option<Value> {
-        let user = format!("elastic:{PASSWORD}");
-        let mut line = vec!["--fail", "--user", &user, "--request", method];
-        if method == "PUT" {
-            line.extend(["--header", "content-type: application/json", "--data", "{\"id\": 1}"]);
-        }
-        let answer = self.curl(&self.addresses[0], target, &line)?;
-        Some(serde_json::from_str(&answer).expect("JSON"))
-    }
-
-    fn status_without_a_password(&self) -> String {
-        let line = ["--output", "/dev/null", "--write-out", "%{http_code}"];
-        self.curl(&self.addresses[0], "_cluster/health", &line).expect("an answer")
-    }
 }
