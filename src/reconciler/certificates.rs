@@ -7,7 +7,7 @@ mod role;
 mod secrets;
 
 pub(crate) use key_set::{DISCOVERY_PATH, KEY_SET_PATH, held, key_set_object, published};
-pub(crate) use role::{role, role_binding};
+pub(crate) use role::{cluster_role_binding, role, role_binding};
 pub(crate) use secrets::Secrets;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -42,14 +42,14 @@ fn with_ports(policy: &str) -> String {
 fn rules(file: &str) -> String {
     let text = deploy(file);
     let (_, rest) = text.split_once("\nrules:\n").unwrap();
-    let (rules, _) = rest.split_once("---\n").unwrap();
+    let rules = rest.split("---\n").next().unwrap();
     format!("rules:\n{}", rules.trim_end())
 }
 
 /// Path in the chart and text of each part that is made.
 fn made() -> Vec<(String, String)> {
     let head = |from: &str| format!("# Made from deploy/{from}: see tests/it/chart.rs.\n");
-    let base = ["rbac", "user-roles", "admission-policy", "availability", "network-policy"];
+    let base = ["rbac", "role", "user-roles", "admission-policy", "availability", "network-policy"];
     let mut made: Vec<(String, String)> = base
         .iter()
         .map(|name| {
@@ -59,12 +59,19 @@ fn made() -> Vec<(String, String)> {
             (format!("templates/{name}.yaml"), text)
         })
         .collect();
-    let from = "replace/admission-policy.yaml";
-    let policy = of_the_release(&deploy(from));
-    let policy = format!("{}{{{{- if .Values.replace }}}}\n{policy}{{{{- end }}}}\n", head(from));
-    made.push(("templates/replace-admission-policy.yaml".into(), policy));
+    for (name, from, values) in [
+        ("replace-admission-policy", "replace/admission-policy.yaml", ".Values.replace"),
+        (
+            "searchclusters",
+            "searchclusters.yaml",
+            "not (or .Values.namespaces .Values.allNamespaces)",
+        ),
+    ] {
+        let text = of_the_release(&deploy(from));
+        let text = format!("{}{{{{- if {values} }}}}\n{text}{{{{- end }}}}\n", head(from));
+        made.push((format!("templates/{name}.yaml"), text));
+    }
     let parts = [
-        ("stayput.rules", "everywhere.yaml"),
         ("stayput.rules.declared", "declared.yaml"),
         ("stayput.rules.replace", "replace/role.yaml"),
     ];

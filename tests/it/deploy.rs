@@ -133,28 +133,36 @@ fn the_example_fits_the_pods_that_it_names() {
     assert_eq!(spec["config"]["sources"][0]["secret"], config["secret"]["secretName"]);
 }
 
-/// The variant for one namespace gives the same rights, and no others.
+/// The ClusterRoles that are bound in every namespace.
+fn bound_everywhere(directory: &str) -> Vec<String> {
+    let objects = installed(directory).into_iter();
+    let bindings = objects.filter(|object| object["kind"] == "ClusterRoleBinding");
+    bindings.map(|binding| binding["roleRef"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// All rights in every namespace are given only by the variant of that name.
 #[test]
-fn both_installs_give_the_same_rights() {
-    let rules = |file: &str| manifests(file).remove(0)["rules"].take();
-    assert!(rules("deploy/everywhere.yaml").as_array().is_some_and(|rules| rules.len() > 4));
-    assert_eq!(rules("deploy/everywhere.yaml"), rules("deploy/namespaced/role.yaml"));
+fn the_usual_install_reads_no_secret_and_no_pod() {
+    assert_eq!(bound_everywhere("deploy"), ["stayput-reconciler-searchclusters"]);
+    assert_eq!(bound_everywhere("deploy/namespaced"), [""; 0]);
+    assert_eq!(bound_everywhere("deploy/all-namespaces"), ["stayput-reconciler"]);
+    let role = manifests("deploy/searchclusters.yaml").remove(0);
+    for rule in role["rules"].as_array().unwrap() {
+        assert_eq!(rule["apiGroups"], serde_json::json!(["stayput.dev"]), "{rule}");
+    }
+    let [declared] = manifests("deploy/declared.yaml").try_into().unwrap();
+    assert_eq!(declared["kind"], "ClusterRole", "it is bound in single namespaces");
 }
 
 /// Also where the one namespace is the reconciler's own.
 #[test]
 fn no_two_objects_have_one_name() {
-    let folder = root().join("deploy/base");
-    let kustomization = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
-    let files = kustomization.lines().filter_map(|line| line.trim().strip_prefix("- "));
-    let base = files.flat_map(|file| manifests(&format!("deploy/base/{file}")));
-    let roles = fs::read_to_string(root().join("deploy/namespaced/role.yaml")).unwrap();
-    let roles = documents(&roles.replace("namespace: search", "namespace: stayput"));
     let mut names = BTreeSet::new();
-    for object in base.chain(roles) {
+    for object in installed("deploy/namespaced") {
         let metadata = &object["metadata"];
-        let name =
+        let mut name =
             [&object["kind"], &metadata["namespace"], &metadata["name"]].map(Value::to_string);
+        name[1] = name[1].replace("search", "stayput");
         assert!(names.insert(name.clone()), "{name:?}");
     }
     assert!(names.len() > 10, "{names:?}");
@@ -176,14 +184,6 @@ fn metrics_are_read_from_labelled_namespaces_alone() {
     );
 }
 
-/// Documents cut the role out at the first `---`, to bind it in a single namespace.
-#[test]
-fn the_role_for_declared_clusters_comes_first() {
-    let text = fs::read_to_string(root().join("deploy/declared.yaml")).unwrap();
-    let (first, _) = text.split_once("\n---\n").unwrap();
-    assert_eq!(documents(first).remove(0)["kind"], "ClusterRole");
-}
-
 /// A pod is deleted only where somebody has installed the role for it.
 #[test]
 fn no_install_lets_the_reconciler_delete_pods() {
@@ -198,7 +198,7 @@ fn no_install_lets_the_reconciler_delete_pods() {
             rules.filter(|rule| has(rule, "resources", &["pods", "*"]) && deletes(rule)).collect();
         !of_pods.is_empty()
     };
-    for directory in ["deploy", "deploy/namespaced"] {
+    for directory in ["deploy", "deploy/namespaced", "deploy/all-namespaces"] {
         let objects = installed(directory);
         let roles = objects.iter().filter(|object| object["rules"].is_array()).count();
         assert!(roles >= 3, "{directory}: {roles}");

@@ -73,9 +73,11 @@ fn the_chart_makes_what_kustomize_makes() {
     let all = ["--set", "declared=true", "--set", "replace=true"];
     let more: Objects = declared.into_iter().chain(kustomized(&kube, &["replace"])).collect();
     let one = ["--set", "namespaces={search}"];
+    let everywhere = ["--set", "allNamespaces=true"];
     for (values, mut wanted) in [
         (&[][..], kustomized(&kube, &["."])),
         (&one[..], kustomized(&kube, &["namespaced"])),
+        (&everywhere[..], kustomized(&kube, &["all-namespaces"])),
         (&all[..], kustomized(&kube, &["."]).into_iter().chain(more).collect()),
     ] {
         wanted.retain(|[kind, ..], _| kind != "Namespace");
@@ -106,6 +108,12 @@ fn the_chart_makes_what_kustomize_makes() {
     assert!(!kinds.contains(&"ClusterRoleBinding"), "{kinds:?}");
     let name = ["RoleBinding", "search", "stayput-reconciler-declared"].map(str::to_owned);
     assert_eq!(found[&name]["roleRef"]["kind"], "ClusterRole");
+    // And in every namespace only where that is said.
+    let name = ["ClusterRoleBinding", "", "stayput-reconciler-declared"].map(str::to_owned);
+    assert!(rendered(&[&everywhere[..], &all[..]].concat()).contains_key(&name));
+    let both = [&["template", "any", chart, "--namespace", "stayput"][..], &one, &everywhere];
+    let refused = run(&helm, &both.concat()).expect_err("they contradict each other");
+    assert!(refused.contains("set one of the two"), "{refused}");
     // Managers and `kubectl stayput` know one namespace.
     for elsewhere in [&["--namespace", "other"][..], &[]] {
         let refused = run(&helm, &[&["template", "any", chart][..], elsewhere].concat());

@@ -1,5 +1,5 @@
-//! The Role that lets the reconciler renew these objects alone. Kubernetes cannot limit `create` to a name,
-//! so the reconciler gets no right to create them.
+//! The rights that `init` gives to the reconciler. To renew: these objects alone. Kubernetes cannot limit
+//! `create` to a name, so it gets no right to create them. To restart: what a ClusterRole of `deploy/` has.
 
 use serde_json::{Value, json};
 use stayput_certificates::names::{KEY_SET, Names};
@@ -30,10 +30,19 @@ pub(crate) fn role(names: &Names, secrets: bool) -> Value {
 }
 
 pub(crate) fn role_binding(names: &Names) -> Value {
+    binding(&names.role(), "Role", &names.role())
+}
+
+/// Gives the reconciler the rights of a ClusterRole of `deploy/` in the namespace of the object.
+pub(crate) fn cluster_role_binding(name: &str, cluster_role: &str) -> Value {
+    binding(name, "ClusterRole", cluster_role)
+}
+
+fn binding(name: &str, kind: &str, role: &str) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "RoleBinding",
-        "metadata": metadata(&names.role()),
-        "roleRef": { "apiGroup": GROUP, "kind": "Role", "name": names.role() },
+        "metadata": metadata(name),
+        "roleRef": { "apiGroup": GROUP, "kind": kind, "name": role },
         "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE }],
     })
 }

@@ -87,7 +87,9 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
     if needs_keys {
         keys::make(&mut made, &names, now).await?;
     }
-    access::make(&mut made, &names, args.cert_manager.is_none() && is_made_here).await?;
+    let renews_certificates = args.cert_manager.is_none() && is_made_here;
+    let is_declared = there.as_ref().is_some_and(SearchCluster::is_declared);
+    access::make(&mut made, &names, renews_certificates, is_declared).await?;
 
     let next = cluster::make(&mut made, &names, args, there.is_some()).await?;
     Ok(InitOutput {

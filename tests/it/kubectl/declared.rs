@@ -66,6 +66,8 @@ async fn init_makes_what_its_pods_mount() {
         ("ConfigMap", "cluster-jwks", "made"),
         ("Role", "stayput-logs-certificates", "made"),
         ("RoleBinding", "stayput-logs-certificates", "made"),
+        ("RoleBinding", "stayput-clusters", "made"),
+        ("RoleBinding", "stayput-declared", "made"),
         ("SearchCluster", "logs", "unchanged"),
     ];
     let expected = expected.map(|(kind, name, result)| (kind.into(), name.into(), result.into()));

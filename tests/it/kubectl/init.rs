@@ -116,6 +116,7 @@ fn all(result: &str) -> Vec<(String, String)> {
         "cluster-jwks",
         "stayput-logs-certificates",
         "stayput-logs-certificates",
+        "stayput-clusters",
         "logs",
     ];
     names.map(|name| (name.to_owned(), result.to_owned())).to_vec()
@@ -181,6 +182,24 @@ async fn the_right_to_renew_is_for_these_objects_alone() {
         (subject.namespace.as_deref(), subject.name.as_str()),
         (Some("stayput"), "stayput-reconciler")
     );
+}
+
+/// The installation gives the reconciler no rights in any namespace; who runs `init` gives them in this one.
+#[tokio::test]
+async fn the_rights_to_restart_are_given_in_this_namespace() {
+    let fixture = Fixture::empty().await;
+    fixture.stateful_set(without_tls()).await;
+    fixture.init("").await;
+    let bindings: Api<RoleBinding> = Api::namespaced(fixture.client.clone(), "default");
+    let binding = bindings.get("stayput-clusters").await.unwrap();
+    let role = &binding.role_ref;
+    assert_eq!((role.kind.as_str(), role.name.as_str()), ("ClusterRole", "stayput-reconciler"));
+    assert_eq!(binding.subjects.unwrap()[0].name, "stayput-reconciler");
+    assert!(bindings.get_opt("stayput-declared").await.unwrap().is_none(), "no nodes are made");
+    // The same by hand, as a document has it.
+    let unlabel = Patch::Merge(json!({"metadata": {"labels": null}}));
+    bindings.patch("stayput-clusters", &PatchParams::default(), &unlabel).await.unwrap();
+    assert_eq!(results(&fixture.init("").await), all("unchanged"));
 }
 
 #[tokio::test]

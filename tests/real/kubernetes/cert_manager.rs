@@ -59,8 +59,10 @@ pub(super) fn ordered(admin: &Kubectl, init: impl Fn(&[&str]) -> Value) {
         objects.into_iter().map(|one| [one["kind"].clone(), one["result"].clone()]).collect()
     };
     let wanted = |result: &str| {
-        let kinds = ["Certificate", "ConfigMap", "Role", "RoleBinding", "SearchCluster"];
-        kinds.map(|kind| [json!(kind), json!(result)]).to_vec()
+        let bindings = ["Role", "RoleBinding", "RoleBinding"];
+        let kinds = [&["Certificate", "ConfigMap"][..], &bindings, &["SearchCluster"]].concat();
+        let kinds = kinds.into_iter();
+        kinds.map(|kind| [json!(kind), json!(result)]).collect::<Vec<_>>()
     };
     let made: Vec<[Value; 2]> = results(init(&options));
     assert_eq!(made, wanted("made"));

@@ -65,6 +65,11 @@ fn a_good_installation_and_a_broken_one() {
     // Its controller does not run.
     admin.run(&["create", "serviceaccount", "default", "--namespace", "search"]);
     admin.run(&["apply", "-f", &path("example/searchcluster.yaml")]);
+    // As `init` gives them.
+    let rights =
+        ["--clusterrole=stayput-reconciler", "--serviceaccount=stayput:stayput-reconciler"];
+    let binding = ["create", "rolebinding", "stayput-clusters", "--namespace", "search"];
+    admin.run(&[&binding[..], &rights].concat());
     let (code, good) = doctor(admin);
     assert_eq!(code, 1);
     // What is missing is said: reconciler, pods, the CAs that the example names.
@@ -86,7 +91,7 @@ fn a_good_installation_and_a_broken_one() {
     let wrong: Vec<&String> = good.keys().filter(|finding| is_wrong(finding)).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 
-    admin.run(&["delete", "clusterrolebinding", "stayput-reconciler"]);
+    admin.run(&["delete", "rolebinding", "stayput-clusters", "--namespace", "search"]);
     let old = json!([{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/\
                       properties/stopped"}]);
     admin.run(&["patch", definition, "--type=json", "--patch", &old.to_string()]);

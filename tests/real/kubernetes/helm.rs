@@ -90,12 +90,14 @@ pub(super) fn installed_and_removed(cluster: &Cluster) -> Result<(), String> {
         let account = "--as=system:serviceaccount:stayput:stayput-reconciler";
         admin.attempt(&["auth", "can-i", verb, what, "--namespace", "search", account], "").is_ok()
     };
-    assert!(may("get", "secrets") && !may("create", "statefulsets.apps"));
+    assert!(may("watch", "searchclusters.stayput.dev"), "it finds them in every namespace");
+    assert!(!may("get", "secrets") && !may("create", "statefulsets.apps"));
 
     a_newer_definition_is_applied(admin)?;
-    let more = ["--set", "declared=true", "--set", "replicas=1"];
+    let more = ["--set", "allNamespaces=true", "--set", "declared=true", "--set", "replicas=1"];
     helm.run("upgrade", &[&[chart][..], &never, &more].concat());
     eventually("the rights count", || may("patch", "statefulsets.apps").then_some(()));
+    assert!(may("get", "secrets"));
 
     helm.run("uninstall", &[]);
     let left = ["get", "deployments,serviceaccounts", "--namespace", "stayput", "--output=name"];

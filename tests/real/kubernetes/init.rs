@@ -75,7 +75,7 @@ fn init(person: &Kubectl, options: &[&str]) -> Result<Value, String> {
 
 fn all_are(output: &Value, result: &str) -> bool {
     let objects = output["objects"].as_array().expect("a list");
-    objects.len() == 7 && objects.iter().all(|object| object["result"] == result)
+    objects.len() == 8 && objects.iter().all(|object| object["result"] == result)
 }
 
 /// A Secret's file, as text.

@@ -39,12 +39,13 @@ fn installed_with_one_command() {
         |line: &str| line.ends_with("unchanged") || line.starts_with("poddisruptionbudget");
     assert!(again.lines().all(is_same), "{again}");
     the_pods_are_restricted(admin);
+    a_namespace_gives_it_its_rights(&server);
     it_may_do_what_it_needs_and_no_more(admin);
     it_patches_annotations_of_pods_only(admin);
     it_patches_what_an_update_needs_of_pods_of_stateful_sets(admin);
     it_deletes_pods_only_with_a_role_of_its_own(admin);
     people_have_their_roles(admin);
-    in_one_namespace(admin);
+    the_variants_give_the_same_rights(admin);
     the_example(admin);
     the_declared_examples(admin);
     the_patch_fits_a_stateful_set(admin);
@@ -138,9 +139,50 @@ const NEVER: [&str; 13] = [
     "create rolebindings.rbac.authorization.k8s.io",
 ];
 
+/// In a namespace that has given it nothing, it only finds SearchClusters and writes what is missing. Who has
+/// the role `admin` there gives it the rest, also what that role itself has not.
+fn a_namespace_gives_it_its_rights(server: &ApiServer) {
+    let admin = server.admin();
+    for namespace in ["search", "other"] {
+        admin.run(&["create", "namespace", namespace]);
+    }
+    eventually("the bindings count", || can(admin, NEEDED[0], "search").then_some(()));
+    bound_alone(admin, "other");
+    let person = ["--namespace=search", "--user=bob", "--clusterrole"];
+    // kube-controller-manager, which does not run here, makes `admin` of these two and others.
+    for (name, role) in
+        [("one", "stayput-searchclusters-admin"), ("two", "system:aggregate-to-admin")]
+    {
+        admin.run(&[&["create", "rolebinding", name][..], &person, &[role]].concat());
+    }
+    let bob = server.user("bob", "people");
+    let account = "--serviceaccount=stayput:stayput-reconciler";
+    let bind = |role: &str| {
+        let role = format!("--clusterrole={role}");
+        let names = ["create", "rolebinding", "stayput-clusters", &role, account];
+        bob.attempt(&[&names[..], &["--namespace=search"]].concat(), "")
+    };
+    eventually("the binding counts", || bind("stayput-reconciler").ok());
+    let refused = bind("cluster-admin").expect_err("bob has less");
+    assert!(refused.contains("orbidden"), "{refused}");
+    // Pods of below are in this one.
+    let role = "--clusterrole=stayput-reconciler";
+    let own = ["create", "rolebinding", "stayput-clusters", role, account];
+    admin.run(&[&own[..], &["--namespace=stayput"]].concat());
+}
+
+/// It finds SearchClusters in this namespace, and may do nothing else there.
+fn bound_alone(admin: &Kubectl, namespace: &str) {
+    for what in NEEDED {
+        let finds = ["watch searchclusters", "update searchclusters"];
+        let is_needed = finds.iter().any(|one| what.starts_with(one));
+        assert_eq!(can(admin, what, namespace), is_needed, "{what}");
+    }
+}
+
 fn it_may_do_what_it_needs_and_no_more(admin: &Kubectl) {
     // The authorizer uses a watch, so it may not have seen the bindings yet.
-    eventually("the bindings count", || can(admin, NEEDED[0], "search").then_some(()));
+    eventually("the binding counts", || can(admin, NEEDED[3], "search").then_some(()));
     for what in NEEDED {
         assert!(can(admin, what, "search"), "it may not {what}");
     }
@@ -377,15 +419,23 @@ fn people_have_their_roles(admin: &Kubectl) {
     }
 }
 
-/// The same for only one namespace.
-fn in_one_namespace(admin: &Kubectl) {
-    for namespace in ["search", "other"] {
-        admin.run(&["create", "namespace", namespace]);
+/// The variants: every namespace, and one that is named in the installation.
+fn the_variants_give_the_same_rights(admin: &Kubectl) {
+    admin.run(&["delete", "rolebinding/stayput-clusters", "--namespace", "search"]);
+    eventually("the binding is gone", || (!can(admin, NEEDED[3], "search")).then_some(()));
+    applied(admin, "-k", &deploy().join("all-namespaces"));
+    eventually("the binding counts", || can(admin, NEEDED[3], "search").then_some(()));
+    for what in NEEDED {
+        assert!(can(admin, what, "other"), "it may not {what}");
     }
     admin.run(&["delete", "clusterrolebinding/stayput-reconciler"]);
-    eventually("the binding is gone", || (!can(admin, NEEDED[0], "other")).then_some(()));
+    admin.run(&["delete", "clusterrolebinding/stayput-reconciler-searchclusters"]);
+    eventually("the bindings are gone", || {
+        let is_left = can(admin, NEEDED[0], "other") || can(admin, NEEDED[3], "search");
+        (!is_left).then_some(())
+    });
     applied(admin, "-k", &deploy().join("namespaced"));
-    eventually("the binding counts", || can(admin, NEEDED[0], "search").then_some(()));
+    eventually("the binding counts", || can(admin, NEEDED[3], "search").then_some(()));
     for what in NEEDED {
         assert!(can(admin, what, "search"), "it may not {what}");
         assert!(!can(admin, what, "other"), "it may {what} in another namespace");

@@ -12,6 +12,8 @@ use super::fixture::{ACCOUNT, ENGINE, Fixture, HOME, MANAGER};
 pub(super) fn install(fixture: &Fixture, source: &str) {
     fixture.people.run(
         "kubectl apply -k deploy/
+         kubectl --namespace search create rolebinding stayput-clusters \
+           --clusterrole=stayput-reconciler --serviceaccount=stayput:stayput-reconciler
          kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
     );
     fixture.admin().apply(&json!({

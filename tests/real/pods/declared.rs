@@ -99,6 +99,10 @@ fn install(fixture: &Fixture) {
     fixture.people.run(
         "kubectl apply -k deploy/
          kubectl apply -f deploy/declared.yaml
+         for role in clusters:stayput-reconciler declared:stayput-reconciler-declared; do
+           kubectl --namespace search create rolebinding stayput-${role%:*} \
+             --clusterrole=${role#*:} --serviceaccount=stayput:stayput-reconciler
+         done
          kubectl --namespace stayput rollout status deployment stayput-reconciler --timeout=2m",
     );
 }

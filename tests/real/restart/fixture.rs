@@ -90,6 +90,11 @@ impl Fixture {
         let crd = "customresourcedefinition/searchclusters.stayput.dev";
         admin.run(&["wait", "--for=condition=Established", "--timeout=60s", crd]);
         admin.run(&["create", "namespace", NAMESPACE]);
+        // As `init` gives them.
+        let rights =
+            ["--clusterrole=stayput-reconciler", "--serviceaccount=stayput:stayput-reconciler"];
+        let binding = ["create", "rolebinding", "stayput-clusters", "--namespace", NAMESPACE];
+        admin.run(&[&binding[..], &rights].concat());
         let kube = Kube::new(admin.kubeconfig());
         let seats = places.iter().map(|NodeSpec { name, zone, roles }| {
             let made: Pod = kube.create(pod(name));

@@ -172,9 +172,9 @@ fn folder_of(call: &str) -> &'static str {
         | "get_node" | "list_pods_on_node" => {
             "deploy/replace (spec.update.allow has replace, which deletes pods)"
         }
-        "list_claims" => "deploy/declared.yaml",
+        "list_claims" => "deploy/declared.yaml in this namespace, as `kubectl stayput init` does",
         "renew" => "`kubectl stayput init`, for these objects alone",
-        _ => "deploy/",
+        _ => "deploy/ in this namespace, as `kubectl stayput init` does",
     }
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn watch_error(what: &str, namespace: Option<&str>, error: &watcher::
     match cause {
         kube::Error::Api(status) if status.code == 403 => format!(
             "not allowed to list and watch the {what} of {of}: {}; give the reconciler's service \
-             account the roles of deploy/ there",
+             account the roles of deploy/ there, as `kubectl stayput init` does in one namespace",
             status.message
         ),
         _ => format!("cannot watch the {what} of {of}: {error}"),

@@ -55,6 +55,7 @@ fn reinstall(facts: &Facts) -> String {
              one changes its rights):\n\
              kubectl apply -k deploy/\n\
              kubectl apply -k deploy/namespaced\n\
+             kubectl apply -k deploy/all-namespaces\n\
              helm upgrade --namespace stayput --reset-then-reuse-values stayput deploy/helm/stayput-reconciler"
         ),
     }

@@ -57,7 +57,8 @@ impl<'a> Made<'a> {
         Asked::of(self.session).change(kind, name, patch, self.dry_run).await
     }
 
-    /// Creates the object, or updates one of ours. `use_of` says what it is for.
+    /// Creates the object, or updates one of ours. Another's with the same content is left. `use_of` says what
+    /// it is for.
     pub(super) async fn ensure(
         &mut self,
         kind: Kind,
@@ -70,6 +71,7 @@ impl<'a> Made<'a> {
                 self.create(kind, &object).await?;
                 InitResult::Made
             }
+            Some(there) if covers(&there.data, &content(&object)) => InitResult::Unchanged,
             Some(there) if !is_ours(&there.metadata) => {
                 let remedy = format!(
                     "it was not made by stayput: delete it and run `init` again if it is not to stay; \
@@ -78,7 +80,6 @@ impl<'a> Made<'a> {
                 self.left(kind, &name, &remedy);
                 return Ok(());
             }
-            Some(there) if covers(&there.data, &content(&object)) => InitResult::Unchanged,
             Some(there) => {
                 let mut patch = content(&object);
                 patch["metadata"] = precondition(&there.metadata);

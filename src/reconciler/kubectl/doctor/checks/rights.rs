@@ -1,6 +1,8 @@
 //! Checks the rights of the reconciler in the namespace of the SearchCluster.
 
-use super::{Facts, Finding, reinstall};
+use super::{Facts, Finding, reinstall, versions};
+use crate::kubectl::doctor::facts::Right;
+use crate::kubectl::leader::{NAME, NAMESPACE};
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let object = "ServiceAccount/stayput-reconciler";
@@ -9,18 +11,15 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     for (right, answer) in &facts.rights {
         match answer {
             Ok(true) => {}
-            Ok(false) => denied.push(right.to_string()),
+            Ok(false) => denied.push(right),
             Err(why) => unknown = Some(&why.message),
         }
     }
     let namespace = facts.namespace();
     let denied = (!denied.is_empty()).then(|| {
-        Finding::error(
-            "rights",
-            object,
-            format!("it may not {} in namespace {namespace}", denied.join(", ")),
-            reinstall(facts),
-        )
+        let all: Vec<String> = denied.iter().map(ToString::to_string).collect();
+        let message = format!("it may not {} in namespace {namespace}", all.join(", "));
+        Finding::error("rights", object, message, remedy(facts, &denied))
     });
     let unknown = unknown.map(|message| {
         let remedy = format!(
@@ -30,4 +29,29 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         Finding::error("rights", object, message, remedy).into_unknown()
     });
     denied.into_iter().chain(unknown).collect()
+}
+
+/// Where the namespace gives no rights at all, a binding is missing; else the role is an older one.
+fn remedy(facts: &Facts, denied: &[&Right]) -> String {
+    let lacks =
+        |resource| denied.iter().any(|right| right.verb == "list" && right.resource == resource);
+    if versions::newer(facts).is_some() {
+        return reinstall(facts);
+    }
+    let bind = |binding, role| {
+        format!(
+            "kubectl -n {} create rolebinding {binding} --clusterrole={role} \
+             --serviceaccount={NAMESPACE}:{NAME}",
+            facts.namespace()
+        )
+    };
+    let mut commands = Vec::new();
+    if lacks("pods") {
+        commands.push(bind("stayput-clusters", "stayput-reconciler"));
+    }
+    if lacks("persistentvolumeclaims") {
+        commands.push("kubectl apply -f deploy/declared.yaml".to_owned());
+        commands.push(bind("stayput-declared", "stayput-reconciler-declared"));
+    }
+    if commands.is_empty() { reinstall(facts) } else { commands.join("\n") }
 }

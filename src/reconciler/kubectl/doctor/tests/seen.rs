@@ -485,14 +485,6 @@ fn the_reconciler() {
             ["not ready", "kubectl -n stayput logs r"],
         ),
         (
-            "a right that is missing",
-            |facts| facts.rights[1].1 = Ok(false),
-            Error,
-            "rights",
-            "ServiceAccount/stayput-reconciler",
-            ["may not get secrets in namespace search", "kubectl apply -k deploy/namespaced"],
-        ),
-        (
             "no budget",
             |facts| facts.budgets = Ok(vec![]),
             Note,
