@@ -10,6 +10,7 @@ mod network;
 mod operators;
 mod owners;
 mod reconciler;
+mod relabelled;
 mod rights;
 mod spec;
 mod status;
@@ -22,13 +23,14 @@ use std::collections::BTreeMap;
 use super::facts::Facts;
 use super::finding::Finding;
 
-const GROUPS: [fn(&Facts) -> Vec<Finding>; 16] = [
+const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
     spec::check,
     status::check,
     owners::check,
     operators::check,
     templates::check,
     unwatched::check,
+    relabelled::check,
     credentials::check,
     certificates::check,
     reconciler::check,

@@ -7,6 +7,7 @@ mod healthy;
 mod network;
 mod objects;
 mod operators;
+mod relabelled;
 mod rights;
 mod seen;
 mod unwatched;
