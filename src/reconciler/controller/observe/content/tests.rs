@@ -18,47 +18,32 @@ fn pod(noted: Option<&str>, restarts: i32) -> Facts {
 
 /// Its container has this restart policy of its own.
 fn of_policy(noted: Option<&str>, restarts: i32, policy: Option<&str>) -> Facts {
-    let object = json!({
-        "metadata": {
-            "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
-            "annotations": noted.map(|note| json!({annotation::CONTENT: note})),
-            "labels": {"controller-revision-hash": "logs-1"},
-            "ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "logs", "uid": "s",
-                "controller": true,
-            }],
-        },
-        "spec": {"containers": [{
-            "name": "opensearch",
-            "restartPolicy": policy,
-            "env": [{
-                "name": "HEAP",
-                "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}},
-            }],
-        }]},
-        "status": {"containerStatuses": [{
-            "name": "opensearch", "image": "i", "imageID": "i", "ready": true,
-            "restartCount": restarts,
-            "state": {"running": {"startedAt": "2026-11-22T10:00:00Z"}},
-        }]},
-    });
-    let pod: Pod = serde_json::from_value(object).unwrap();
-    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
+    let engine = json!({"name": "opensearch", "restartPolicy": policy, "env": [heap()]});
+    of_containers(noted, &json!([engine]), &json!([status("opensearch", restarts)]))
 }
 
 /// Its engine reads nothing when it is started, and a container beside it does.
 fn with_exporter(noted: Option<&str>, restarts: i32) -> Facts {
-    let running = json!({"running": {"startedAt": "2026-11-22T10:00:00Z"}});
-    let status = |name: &str, restarts: i32| {
-        json!({
-            "name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": restarts,
-            "state": running,
-        })
-    };
-    let variable = json!([{
-        "name": "HEAP",
-        "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}},
-    }]);
+    let containers = json!([{"name": "opensearch"}, {"name": "exporter", "env": [heap()]}]);
+    let statuses = json!([status("opensearch", 0), status("exporter", restarts)]);
+    of_containers(noted, &containers, &statuses)
+}
+
+/// A variable from the ConfigMap.
+fn heap() -> Value {
+    json!({"name": "HEAP", "valueFrom": {"configMapKeyRef": {"name": "env", "key": "HEAP"}}})
+}
+
+/// Status of a running container.
+fn status(name: &str, restarts: i32) -> Value {
+    json!({
+        "name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": restarts,
+        "state": {"running": {"startedAt": "2026-11-22T10:00:00Z"}},
+    })
+}
+
+/// A pod of a StatefulSet with these containers.
+fn of_containers(noted: Option<&str>, containers: &Value, statuses: &Value) -> Facts {
     let object = json!({
         "metadata": {
             "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
@@ -69,8 +54,8 @@ fn with_exporter(noted: Option<&str>, restarts: i32) -> Facts {
                 "controller": true,
             }],
         },
-        "spec": {"containers": [{"name": "opensearch"}, {"name": "exporter", "env": variable}]},
-        "status": {"containerStatuses": [status("opensearch", 0), status("exporter", restarts)]},
+        "spec": {"containers": containers},
+        "status": {"containerStatuses": statuses},
     });
     let pod: Pod = serde_json::from_value(object).unwrap();
     Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
