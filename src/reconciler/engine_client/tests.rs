@@ -27,8 +27,15 @@ const OPENSEARCH_3: &str = "opensearch-3.2.0";
 const ELASTICSEARCH_6: &str = "elasticsearch-6.8.23";
 const ELASTICSEARCH_7: &str = "elasticsearch-7.17.29";
 const ELASTICSEARCH_8: &str = "elasticsearch-8.19.0";
-pub(crate) const ALL: [&str; 5] =
-    [OPENSEARCH_2, OPENSEARCH_3, ELASTICSEARCH_6, ELASTICSEARCH_7, ELASTICSEARCH_8];
+const ELASTICSEARCH_9: &str = "elasticsearch-9.1.0";
+pub(crate) const ALL: [&str; 6] = [
+    OPENSEARCH_2,
+    OPENSEARCH_3,
+    ELASTICSEARCH_6,
+    ELASTICSEARCH_7,
+    ELASTICSEARCH_8,
+    ELASTICSEARCH_9,
+];
 
 /// The engine's recorded answer. Its file holds the request's first line, the request's body, the
 /// status with the header `Allow`, if any, and the answer's body.

@@ -23,6 +23,7 @@ fn every_engine_is_known_for_what_it_is() {
         (ELASTICSEARCH_6, Elasticsearch, Version::new(6, 8, 23), "es6", "0gpiak7aQXCfCPN8M76dyA"),
         (ELASTICSEARCH_7, Elasticsearch, Version::new(7, 17, 29), "es7", "y_Bz2V_ERW2MIec7N_Fcgg"),
         (ELASTICSEARCH_8, Elasticsearch, Version::new(8, 19, 0), "es8", "l2gc3dlWTRqH6agwp4GJSg"),
+        (ELASTICSEARCH_9, Elasticsearch, Version::new(9, 1, 0), "es9", "vNl-4ATETg2LTvZBe4aGvg"),
     ] {
         let expected = Engine {
             distribution,
@@ -89,6 +90,7 @@ fn records_are_there_where_they_can_be_written() {
     assert_eq!(known(ELASTICSEARCH_8), Ok(true));
     // The test distribution has no such route, and answers as OpenSearch would.
     assert_eq!(known(ELASTICSEARCH_7), Ok(false));
+    assert_eq!(known(ELASTICSEARCH_9), Ok(false));
     assert_eq!(shutdown::is_known(&recorded(ELASTICSEARCH_8, "unknown_route")), Ok(false));
     assert!(shutdown::is_known(&recorded(ELASTICSEARCH_8, "unauthorized_none")).is_err());
 }

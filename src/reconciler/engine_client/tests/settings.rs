@@ -91,6 +91,7 @@ fn flushes_tell_what_they_did() {
         (ELASTICSEARCH_6, "flush_synced", true, 10),
         (ELASTICSEARCH_7, "flush", false, 10),
         (ELASTICSEARCH_8, "flush", false, 10),
+        (ELASTICSEARCH_9, "flush", false, 10),
     ] {
         let answer = answer_to(&flush::call(synced), engine, name);
         let done = Flush::Done { synced, total: 11, successful, failed: 0 };

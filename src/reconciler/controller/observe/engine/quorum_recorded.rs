@@ -111,5 +111,5 @@ fn of_two_masters_the_one_with_the_vote_hands_it_over() {
         );
         asked += 1;
     }
-    assert_eq!(asked, 3);
+    assert_eq!(asked, 4);
 }
