@@ -1,6 +1,7 @@
 //! Every finding, from a healthy cluster with one thing wrong.
 
 mod certificates;
+mod clocks;
 #[path = "../../../../tests/it/support/commands.rs"]
 mod commands;
 mod healthy;
