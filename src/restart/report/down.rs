@@ -6,8 +6,8 @@ use super::member_pods;
 use crate::index::Index;
 use crate::snapshot::{exec_manager, namespace_and_name};
 use crate::{
-    Blocker, Code, Ledger, Manager, Member, MemberStep, MissingPod, Pod, Policy, Restart, Snapshot,
-    Time, UpdateStep,
+    Blocker, Code, Ledger, Manager, Member, MemberStep, MissingPod, NotStarted, Pod, Policy,
+    Restart, Snapshot, Time, UpdateStep,
 };
 use stayput_api::{Desired, State};
 
@@ -132,7 +132,7 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
     let is_missing = index.engine().is_ok() && index.node(&pod.node).is_none();
     let manager = match Index::manager_of(pod) {
         Ok(manager) => manager,
-        Err(blocker) if blocker.code == Code::PodNotStarted => {
+        Err(blocker) if blocker.code == Code::PodNotStarted && !is_made_anew(pod) => {
             let how = commands.unstarted();
             return Some((blocker.code.as_str(), format!("{}: {how}", blocker.message)));
         }
@@ -189,6 +189,12 @@ fn without_manager(blocker: &Blocker, commands: &Commands<'_>) -> (&'static str,
         None => format!("{}: {describe}", blocker.message),
     };
     (code, message)
+}
+
+/// True while an operator replaces pods, and nothing hinders the new one.
+fn is_made_anew(pod: &Pod) -> bool {
+    let is_free = pod.not_started.as_ref().is_some_and(|why| why.reason == NotStarted::CREATING);
+    is_free && pod.operator.as_ref().is_some_and(|operator| operator.replaces_pods)
 }
 
 /// How the engine ended, where its manager gives no reason why it does not run.

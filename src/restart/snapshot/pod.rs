@@ -124,6 +124,11 @@ pub struct NotStarted {
     pub message: String,
 }
 
+impl NotStarted {
+    /// The reason while nothing hinders the pod, as far as Kubernetes says.
+    pub const CREATING: &'static str = "ContainerCreating";
+}
+
 impl fmt::Display for NotStarted {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(container) = &self.container {

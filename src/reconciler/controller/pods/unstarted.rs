@@ -57,7 +57,7 @@ fn why(status: &PodStatus) -> NotStarted {
     let hindered = init.iter().find_map(hindrance).or_else(|| main.iter().find_map(hindrance));
     hindered.unwrap_or_else(|| NotStarted {
         container: None,
-        reason: "ContainerCreating".to_owned(),
+        reason: NotStarted::CREATING.to_owned(),
         message: String::new(),
     })
 }

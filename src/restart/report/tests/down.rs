@@ -7,8 +7,8 @@ use crate::tests::driver::Driver;
 use crate::tests::world::World;
 use crate::{
     Cluster, Code, Color, Engine, Health, KeptStopped, LastExit, MemberStep, MissingPod, Node,
-    OnConfigChange, Operator, OperatorKind, Policy, Predicate, Report, Request, Snapshot, Time,
-    Unknown, annotation, plan, reads_engine, report,
+    NotStarted, OnConfigChange, Operator, OperatorKind, Policy, Predicate, Report, Request,
+    Snapshot, Time, Unknown, annotation, plan, reads_engine, report,
 };
 use stayput_api::{ConfigChoice, Desired, ExitReason, State};
 
@@ -300,6 +300,22 @@ fn a_pod_that_an_operator_replaces_is_not_called_broken() {
                     nothing unless it is paused";
     let message = format!("{replaces}: {describe}");
     assert_eq!(down(&shown(&snapshot, &[])), [("logs-2", "operator_replaces", message.as_str())]);
+
+    // The same while Kubernetes makes the new pod, but not when something hinders it.
+    let not_started = |container: Option<&str>, reason: &str| {
+        let container = container.map(str::to_owned);
+        Some(NotStarted { container, reason: reason.to_owned(), message: String::new() })
+    };
+    snapshot.pods[2].not_started = not_started(None, "ContainerCreating");
+    let report = shown(&snapshot, &[]);
+    let [(_, code, said)] = &down(&report)[..] else { panic!("{report:?}") };
+    assert_eq!(*code, "operator_replaces");
+    assert!(said.starts_with(replaces), "{said}");
+    snapshot.pods[2].not_started = not_started(Some("search"), "ErrImagePull");
+    let report = shown(&snapshot, &[]);
+    let [(_, code, _)] = &down(&report)[..] else { panic!("{report:?}") };
+    assert_eq!(*code, "pod_not_started");
+    snapshot.pods[2].not_started = None;
 
     snapshot.pods[2].operator = made_by(false);
     let message = format!(
