@@ -7,7 +7,7 @@
 mod apply;
 mod expected;
 mod path;
-mod place;
+mod position;
 mod summary;
 mod undo;
 

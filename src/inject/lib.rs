@@ -34,7 +34,7 @@ pub use finding::{Finding, Severity};
 pub use manifest::{Changed, Outcome, inject, uninject};
 pub use operated::OperatedBy;
 pub use options::{ConfigSource, Options, Source};
-pub use pod::{Reached, VARIABLES};
+pub use pod::{Reachability, VARIABLES};
 pub use probe::{Authority, Login};
 
 use serde_json::Value;
@@ -43,7 +43,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineFound {
     /// How to reach the engine.
-    pub reached: Reached,
+    pub reached: Reachability,
     /// True if the manager is in front of the engine.
     pub has_manager: bool,
 }
@@ -58,6 +58,6 @@ pub fn has_tls(object: &Value) -> Option<bool> {
 pub fn engine(spec: &Value) -> Option<EngineFound> {
     let container = pod::find_container(spec, None)?;
     let has_manager = pod::has_manager(container);
-    Some(EngineFound { reached: pod::reached(container), has_manager })
+    Some(EngineFound { reached: pod::reachability(container), has_manager })
 }
 pub use pod::{Entrypoint, Warming, entrypoint, files_by_sub_path, warming};

@@ -1,15 +1,15 @@
 //! The manager in a pod template.
 
-mod added;
+mod additions;
 mod command;
 mod config;
 mod container;
-mod copied;
+mod copied_config;
 mod environment;
 mod hook;
 mod init;
 mod inspect;
-mod reached;
+mod reachability;
 mod ready;
 mod script;
 mod settings;
@@ -19,7 +19,7 @@ mod warm;
 
 use serde_json::{Value, json};
 
-pub(crate) use added::{added, claimed, ours, port_clash};
+pub(crate) use additions::{claimed, exact_items, missing_items, port_clash};
 use command::Command;
 pub(crate) use command::{PROGRAM, by_hand, has_manager};
 pub(crate) use config::Config;
@@ -28,8 +28,8 @@ pub(crate) use environment::{Environment, environment};
 pub(crate) use hook::{post_start, pre_stop};
 pub(crate) use init::{EngineFacts, USER, init_container};
 pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
-pub use reached::Reached;
-pub(crate) use reached::reached;
+pub use reachability::Reachability;
+pub(crate) use reachability::reachability;
 pub(crate) use ready::{
     Asked, Ready, chosen_url, has_secrets, health, ready, sets_authority, sets_login,
 };
@@ -91,9 +91,9 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     let asked = Asked {
         container,
         field: &field,
-        reached: reached(container),
+        reached: reachability(container),
         host_network: pod.spec["hostNetwork"] == true,
-        login: reached::known_login(container),
+        login: reachability::known_login(container),
         authority: None,
     };
     let ready = ready(asked, pod.options, &mut found);
@@ -118,12 +118,12 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     let mut all =
         vec![Change::put(pod.at, Step::key("terminationGracePeriodSeconds"), json!(grace))];
     let init = vec![init_container(pod.options, facts)];
-    all.extend(ours(pod.at, "initContainers", pod.spec, init, &mut found));
+    all.extend(exact_items(pod.at, "initContainers", pod.spec, init, &mut found));
     all.push(Change::put(&at, Step::key("command"), json!(command.words)));
     let env = at.then(Step::key("env"));
     found.extend(settings_problems(&env, container, &variables, Some(&container["volumeMounts"])));
-    all.extend(added(&env, "name", &container["env"], variables));
-    all.extend(ours(&at, "ports", container, ports(), &mut found));
+    all.extend(missing_items(&env, "name", &container["env"], variables));
+    all.extend(exact_items(&at, "ports", container, ports(), &mut found));
     found.extend(port_clash(&at, container));
     all.extend([
         Change::put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
@@ -131,10 +131,10 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
     ]);
     let mounts = at.then(Step::key("volumeMounts"));
     let wanted = volume_mounts(config.is_some(), &ready);
-    all.extend(ours(&at, "volumeMounts", container, wanted, &mut found));
+    all.extend(exact_items(&at, "volumeMounts", container, wanted, &mut found));
     let wanted = volumes(pod.cluster, config.as_ref(), &ready);
     found.extend(claimed(pod.claims, &wanted));
-    all.extend(ours(pod.at, "volumes", pod.spec, wanted, &mut found));
+    all.extend(exact_items(pod.at, "volumes", pod.spec, wanted, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
     for path in config.iter().flat_map(|config| &config.replaced) {
         all.push(Change::remove(&mounts, Step::item("mountPath", path)));
@@ -158,7 +158,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Foun
 
 /// The manager's port, under the name by which probes and PodMonitors find it.
 pub(crate) fn ports() -> Vec<Value> {
-    vec![json!({ "name": "stayput", "containerPort": added::PORT })]
+    vec![json!({ "name": "stayput", "containerPort": additions::PORT })]
 }
 
 /// Readiness probe of the manager. A stop waits until it has failed and no Service sends requests here

@@ -4,6 +4,7 @@
 
 mod address;
 mod args;
+mod best_effort_output;
 mod boot;
 mod checksum;
 mod control;
@@ -16,7 +17,6 @@ mod render;
 mod run;
 mod serve;
 mod token;
-mod unfailing;
 mod upgrade;
 mod usage;
 mod wait;
@@ -31,10 +31,10 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::settings::Environment;
 use args::{Cli, ClientArgs, Command};
+use best_effort_output::BestEffortOutput;
 use control::ControlRequest;
 use failure::{Failure, USAGE};
 use stayput_net::manager_client::ManagerClient;
-use unfailing::Unfailing;
 
 /// Every command and option of `stayput`, also for man pages.
 pub fn definition() -> clap::Command {
@@ -136,9 +136,9 @@ fn to_its_end<W: Write>(
     client: &ClientArgs,
     environment: &Environment,
     out: &mut W,
-    command: impl AsyncFnOnce(ManagerClient, &mut Unfailing<'_, W>) -> Result<(), Failure>,
+    command: impl AsyncFnOnce(ManagerClient, &mut BestEffortOutput<'_, W>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut out = Unfailing::new(out);
+    let mut out = BestEffortOutput::new(out);
     let result = with(client, environment, async |client| command(client, &mut out).await);
     out.result(result)
 }

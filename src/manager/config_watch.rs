@@ -13,7 +13,6 @@
 //! ```
 
 mod content;
-mod exclusive;
 mod fingerprint;
 mod follow;
 mod generation;
@@ -29,6 +28,7 @@ mod stage;
 mod subpath;
 mod walk;
 mod watches;
+mod work_permit;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

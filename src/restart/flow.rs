@@ -20,7 +20,7 @@
 //!
 //! Shared parts of the steps: [`turn`] (the result of a member's turn), [`engine`] (changes on the
 //! engine around a stop), [`drain`] (when the stop signal may be sent), [`answers`] (our requests in a
-//! manager's status), [`observed`] (facts of the snapshot), [`shown`], [`target`] and [`history`].
+//! manager's status), [`observed`] (facts of the snapshot), [`member_phase`], [`target`] and [`history`].
 
 mod requests;
 
@@ -41,9 +41,9 @@ mod drain;
 mod engine;
 mod history;
 mod known_starts;
+mod member_phase;
 mod observed;
 mod recovery_mode;
-mod shown;
 mod target;
 mod times;
 mod turn;
@@ -51,10 +51,10 @@ mod turn;
 pub(super) use begin::slot::begin;
 pub use known_starts::{awaited_starts, start_is_due, starts_in_ledger};
 pub(super) use member::update::{planned_update, set_back_next};
+pub(super) use member_phase::phase_of;
 pub use observed::outside_windows;
 pub(super) use requests::kept_phase::why_kept;
 pub(super) use requests::update::updates_to_come;
-pub(super) use shown::phase_of;
 
 use super::changes::Changes;
 use super::context::Context;

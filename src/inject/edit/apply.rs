@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::expected::{expected, wrapped};
 use super::path::{Path, Step};
-use super::place::Place;
+use super::position::Position;
 use super::undo::{Undo, Was};
 use super::{Change, find, index};
 use crate::yaml::{Node, one};
@@ -52,7 +52,7 @@ fn put(
         let (text, undo) = put(text, root, object, &around, &last, &wrapped(child, value))?;
         return Ok((text, undo.of_collection(at, child, &around, &last)));
     };
-    let place = Place { text, collection };
+    let place = Position { text, collection };
     let new = place.write(child, value)?;
     if let Some(index) = index(collection, child) {
         let range = place.child(index)?;
@@ -74,7 +74,7 @@ fn remove(
 ) -> Result<Option<(String, Undo)>, String> {
     let Some(collection) = find(root, object, at) else { return Ok(None) };
     let Some(index) = index(collection, child) else { return Ok(None) };
-    let place = Place { text, collection };
+    let place = Position { text, collection };
     let range = place.with_separator(index)?;
     let was = Was::new(place, range.clone(), index)?;
     let undo = Undo::Removed { at: at.clone(), child: child.clone(), was };

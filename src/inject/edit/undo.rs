@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::apply::splice;
 use super::path::{Path, Step};
-use super::place::Place;
+use super::position::Position;
 use super::{find, index};
 use crate::yaml::{Node, one};
 
@@ -53,7 +53,7 @@ pub(crate) struct Was {
 
 impl Was {
     pub(super) fn new(
-        place: Place<'_>,
+        place: Position<'_>,
         range: std::ops::Range<usize>,
         index: usize,
     ) -> Result<Self, String> {
@@ -129,7 +129,7 @@ fn take_out(
     if let (1, Some((around, last))) = (collection.len(), at.split()) {
         return take_out(text, object, &around, &last, empty);
     }
-    let place = Place { text, collection };
+    let place = Position { text, collection };
     Ok(splice(text, place.with_separator(index)?, ""))
 }
 
@@ -144,7 +144,7 @@ fn put_back(
 ) -> Result<String, String> {
     let root = one(text)?;
     let Some(collection) = find(&root, object, at) else { return Ok(text.to_owned()) };
-    let place = Place { text, collection };
+    let place = Position { text, collection };
     let value = was.value(child)?;
     let (exact, anew) = match index(collection, child) {
         Some(index) => {

@@ -19,7 +19,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Pod, Reached, Ready};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Pod, Reachability, Ready};
 use crate::probe::{Authority, Login};
 
 const CONTAINER: &str = "elasticsearch";
@@ -146,7 +146,7 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
     let is_known = |note: &Found| plan.found.iter().any(|known| known.message == note.message);
     plan.found.extend(note.filter(|note| !is_known(note)));
     let init = pod::init_container(options, facts);
-    let init = pod::ours(at, "initContainers", spec, vec![init], &mut plan.found);
+    let init = pod::exact_items(at, "initContainers", spec, vec![init], &mut plan.found);
     plan.found.extend(pod::port_clash(&place, container));
     plan.found.extend(pod::post_start(&place, container));
     plan.found.extend(pod::pre_stop(&place, container).note);
@@ -165,7 +165,7 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
     let asked = Asked {
         container,
         field: &field,
-        reached: Reached { port: PORT, has_tls: Some(secured.has_tls) },
+        reached: Reachability { port: PORT, has_tls: Some(secured.has_tls) },
         host_network: spec["hostNetwork"] == true,
         login: None,
         authority: None,
@@ -185,14 +185,14 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
         &variables,
         Some(&container["volumeMounts"]),
     ));
-    changes.extend(pod::added(&env, "name", &container["env"], variables));
+    changes.extend(pod::missing_items(&env, "name", &container["env"], variables));
     let found = &mut plan.found;
-    changes.extend(pod::ours(&place, "ports", container, pod::ports(), found));
+    changes.extend(pod::exact_items(&place, "ports", container, pod::ports(), found));
     let mounts = pod::volume_mounts(false, &ready);
-    changes.extend(pod::ours(&place, "volumeMounts", container, mounts, found));
+    changes.extend(pod::exact_items(&place, "volumeMounts", container, mounts, found));
     let volumes = pod::volumes(cluster, None, &ready);
     found.extend(pod::claimed(claims, &volumes));
-    changes.extend(pod::ours(at, "volumes", spec, volumes, found));
+    changes.extend(pod::exact_items(at, "volumes", spec, volumes, found));
     if !container["args"].is_null() {
         changes.push(Change::remove(&place, Step::key("args")));
     }

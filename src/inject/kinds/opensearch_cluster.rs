@@ -13,7 +13,7 @@ use super::Plan;
 use crate::edit::{Change, Path, Step};
 use crate::finding::Found;
 use crate::options::Options;
-use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reached, Ready};
+use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reachability, Ready};
 
 /// The command that the operator starts by default.
 const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
@@ -46,7 +46,13 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
     let there = &object["spec"]["general"];
     let host_network = there["hostNetwork"] == true;
     let secured = Secured::of(object);
-    plan.changes.extend(pod::ours(&general, "additionalVolumes", there, volumes, &mut plan.found));
+    plan.changes.extend(pod::exact_items(
+        &general,
+        "additionalVolumes",
+        there,
+        volumes,
+        &mut plan.found,
+    ));
     let asks_the_manager =
         object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
     let port = there["httpPort"].as_u64();
@@ -63,10 +69,16 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
         let init =
             pod::init_container(options, EngineFacts { resources: &pool["resources"], ..facts });
-        plan.changes.extend(pod::ours(&at, "initContainers", pool, vec![init], &mut plan.found));
+        plan.changes.extend(pod::exact_items(
+            &at,
+            "initContainers",
+            pool,
+            vec![init],
+            &mut plan.found,
+        ));
         let field = format!("{at}.env");
-        let known = pod::reached(pool);
-        let reached = Reached { port, has_tls: known.has_tls.or(secured.has_tls) };
+        let known = pod::reachability(pool);
+        let reached = Reachability { port, has_tls: known.has_tls.or(secured.has_tls) };
         let (login, authority) = (Some(secured.login.as_str()), secured.authority.as_deref());
         let asked =
             Asked { container: pool, field: &field, reached, host_network, login, authority };
@@ -80,7 +92,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         });
         let env = at.then(Step::key("env"));
         plan.found.extend(pod::settings_problems(&env, pool, &variables, None));
-        plan.changes.extend(pod::added(&env, "name", &pool["env"], variables));
+        plan.changes.extend(pod::missing_items(&env, "name", &pool["env"], variables));
         for probe in ["liveness", "startup"] {
             let at = at.join(&Path::keys(&["probes", probe]));
             plan.changes.push(Change::put(&at, Step::key("failureThreshold"), json!(FAILURES)));

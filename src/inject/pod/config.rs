@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Pod;
-use super::copied::{self, Copied};
+use super::copied_config::{self, CopiedConfig};
 use crate::edit::Path;
 use crate::engine::Engine;
 use crate::finding::Found;
@@ -62,7 +62,7 @@ pub(super) fn find(
     let image = container["image"].as_str().unwrap_or_default();
     let is_known = given.is_some() || main.is_some() || Engine::of_image(image).is_some();
     let from_mounts = main.and_then(|main| volume(pod.spec, &main.volume));
-    let copied = main.and_then(|main| copied::source(pod.spec, &main.volume));
+    let copied = main.and_then(|main| copied_config::source(pod.spec, &main.volume));
     let is_writable = container["securityContext"]["readOnlyRootFilesystem"] != true
         || is_writable(pod.spec, &mounts, &directory);
     let source = match (chosen, from_mounts) {
@@ -113,19 +113,19 @@ fn data(pod: Pod<'_>, mounts: &[Mount], directory: &str, engine: Option<Engine>)
 fn not_watched(
     yml: &str,
     is_mounted: bool,
-    copied: Option<Copied>,
+    copied: Option<CopiedConfig>,
     directory: &str,
 ) -> (String, String) {
     let either = format!("--config secret/NAME{directory} or --config configmap/NAME{directory}");
     match copied {
-        Some(Copied { shown, by, as_it_is: true, .. }) => (
+        Some(CopiedConfig { shown, by, as_it_is: true, .. }) => (
             format!(
                 "{yml} is copied there by the init container {by} from {shown}, and the manager cannot write to \
                  that directory, so the config is not watched"
             ),
             "Leave out readOnlyRootFilesystem, or mount an emptyDir at that directory".to_owned(),
         ),
-        Some(Copied { shown, by, .. }) => (
+        Some(CopiedConfig { shown, by, .. }) => (
             format!("{yml} is written by the init container {by}, so the config is not watched"),
             format!("If it only copies it from {shown}, name that: {either}"),
         ),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::reached::{Reached, lets_everybody_in, variable};
+use super::reachability::{Reachability, lets_everybody_in, variable};
 use crate::finding::Found;
 use crate::options::Options;
 use crate::probe::{Authority, Login};
@@ -31,7 +31,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) container: &'a Value,
     /// Field for findings.
     pub(crate) field: &'a str,
-    pub(crate) reached: Reached,
+    pub(crate) reached: Reachability,
     /// True if the pod uses the network of its machine.
     pub(crate) host_network: bool,
     /// Secrets that are probably the right ones: only a note names them.
@@ -41,7 +41,7 @@ pub(crate) struct Asked<'a> {
 
 /// The engine's health, if it is known how to ask for it; otherwise its open port.
 pub(crate) fn ready(asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
-    let Reached { port, has_tls } = asked.reached;
+    let Reachability { port, has_tls } = asked.reached;
     let url = match chosen_url(asked.container, options) {
         Some(url) => url.to_owned(),
         None if has_secrets(asked.container, options) => health(has_tls != Some(false), port),
@@ -85,7 +85,7 @@ pub(crate) fn health(has_tls: bool, port: u16) -> String {
 }
 
 fn only_the_port(asked: Asked<'_>) -> Found {
-    let Reached { port, has_tls } = asked.reached;
+    let Reachability { port, has_tls } = asked.reached;
     let what = match has_tls {
         Some(true) => "the engine has TLS, and it is not known with what to log in",
         Some(false) => "the engine has no TLS, and it is not known with what to log in",

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::added::PORT;
+use super::additions::PORT;
 use crate::check;
 use crate::edit::{Path, Step};
 use crate::finding::Found;

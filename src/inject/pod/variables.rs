@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::reached::variable;
+use super::reachability::variable;
 
 /// The container's variables of these names, and those that they refer to, in the order of
 /// the container.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::command::Command;
 use super::config::mounts;
-use super::reached::variable;
+use super::reachability::variable;
 use super::variables::{refer_elsewhere, references, with_references};
-use super::{Pod, ours};
+use super::{Pod, exact_items};
 use crate::edit::{Change, Path};
 use crate::engine::Engine;
 use crate::finding::Found;
@@ -59,9 +59,9 @@ pub(super) fn changes(
     let Warming { init_container, mount, volume } =
         warming(container, &command.engine, engine.config);
     found.extend(super::claimed(pod.claims, std::slice::from_ref(&volume)));
-    let mut all = ours(pod.at, "initContainers", pod.spec, vec![init_container], found);
-    all.extend(ours(at, "volumeMounts", container, vec![mount], found));
-    all.extend(ours(pod.at, "volumes", pod.spec, vec![volume], found));
+    let mut all = exact_items(pod.at, "initContainers", pod.spec, vec![init_container], found);
+    all.extend(exact_items(at, "volumeMounts", container, vec![mount], found));
+    all.extend(exact_items(pod.at, "volumes", pod.spec, vec![volume], found));
     Ok(all)
 }
 

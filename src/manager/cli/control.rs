@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::time::{self, Instant};
 
 use super::args::{RestartArgs, TimeoutArgs, WaitArgs};
+use super::best_effort_output::BestEffortOutput;
 use super::failure::Failure;
 use super::poll::{POLL_TIMEOUT, RETRY_DELAY, StatusPoller};
 use super::render::{self, ChangePrinter};
-use super::unfailing::Unfailing;
 use super::wait::{ANSWER_DELAY, checked, print_answer};
 use crate::http::wait::{self, Outcome};
 use stayput_api::{Code, ConfigChoice, Span, StartRequest, Status, StopRequest};
@@ -92,7 +92,7 @@ pub(super) async fn send(
     client: &ManagerClient,
     mut request: ControlRequest,
     args: &WaitArgs,
-    out: &mut Unfailing<'_, impl Write>,
+    out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Result<(), Failure> {
     let TimeoutArgs { timeout, json } = args.timeout;
     let answer = if args.no_wait {
@@ -112,7 +112,7 @@ pub(super) async fn restart(
     client: &ManagerClient,
     args: RestartArgs,
     timeout: &TimeoutArgs,
-    out: &mut Unfailing<'_, impl Write>,
+    out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Result<(), Failure> {
     let TimeoutArgs { timeout, json } = *timeout;
     let (stop, mut start) = args.into_requests();
@@ -205,7 +205,7 @@ async fn until_done(
     timeout: Span,
     json: bool,
     changes: &mut ChangePrinter,
-    out: &mut Unfailing<'_, impl Write>,
+    out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Result<Answer, Failure> {
     let deadline = Instant::now() + timeout.to_duration();
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
@@ -267,7 +267,7 @@ async fn followed(
     end: impl Fn(&Status) -> Option<Outcome>,
     json: bool,
     changes: &mut ChangePrinter,
-    out: &mut Unfailing<'_, impl Write>,
+    out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Result<Result<Answer, Answer>, Failure> {
     let mut poller = StatusPoller::new(client, POLL_TIMEOUT);
     let mut answer = checked(poller.next().await, json, out)?;
@@ -304,7 +304,7 @@ async fn print_changes(
     poller: &mut StatusPoller<'_>,
     changes: &mut ChangePrinter,
     json: bool,
-    out: &mut Unfailing<'_, impl Write>,
+    out: &mut BestEffortOutput<'_, impl Write>,
 ) -> Infallible {
     if json {
         return future::pending().await;

@@ -90,9 +90,9 @@ impl Follower {
             }
         }
         let (shared, watches) = (Arc::clone(&self.shared), self.watches.take());
-        let turn = self.shared.work.turn_after_all().await;
+        let permit = self.shared.work.permit_after_all().await;
         let began = Instant::now();
-        let reading = turn.begin(move |work, progress| read(&shared, work, progress, watches));
+        let reading = permit.begin(move |work, progress| read(&shared, work, progress, watches));
         match reading.done().await {
             Ok(read) => {
                 self.trusted = read.complete && !overflow;

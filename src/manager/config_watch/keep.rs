@@ -16,8 +16,8 @@ impl Shared {
         let (Some(store), Some(staged)) = (&self.store, prepared.to_keep.clone()) else {
             return Ok(());
         };
-        let turn = store.turn_after_all().await;
-        let keeping = turn.begin(move |store, progress| {
+        let permit = store.permit_after_all().await;
+        let keeping = permit.begin(move |store, progress| {
             let kept = store.keep(&staged, role, progress);
             (kept, store.last_good(progress))
         });
@@ -32,8 +32,8 @@ impl Shared {
     /// Finds the last good generation that an earlier manager kept.
     pub(super) async fn find_last_good(self: Arc<Self>) {
         let Some(store) = &self.store else { return };
-        let turn = store.turn_after_all().await;
-        match turn.begin(|store, progress| store.last_good(progress)).done().await {
+        let permit = store.permit_after_all().await;
+        match permit.begin(|store, progress| store.last_good(progress)).done().await {
             Ok(Ok(kept)) => self.published.last_good(kept.map(|kept| kept.checksum)),
             Ok(Err(error)) => self.published.kept_problem(Some(error.to_string())),
             // The panic is reported.

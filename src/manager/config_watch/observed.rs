@@ -6,7 +6,6 @@ use std::time::SystemTime;
 
 use tokio::sync::{Notify, watch};
 
-use super::exclusive::Exclusive;
 use super::fingerprint::Mount;
 use super::generation::{Entry, Generation};
 use super::kept::Store;
@@ -14,6 +13,7 @@ use super::progress::Progress;
 use super::read::read;
 use super::settings::ConfigSettings;
 use super::subpath;
+use super::work_permit::Exclusive;
 use crate::worker::Worker;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::Checksum;

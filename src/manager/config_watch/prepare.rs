@@ -77,17 +77,17 @@ impl Shared {
     /// Prepares, or refuses as soon as a volume hangs.
     pub(super) async fn prepare(self: &Arc<Self>, wanted: Wanted) -> Result<Prepared, Refusal> {
         // The mounts first: work on them that hangs may hold the store as well, and only they know the path.
-        let turn = self.work.turn().await.map_err(|hanging| wanted.refused(&hanging))?;
+        let permit = self.work.permit().await.map_err(|hanging| wanted.refused(&hanging))?;
         let from_store = wanted.choice == ConfigChoice::LastGood || wanted.pinned.is_some();
         let store = match self.store.as_ref().filter(|_| from_store) {
-            Some(store) => Some(store.turn().await),
+            Some(store) => Some(store.permit().await),
             None => None,
         };
         if let (Some(Err(hanging)), ConfigChoice::LastGood) = (&store, wanted.choice) {
             return Err(wanted.refused(hanging));
         }
         let (shared, asked) = (Arc::clone(self), wanted.clone());
-        let mut working = turn.begin(move |work, progress| {
+        let mut working = permit.begin(move |work, progress| {
             let store = store.as_ref().map(|store| store.as_deref());
             let mut volumes = Volumes { work, store, progress };
             match &asked.pinned {

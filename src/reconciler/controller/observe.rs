@@ -17,14 +17,14 @@ mod leftovers;
 mod managers;
 mod missing;
 mod objects;
-mod ordered;
+mod ordered_ready;
 mod owners;
-mod returns;
+mod patch_dry_runs;
 mod room;
 mod snapshot;
 mod sources;
 mod start_first;
-mod trials;
+mod undo_dry_runs;
 mod unselected;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
 use missing::Missing;
-use ordered::Ordered;
+use ordered_ready::OrderedReady;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 
@@ -97,8 +97,8 @@ pub(super) struct Observer {
     pub(super) missing: Missing,
     rooms: room::Rooms,
     claims: claims::Claims,
-    trials: trials::Trials,
-    returns: returns::Returns,
+    patch_dry_runs: patch_dry_runs::PatchDryRuns,
+    undo_dry_runs: undo_dry_runs::UndoDryRuns,
     /// Progress of each node that has begun to leave, by its name.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -128,8 +128,8 @@ impl Observer {
             missing: Missing::default(),
             rooms: room::Rooms::default(),
             claims: claims::Claims::default(),
-            trials: trials::Trials::default(),
-            returns: returns::Returns::default(),
+            patch_dry_runs: patch_dry_runs::PatchDryRuns::default(),
+            undo_dry_runs: undo_dry_runs::UndoDryRuns::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -240,7 +240,7 @@ impl Observer {
                 pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
                 pod.not_started = facts.not_started(spec.manager.port);
                 pod.replace_unstarted(&checked.policy);
-                self.trials.replace_refused(&checked.policy, facts, &mut pod);
+                self.patch_dry_runs.replace_refused(&checked.policy, facts, &mut pod);
                 pod.live = snapshot::live(facts, spec.manager.port, data_paths);
                 pod.sources = self.sources.of(checked, facts);
                 pod.config_from = sources::objects_of(checked, facts);
@@ -259,19 +259,20 @@ impl Observer {
         tokio::join!(
             Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages, end)),
             Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
-            Box::pin(self.trials.read(&self.api, &checked.policy, &both, &ages, end)),
-            Box::pin(self.returns.read(&self.api, &snapshot.ledger, &both)),
+            Box::pin(self.patch_dry_runs.read(&self.api, &checked.policy, &both, &ages, end)),
+            Box::pin(self.undo_dry_runs.read(&self.api, &snapshot.ledger, &both)),
         );
-        if self.trials.shows_no_resize() {
+        if self.patch_dry_runs.shows_no_resize() {
             self.owners.forget_abilities();
         }
-        let ordered = Ordered::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
+        let ordered_ready =
+            OrderedReady::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
         for (pod, facts) in seen.iter_mut().zip(&pods) {
             pod.undeletable = self.rooms.undeletable(&pod.uid);
-            self.trials.write_into(pod);
-            pod.unreturnable = self.returns.of(&pod.uid);
+            self.patch_dry_runs.write_into(pod);
+            pod.unreturnable = self.undo_dry_runs.of(&pod.uid);
             pod.room = match self.rooms.why_not(pod) {
-                Ok(None) => Ok(ordered.why_not(facts, pod)),
+                Ok(None) => Ok(ordered_ready.why_not(facts, pod)),
                 known => known,
             };
             let uids = self.rooms.claim_uids(&pod.uid);

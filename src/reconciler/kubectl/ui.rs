@@ -1,7 +1,7 @@
 //! `ui`: a page about a cluster, read-only, live, for a browser on this machine alone.
 //!
 //! Pure: access to the pages ([`access`]), their addresses ([`route`]), and the pages themselves
-//! ([`page`]), made from a [`moment`]. [`feed`] follows a SearchCluster and its pods with the user's own
+//! ([`page`]), made from a [`page_model`]. [`feed`] follows a SearchCluster and its pods with the user's own
 //! rights, [`server`] answers, and [`events`] sends the changes.
 
 mod access;
@@ -10,9 +10,9 @@ mod clusters;
 mod error;
 mod events;
 mod feed;
-mod moment;
+mod location;
 mod page;
-mod place;
+mod page_model;
 mod route;
 mod server;
 

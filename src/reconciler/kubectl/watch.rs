@@ -1,6 +1,6 @@
 //! Watches a restart: the SearchCluster and its pods, until the restart ends.
 
-mod around;
+mod availability;
 mod error;
 mod objects;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use super::cluster_view::ClusterView;
 use super::progress::{Line, Reported, State, observe};
 use crate::cluster::SearchCluster;
 use crate::read_limits::watch_config;
-use around::{Around, looks};
+use availability::{Availability, looks};
 pub(super) use error::WatchError;
 pub(super) use objects::Objects;
 use objects::heard;
@@ -55,7 +55,7 @@ pub(super) async fn watch(
     let mut objects = Objects::new(cluster.clone());
     let mut reported = Reported::new(id);
     let mut looks = pin!(looks(client));
-    let mut around = Around::default();
+    let mut availability = Availability::default();
     loop {
         let mut next_check = None;
         if let Some((cluster, pods)) = objects.complete() {
@@ -79,16 +79,16 @@ pub(super) async fn watch(
         let mut lines = Vec::new();
         tokio::select! {
             event = clusters.next() => {
-                let (event, line) = around.hear(heard(&watch_clusters, event)?, now());
+                let (event, line) = availability.hear(heard(&watch_clusters, event)?, now());
                 objects.apply_cluster(event);
                 lines.extend(line);
             }
             event = pods.next() => {
-                let (event, line) = around.hear(heard(&watch_pods, event)?, now());
+                let (event, line) = availability.hear(heard(&watch_pods, event)?, now());
                 objects.apply_pod(event);
                 lines.extend(line);
             }
-            Some(seen) = looks.next() => lines = around.look(seen, now()),
+            Some(seen) = looks.next() => lines = availability.look(seen, now()),
             () = check => {}
         }
         for line in &lines {

@@ -4,13 +4,13 @@
 
 pub(super) mod begin_all;
 mod complete;
-mod loosen;
-pub(super) mod silent;
+mod lift_allocation_limit;
+mod revert_config;
 pub(super) mod start_all;
 pub(super) mod stop_all;
-mod stranded;
+mod stranded_nodes;
 pub(super) mod supersede;
-mod turn_back;
+pub(super) mod unreachable_manager;
 mod without_master;
 
 use crate::{Member, MemberStep, Restart};

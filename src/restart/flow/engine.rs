@@ -43,5 +43,5 @@ pub(super) fn clean_up(
 ) -> Result<(), Turn> {
     voting::vote_again(context, ledger, member)?;
     record::withdraw(context, ledger, member)?;
-    allocation::loosen(context, ledger, member)
+    allocation::lift_limit(context, ledger, member)
 }

@@ -2,7 +2,7 @@
 
 pub(super) mod progress;
 pub(super) mod show_phases;
-mod unshown;
+mod stale_phases;
 
 use super::history::record_end;
 use super::requests::drift::remember_reverted;
@@ -15,7 +15,7 @@ use crate::{
     Action, Code, Ending, Ledger, Member, NodeResult, Outcome, Reason, Restart, ended_recently,
 };
 use show_phases::result_of;
-use unshown::Unshown;
+use stale_phases::StalePhases;
 
 /// Ends a restart whose deadline has passed while nodes wait for their turn. This comes before nodes
 /// get slots: otherwise one would get its slot in the write that ends the restart.
@@ -57,13 +57,13 @@ pub(super) fn finish_restart(context: &Context<'_>, ledger: &Ledger) -> Changes 
             changes.ledger.extend(result.map(LedgerChange::SetLastResult));
         }
         ([], []) => {}
-        (shown, _) => match unshown::of(context, restart, shown) {
-            Unshown::Waits => return changes,
-            Unshown::Late => {
+        (shown, _) => match stale_phases::of(context, restart, shown) {
+            StalePhases::Waits => return changes,
+            StalePhases::Late => {
                 changes.change(RestartChange::SetStuck(Some(context.snapshot.now)));
                 return changes;
             }
-            Unshown::GivenUp(why) => given_up = Some(why),
+            StalePhases::GivenUp(why) => given_up = Some(why),
         },
     }
     let ending = ending.map(|ending| without_stays(restart, ending));
@@ -148,12 +148,12 @@ pub(super) fn release_finalizer(context: &Context<'_>, ledger: &Ledger) -> Chang
     if !cluster.deleting {
         return Changes::default();
     }
-    match unshown::of_deletion(context, ledger, nodes) {
-        Unshown::Waits => {
+    match stale_phases::of_deletion(context, ledger, nodes) {
+        StalePhases::Waits => {
             Changes { requeue: Some(context.policy.phase_timeout), ..Changes::default() }
         }
-        Unshown::Late => Changes::of_ledger(LedgerChange::SetStillShown(context.snapshot.now)),
-        Unshown::GivenUp(why) => {
+        StalePhases::Late => Changes::of_ledger(LedgerChange::SetStillShown(context.snapshot.now)),
+        StalePhases::GivenUp(why) => {
             let mut changes = Changes::action(Action::RemoveFinalizer);
             changes.event(None, Reason::DebtIncurred, format!("Deleted, and {why}"));
             changes

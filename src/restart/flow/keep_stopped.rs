@@ -5,7 +5,7 @@ use super::begin::may_begin::missing_finalizer;
 use super::debts::is_waited_for;
 use super::drain::end_drain;
 use super::engine::voting::is_exclusion_due;
-use super::member::update::back::is_due_of;
+use super::member::update::rollback::is_due_of;
 use super::observed::not_paused;
 use crate::blocker::{Check, refuse};
 use crate::changes::Changes;

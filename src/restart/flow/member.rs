@@ -12,9 +12,9 @@ pub(super) mod mounted;
 mod recovered;
 pub(super) mod replaced;
 pub(super) mod restarted;
-mod silent;
 pub(super) mod start;
 pub(super) mod stop;
+mod unreachable_manager;
 pub(super) mod update;
 
 use super::answers::{is_overtaken, overtaken, start_above};
@@ -118,7 +118,9 @@ fn restart_member(
     let manager = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager,
         Err(blocker) => {
-            return silent::without_manager(context, ledger, restart, member, pod, blocker);
+            return unreachable_manager::without_manager(
+                context, ledger, restart, member, pod, blocker,
+            );
         }
     };
     if is_overtaken(manager, member) {

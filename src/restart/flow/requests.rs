@@ -5,6 +5,7 @@ pub(super) mod accept;
 pub(super) mod cancel;
 pub(super) mod configs;
 pub(super) mod drift;
+mod given_up_changes;
 pub(super) mod kept_phase;
 mod never_started;
 pub(super) mod old_phases;
@@ -12,7 +13,6 @@ pub(super) mod open;
 mod own_ids;
 pub(super) mod pod_phases;
 pub(super) mod policy_names;
-mod tried;
 pub(super) mod update;
 
 use crate::changes::Changes;

@@ -6,13 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use stayput_certificates::names::Names;
-use stayput_inject::Reached;
+use stayput_inject::Reachability;
 
 /// The selector of the pods, and how to reach their engine.
 #[derive(Debug)]
 pub(super) struct Pods {
     pub(super) selector: LabelSelector,
-    pub(super) reached: Reached,
+    pub(super) reached: Reachability,
 }
 
 /// Settings of the engine in the SearchCluster, and the issuer of the managers' certificate: from the

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 use super::feed::{PACE, Seen, Subject};
-use super::moment::Moment;
 use super::page::Page;
+use super::page_model::PageModel;
 use crate::kubectl::apiserver::{self, ApiError};
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::selection;
@@ -58,8 +58,8 @@ impl Clusters {
             pace: PACE,
         };
         let Some(found) = subject.read().await? else { return Ok(None) };
-        let moment = found.moment(Moment::default());
-        let page = Arc::new(Page::new(&moment));
+        let model = found.model(PageModel::default());
+        let page = Arc::new(Page::new(&model));
         let (sender, receiver) = watch::channel(Seen { version: 1, page });
         let mut followed = self.followed();
         // Two may have asked at the same time.
@@ -67,7 +67,7 @@ impl Clusters {
             return Ok(Some(known.clone()));
         }
         followed.insert(name.to_owned(), receiver.clone());
-        tokio::spawn(subject.follow(found, moment, sender));
+        tokio::spawn(subject.follow(found, model, sender));
         Ok(Some(receiver))
     }
 

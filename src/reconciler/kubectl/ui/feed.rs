@@ -16,9 +16,9 @@ use kube::{Api, Client};
 use tokio::sync::watch::Sender;
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
-use super::moment::Moment;
+use super::location::{Zones, zone};
 use super::page::Page;
-use super::place::{Zones, zone};
+use super::page_model::PageModel;
 use crate::cluster::SearchCluster;
 use crate::kubectl::apiserver::{self, ApiError, Asked, CLUSTERS};
 use crate::kubectl::clock::now;
@@ -68,7 +68,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn moment(&self, before: Moment) -> Moment {
+    pub(super) fn model(&self, before: PageModel) -> PageModel {
         let before = before.with_reconciler(self.reconciler.clone());
         before.read(&self.cluster, self.pods.iter(), &self.zones, now())
     }
@@ -111,36 +111,36 @@ impl Subject {
     }
 
     /// Follows the SearchCluster until nobody can get the pages any more.
-    pub(super) async fn follow(self, first: Found, moment: Moment, out: Sender<Seen>) {
-        let mut moment = moment;
+    pub(super) async fn follow(self, first: Found, model: PageModel, out: Sender<Seen>) {
+        let mut model = model;
         let mut found = Some(first);
         loop {
             if let Some(found) = found.take() {
-                moment = Box::pin(self.watch(&found, moment, &out)).await;
+                model = Box::pin(self.watch(&found, model, &out)).await;
             }
             if out.is_closed() {
                 return;
             }
             sleep(self.pace.retry).await;
-            moment = match timeout(self.pace.answer, self.read()).await {
+            model = match timeout(self.pace.answer, self.read()).await {
                 Ok(Ok(Some(read))) => {
-                    let moment = read.moment(moment);
+                    let model = read.model(model);
                     found = Some(read);
-                    moment
+                    model
                 }
-                Ok(Ok(None)) => moment.deleted(now()),
-                Ok(Err(error)) => moment.lost(error.to_string()),
-                Err(_) => moment.lost(self.no_answer()),
+                Ok(Ok(None)) => model.deleted(now()),
+                Ok(Err(error)) => model.lost(error.to_string()),
+                Err(_) => model.lost(self.no_answer()),
             };
-            publish(&out, &moment);
+            publish(&out, &model);
         }
     }
 
     /// Watches the SearchCluster, from the state that was read, until it must be read anew.
-    async fn watch(&self, found: &Found, mut moment: Moment, out: &Sender<Seen>) -> Moment {
+    async fn watch(&self, found: &Found, mut model: PageModel, out: &Sender<Seen>) -> PageModel {
         let Ok(selector) = apiserver::selector(&found.cluster) else {
             sleep(self.pace.check).await;
-            return moment;
+            return model;
         };
         let clusters: Api<SearchCluster> = Api::namespaced(self.client.clone(), &self.namespace);
         let by_name = watch_config().fields(&format!("metadata.name={}", self.name));
@@ -152,54 +152,54 @@ impl Subject {
         let mut objects = Objects::new(found.cluster.clone());
         loop {
             tokio::select! {
-                () = out.closed() => return moment,
+                () = out.closed() => return model,
                 event = clusters.next() => match event {
                     Some(Ok(event)) => objects.apply_cluster(Some(event)),
-                    Some(Err(_)) | None => return moment,
+                    Some(Err(_)) | None => return model,
                 },
                 event = pods.next() => match event {
                     Some(Ok(event)) => objects.apply_pod(Some(event)),
-                    Some(Err(_)) | None => return moment,
+                    Some(Err(_)) | None => return model,
                 },
                 _ = checks.tick() => match timeout(self.pace.answer, self.cluster()).await {
                     Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {
-                        moment = moment.with_reconciler(Box::pin(self.reconciler()).await);
-                        publish(out, &moment);
+                        model = model.with_reconciler(Box::pin(self.reconciler()).await);
+                        publish(out, &model);
                         continue;
                     }
-                    Ok(Ok(_)) => return moment,
+                    Ok(Ok(_)) => return model,
                     Ok(Err(error)) => {
-                        moment = moment.lost(error.to_string());
-                        publish(out, &moment);
-                        return moment;
+                        model = model.lost(error.to_string());
+                        publish(out, &model);
+                        return model;
                     }
                     Err(_) => {
-                        moment = moment.lost(self.no_answer());
-                        publish(out, &moment);
-                        return moment;
+                        model = model.lost(self.no_answer());
+                        publish(out, &model);
+                        return model;
                     }
                 },
             }
             // What has arrived already belongs to the same page.
             while let Some(event) = clusters.next().now_or_never() {
-                let Some(Ok(event)) = event else { return moment };
+                let Some(Ok(event)) = event else { return model };
                 objects.apply_cluster(Some(event));
             }
             while let Some(event) = pods.next().now_or_never() {
-                let Some(Ok(event)) = event else { return moment };
+                let Some(Ok(event)) = event else { return model };
                 objects.apply_pod(Some(event));
             }
             let Some((cluster, pods)) = objects.complete() else { continue };
             // Gone, or it selects other pods.
             let Some(cluster) = cluster.cloned().map(SearchCluster::completed) else {
-                return moment;
+                return model;
             };
             if apiserver::selector(&cluster).ok().as_ref() != Some(&selector) {
-                return moment;
+                return model;
             }
             let pods: Vec<&Pod> = pods.collect();
-            moment = moment.read(&cluster, pods.iter().copied(), &found.zones, now());
-            publish(out, &moment);
+            model = model.read(&cluster, pods.iter().copied(), &found.zones, now());
+            publish(out, &model);
         }
     }
 
@@ -215,8 +215,8 @@ fn is_version_of(checked: Option<&SearchCluster>, objects: &Objects) -> bool {
 }
 
 /// Publishes the page, unless it is the same.
-fn publish(out: &Sender<Seen>, moment: &Moment) {
-    let page = Page::new(moment);
+fn publish(out: &Sender<Seen>, model: &PageModel) {
+    let page = Page::new(model);
     out.send_if_modified(|seen| {
         let is_new = *seen.page != page;
         if is_new {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::moment::Moment;
+use super::page_model::PageModel;
 use picture::Picture;
 
 /// A part of the page, by the id of its element.
@@ -36,7 +36,7 @@ pub(super) struct Page {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct PictureRegion {
     /// The picture without the contents of the nodes.
-    frame: String,
+    model: String,
     whole: String,
     /// Contents of the nodes, by the id of their element.
     tiles: BTreeMap<String, String>,
@@ -53,25 +53,25 @@ pub(super) struct Change<'a> {
 const PICTURE: &str = "picture";
 
 impl Page {
-    pub(super) fn new(moment: &Moment) -> Self {
-        let picture = Picture::new(moment);
+    pub(super) fn new(model: &PageModel) -> Self {
+        let picture = Picture::new(model);
         let regions = [
-            ("title", summary::title(moment)),
-            ("fresh", line::fresh(moment)),
-            ("news", summary::news(moment)),
-            ("summary", summary::summary(moment)),
+            ("title", summary::title(model)),
+            ("fresh", line::fresh(model)),
+            ("news", summary::news(model)),
+            ("summary", summary::summary(model)),
             ("legend", picture.legend()),
-            ("nodes", nodes::nodes(moment)),
-            ("lines", line::lines(moment)),
-            ("debts", debts::debts(&moment.view)),
-            ("conditions", conditions::conditions(&moment.view)),
-            ("history", history::history(&moment.view)),
+            ("nodes", nodes::nodes(model)),
+            ("lines", line::lines(model)),
+            ("debts", debts::debts(&model.view)),
+            ("conditions", conditions::conditions(&model.view)),
+            ("history", history::history(&model.view)),
         ];
         let region = |(id, html): (_, maud::Markup)| Region { id, html: html.into_string() };
         Self {
             regions: regions.into_iter().map(region).collect(),
             picture: PictureRegion {
-                frame: picture.html(false).into_string(),
+                model: picture.html(false).into_string(),
                 whole: picture.html(true).into_string(),
                 tiles: picture.tiles(),
             },
@@ -92,7 +92,7 @@ pub(super) fn changes<'a>(before: Option<&Page>, now: &'a Page) -> Vec<Change<'a
     let regions = regions.map(|region| Change { id: region.id, html: &region.html });
     let mut changed: Vec<Change<'_>> = regions.collect();
     match before.map(|page| &page.picture) {
-        Some(before) if before.frame == now.picture.frame => {
+        Some(before) if before.model == now.picture.model => {
             let tiles = now.picture.tiles.iter();
             let tiles = tiles.filter(|(id, html)| before.tiles.get(*id) != Some(html));
             changed.extend(tiles.map(|(id, html)| Change { id, html }));

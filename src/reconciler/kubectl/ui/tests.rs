@@ -9,13 +9,13 @@ mod saved;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::moment::Moment;
-use super::place::Zones;
+use super::location::Zones;
+use super::page_model::PageModel;
 use crate::kubectl::tests::{cluster, idle, now, pods, rolling};
 
-fn moment(status: &Value, pods: Vec<Value>) -> Moment {
+fn model(status: &Value, pods: Vec<Value>) -> PageModel {
     let pods: Vec<Pod> = pods.into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();
-    Moment::default().read(&cluster(status, &Value::Null), pods.iter(), &Zones::new(), now())
+    PageModel::default().read(&cluster(status, &Value::Null), pods.iter(), &Zones::new(), now())
 }
 
 /// A restart that is blocked, a node that is down, a debt, a certificate that ends, and restarts

@@ -5,7 +5,7 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::take_sequences_above;
 use crate::flow::engine::{allocation::owe_protection, voting};
-use crate::flow::member::update::{fix, step_of};
+use crate::flow::member::update::{freeze, step_of};
 use crate::flow::observed::expected_now;
 use crate::ledger::{LedgerChange, RestartChange};
 use crate::rules::StopImpact;
@@ -48,7 +48,7 @@ pub(crate) fn begin(
     begun.master_eligible = node.is_some_and(Node::is_master_eligible);
     begun.roles = node.map(|node| node.roles.clone()).unwrap_or_default();
     begun.zone = node.and_then(|node| node.zone.clone());
-    begun.update = fix(context, restart, pod)?;
+    begun.update = freeze(context, restart, pod)?;
     let hands_over = voting::hands_over(context, ledger, terms)?;
     let mut changes = Changes::default();
     if let Some(engine) = engine {

@@ -1,7 +1,7 @@
 //! The end of a coordinated restart whose members are all back.
 
 use super::active;
-use super::loosen::{Loosening, loosen};
+use super::lift_allocation_limit::{LimitLift, lift_limit};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::member::finish::finish_member;
@@ -12,20 +12,20 @@ use crate::{Code, Ending, Ledger, Restart};
 pub(super) fn complete(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
     let mut changes = Changes::default();
     let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);
-    match loosen(context, ledger) {
-        Ok(Loosening::Restore(_)) | Err(_) if is_late => {}
+    match lift_limit(context, ledger) {
+        Ok(LimitLift::Restore(_)) | Err(_) if is_late => {}
         Err(blocker) => {
             changes.wait_all(blocker.code, blocker.message);
             return changes;
         }
-        Ok(Loosening::Restore(action)) => {
+        Ok(LimitLift::Restore(action)) => {
             changes.act(action);
             let message = "allocation is being set back to what it was";
             changes.wait_all(Code::RestoringAllocation, message);
             return changes;
         }
-        Ok(Loosening::Release(change)) => changes.change(change),
-        Ok(Loosening::Done) => {}
+        Ok(LimitLift::Release(change)) => changes.change(change),
+        Ok(LimitLift::Done) => {}
     }
     for (index, member) in active(restart) {
         changes.merge(finish_member(context, ledger, index, member, Ending::done()));

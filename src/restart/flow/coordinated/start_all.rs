@@ -2,11 +2,11 @@
 
 use super::active;
 use super::complete::complete;
-use super::loosen::loosen_late;
-use super::silent;
-use super::stranded::{Obstacle, is_stranded, stranded_blocker};
+use super::lift_allocation_limit::lift_limit_late;
+use super::revert_config::revert_config;
+use super::stranded_nodes::{Obstacle, is_stranded, stranded_blocker};
 use super::supersede::why_not_superseded;
-use super::turn_back::turn_back;
+use super::unreachable_manager;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -42,7 +42,7 @@ pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             Err(Turn::Abort(_)) if is_decided => all_back = false,
             Err(Turn::Abort(reason)) if restart.direction == Direction::Open => {
                 let reason = format!("{}: {reason}", member.node);
-                return turn_back(context, restart, &reason, changes.waits);
+                return revert_config(context, restart, &reason, changes.waits);
             }
             Err(Turn::Abort(reason)) => {
                 all_back = false;
@@ -62,7 +62,7 @@ pub(crate) fn start_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
     } else if all_back {
         changes.merge(complete(context, ledger, restart));
     } else {
-        changes.merge(loosen_late(context, ledger, restart));
+        changes.merge(lift_limit_late(context, ledger, restart));
     }
     changes
 }
@@ -108,14 +108,14 @@ fn start_member(
         Ok(manager) => manager,
         // All engines were stopped, and are started on one config only.
         Err(blocker) if restart.direction == Direction::Forward => {
-            return Err(silent::without_manager(context, member, pod, blocker, false));
+            return Err(unreachable_manager::without_manager(context, member, pod, blocker, false));
         }
         Err(blocker) if is_late => {
             return Err(Turn::Abort(format!("no answer in time: {}", blocker.message)));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
-    silent::until_heard_again(member)?;
+    unreachable_manager::until_heard_again(member)?;
     if manager.sequence > member.start_sequence && is_refused(manager) {
         let mut above = member.clone();
         above.start_sequence = start_above(member, manager.sequence);

@@ -1,10 +1,10 @@
 //! The first half of a coordinated restart: the config is mounted everywhere, allocation is limited, the
 //! indices are flushed, all nodes are stopped, and the checksums are frozen.
 
-use super::loosen::loosen_late;
-use super::silent;
+use super::lift_allocation_limit::lift_limit_late;
+use super::revert_config::revert_config;
 use super::supersede::may_be_stopped_again;
-use super::turn_back::turn_back;
+use super::unreachable_manager;
 use super::{WHOLE_CLUSTER, active};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -53,7 +53,7 @@ pub(crate) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             }
             Err(Turn::Abort(reason)) => {
                 let reason = format!("{}: {reason}", member.node);
-                return turn_back(context, restart, &reason, changes.waits);
+                return revert_config(context, restart, &reason, changes.waits);
             }
             Err(turn) => {
                 ready = false;
@@ -61,10 +61,10 @@ pub(crate) fn stop_all(context: &Context<'_>, ledger: &Ledger) -> Changes {
             }
         }
     }
-    let loosened = loosen_late(context, ledger, restart);
-    let is_loosening = loosened != Changes::default();
-    changes.merge(loosened);
-    if !ready || is_loosening || !changes.ledger.is_empty() || context.has_changed(ledger) {
+    let lifted = lift_limit_late(context, ledger, restart);
+    let is_lifting = lifted != Changes::default();
+    changes.merge(lifted);
+    if !ready || is_lifting || !changes.ledger.is_empty() || context.has_changed(ledger) {
         return changes;
     }
     changes.merge(if stopped {
@@ -124,12 +124,14 @@ fn stop_member(
         Ok(manager) => manager,
         Err(blocker) if over => return Err(late(blocker.message)),
         Err(blocker) if forward => {
-            let may_run = silent::may_run(context, member, pod);
-            return Err(silent::without_manager(context, member, pod, blocker, may_run));
+            let may_run = unreachable_manager::may_run(context, member, pod);
+            return Err(unreachable_manager::without_manager(
+                context, member, pod, blocker, may_run,
+            ));
         }
         Err(blocker) => return Err(Turn::Wait(blocker)),
     };
-    silent::until_heard_again(member)?;
+    unreachable_manager::until_heard_again(member)?;
     // An engine that another client has started meanwhile is stopped like the others.
     let started = manager.sequence < member.stop_sequence && manager.desired == Desired::Running;
     // We send no start before the checksums are frozen. Another client's start gets our sequence if
@@ -297,7 +299,7 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
         if let Err(turn) = until_mounted(context, member, pod, manager, true) {
             if is_over_time(context, member, 2) && replaced::may_turn_back(ledger) {
                 let reason = "the new config was not mounted everywhere in time";
-                return turn_back(context, restart, reason, changes.waits);
+                return revert_config(context, restart, reason, changes.waits);
             }
             changes.merge(changes_of(context, ledger, index, member, turn));
         }

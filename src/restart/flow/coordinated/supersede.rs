@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::active;
-use super::stranded::{Obstacle, has_stranded, is_back};
+use super::stranded_nodes::{Obstacle, has_stranded, is_back};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_overtaken, take_sequences_above};

@@ -5,8 +5,8 @@ use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{is_ending, was_refused};
 use crate::flow::member::stop::resume_on;
-use crate::flow::member::update::back::{SetBack, needs_a_stop, until_set_back};
-use crate::flow::member::update::stay;
+use crate::flow::member::update::partial_rollback;
+use crate::flow::member::update::rollback::{SetBack, needs_a_stop, until_set_back};
 use crate::flow::observed::{if_gone_for_good, is_deleted_with_its_pods, is_to_be_stopped};
 use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Manager, Pod, Reason, StartDebt};
@@ -36,7 +36,9 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     if debt.absent_since.is_some() {
         return replace(debt, StartDebt { absent_since: None, ..debt.clone() });
     }
-    if let Some((update, told)) = debt.update.as_ref().and_then(|one| stay::refused(one, pod)) {
+    if let Some((update, told)) =
+        debt.update.as_ref().and_then(|one| partial_rollback::refused(one, pod))
+    {
         let mut changes =
             replace(debt, StartDebt { update: Some(Box::new(update)), ..debt.clone() });
         let message = format!("{} is owed its start{told}", debt.node);
@@ -135,7 +137,7 @@ fn bring_back(
     if manager.desired == Desired::Running && manager.durable {
         // The pod's label is waited for no longer than a start.
         let stays = debt.update.as_ref().filter(|_| is_waited_for(context, debt));
-        if let Some(action) = stays.and_then(|fixed| stay::label(fixed, pod)) {
+        if let Some(action) = stays.and_then(|fixed| partial_rollback::label(fixed, pod)) {
             return Changes::action(action);
         }
         return start_paid(debt, "it was started");

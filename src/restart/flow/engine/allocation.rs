@@ -182,7 +182,11 @@ pub(crate) fn is_needed(context: &Context<'_>, member: &Member) -> bool {
 }
 
 /// Restores allocation if no other member needs the limit.
-pub(crate) fn loosen(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Result<(), Turn> {
+pub(crate) fn lift_limit(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    member: &Member,
+) -> Result<(), Turn> {
     let Some(debt) = &ledger.debts.allocation else { return Ok(()) };
     let mut others = ledger.under_way().filter(|other| other.pod_uid != member.pod_uid);
     if others.any(|other| is_needed(context, other) && debt.holders.contains(&other.pod_uid)) {

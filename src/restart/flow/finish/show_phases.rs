@@ -2,7 +2,7 @@
 
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::shown::phase_of;
+use crate::flow::member_phase::phase_of;
 use crate::lookup::lookup;
 use crate::marks::Marks;
 use crate::{

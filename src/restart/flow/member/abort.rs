@@ -1,7 +1,7 @@
 //! Aborts a member's restart: writes to the ledger that its engine is started again.
 
 use super::compensation::{compensation_for, outcome_of};
-use super::update::back as way_back;
+use super::update::rollback;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::ledger::RestartChange;
@@ -11,11 +11,11 @@ use crate::{Compensation, Ending, Member, MemberStep, Reason};
 pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason: &str) -> Changes {
     let manager = context.index.manager(&member.pod_uid).ok();
     let pod = context.index.pod(&member.pod_uid);
-    let needs_a_stop = way_back::needs_a_stop_of(member, pod);
+    let needs_a_stop = rollback::needs_a_stop_of(member, pod);
     let compensation = compensation_for(member, manager, context.policy.rollback, needs_a_stop);
     let outcome = outcome_of(context, member, compensation.config);
     let mut changes = Changes::default();
-    let how = if way_back::is_due_of(member, pod) { ", as its pod was before" } else { "" };
+    let how = if rollback::is_due_of(member, pod) { ", as its pod was before" } else { "" };
     let message = format!("{} is started again{how}: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));

@@ -2,9 +2,9 @@
 //! manager shows that another one is needed. A start that cannot be sent in time becomes a debt.
 
 use super::compensation::{compensation_for, outcome_of, rolls_back, start_of_compensation};
-use super::silent;
 use super::stop::resume_on;
-use super::update::{back as way_back, stay};
+use super::unreachable_manager;
+use super::update::{partial_rollback, rollback};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{
@@ -43,8 +43,13 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         }
         Err(blocker) => {
             // A container that runs no engine can still be changed.
-            return match way_back::until_member_set_back(member, pod, None) {
-                Ok(()) => silent::until_loosened(context, ledger, member, Turn::Wait(blocker)),
+            return match rollback::until_member_set_back(member, pod, None) {
+                Ok(()) => unreachable_manager::until_limit_lifted(
+                    context,
+                    ledger,
+                    member,
+                    Turn::Wait(blocker),
+                ),
                 Err(turn) => turn,
             };
         }
@@ -84,11 +89,11 @@ pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member
         );
     }
     // The start may have been sent while the apiserver was away.
-    if way_back::is_due_beside_engine(member, pod) {
+    if rollback::is_due_beside_engine(member, pod) {
         if is_late {
             return owe_start(ending.reason.clone());
         }
-        if let Err(turn) = way_back::until_member_set_back(member, pod, Some(manager)) {
+        if let Err(turn) = rollback::until_member_set_back(member, pod, Some(manager)) {
             return turn;
         }
     }
@@ -121,7 +126,7 @@ fn keep_refused(
     ending: &Ending,
 ) -> Option<Turn> {
     let pod = context.index.pod(&member.pod_uid)?;
-    let (update, told) = stay::refused(member.update.as_ref()?, pod)?;
+    let (update, told) = partial_rollback::refused(member.update.as_ref()?, pod)?;
     let mut again = Member { update: Some(Box::new(update)), ..member.clone() };
     let outcome = outcome_of(context, &again, back.config);
     again.ending = Some(Ending { outcome, reason: format!("{}{told}", ending.reason) });
@@ -130,7 +135,7 @@ fn keep_refused(
 
 /// Gives the pod the label of the template that it stays with.
 fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
-    let action = stay::label(member.update.as_ref()?, pod?)?;
+    let action = partial_rollback::label(member.update.as_ref()?, pod?)?;
     let message = "its pod gets the label of the template that it stays with";
     Some(Turn::act_and_wait(action, Code::Relabelling, message))
 }
@@ -177,7 +182,7 @@ fn better(
     member: &Member,
     manager: &Manager,
 ) -> Compensation {
-    let needs_a_stop = way_back::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
+    let needs_a_stop = rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid));
     let rollback = rolls_back(context.policy.rollback, ledger);
     compensation_for(member, Some(manager), rollback, needs_a_stop)
 }
@@ -192,7 +197,7 @@ fn needs_stop(
 ) -> bool {
     better.stop_sequence.is_some()
         && back.stop_sequence.is_none()
-        && way_back::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
+        && rollback::needs_a_stop_of(member, context.index.pod(&member.pod_uid))
 }
 
 /// Sends the start of a compensation, once the engine is no longer being stopped and its pod is rolled back.
@@ -207,7 +212,7 @@ fn start_back(
         return wait(Code::Aborting, message);
     }
     let pod = context.index.pod(&member.pod_uid);
-    if let Err(turn) = way_back::until_member_set_back(member, pod, Some(manager)) {
+    if let Err(turn) = rollback::until_member_set_back(member, pod, Some(manager)) {
         return turn;
     }
     Turn::act(start_of_compensation(member, back))

@@ -1,7 +1,7 @@
 //! The compensation of a member whose engine we stopped, or may have stopped: the config and the sequences
 //! that bring it back, and its outcome.
 
-use super::update::{back as way_back, step_of};
+use super::update::{rollback, step_of};
 use crate::context::Context;
 use crate::flow::answers::has_resumed;
 use crate::{Action, Compensation, Ledger, Manager, Member, Outcome, Strategy, UpdateStep};
@@ -82,13 +82,13 @@ pub(crate) fn outcome_of(context: &Context<'_>, member: &Member, config: ConfigC
     let pod = context.index.pod(&member.pod_uid);
     let is_stopped = match context.index.manager(&member.pod_uid) {
         Ok(manager) => manager.sequence >= member.stop_sequence,
-        Err(_) => way_back::is_due_of(member, pod),
+        Err(_) => rollback::is_due_of(member, pod),
     };
     match config {
         _ if pod.is_none() && step_of(member) == UpdateStep::Replace => Outcome::Aborted,
         _ if member.is_not_set_back() => Outcome::Aborted,
         ConfigChoice::LastGood => Outcome::RolledBack,
-        ConfigChoice::Mounted if is_stopped && way_back::has_undo(member) => Outcome::RolledBack,
+        ConfigChoice::Mounted if is_stopped && rollback::has_undo(member) => Outcome::RolledBack,
         ConfigChoice::Mounted => Outcome::Aborted,
     }
 }

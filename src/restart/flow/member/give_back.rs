@@ -54,8 +54,8 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
             return wait_again(context, ledger, member, successor);
         }
         let gone = Blocker { code: Code::PodGone, message: "the pod is gone".into() };
-        let loosened = allocation::loosen(context, ledger, member);
-        return late(context, member, loosened.err().unwrap_or(Turn::Wait(gone)));
+        let lifted = allocation::lift_limit(context, ledger, member);
+        return late(context, member, lifted.err().unwrap_or(Turn::Wait(gone)));
     };
     match undo(context, ledger, member, pod) {
         Ok(()) => wait_again(context, ledger, member, pod),
@@ -81,7 +81,7 @@ fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
 /// Passes once the stop can no longer arrive, and nothing of ours is left on the engine.
 /// Allocation comes first, and does not wait for the manager.
 fn undo(context: &Context<'_>, ledger: &Ledger, member: &Member, pod: &Pod) -> Result<(), Turn> {
-    allocation::loosen(context, ledger, member)?;
+    allocation::lift_limit(context, ledger, member)?;
     let manager = context.index.manager(&member.pod_uid)?;
     if is_overtaken(manager, member) {
         return Err(overtaken(manager, member));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bring_back::owe_start_of_gone;
-use super::silent;
+use super::unreachable_manager;
 use super::update::{phases, step_of};
 use crate::changes::Changes;
 use crate::context::Context;
@@ -69,11 +69,11 @@ pub(super) fn in_its_turn(
         if is_over_time(context, member, phases) {
             return Turn::Abort("the pod is gone and no other took its place".into());
         }
-        if let Some(why) = silent::gives_back(context, ledger, restart, member, None) {
+        if let Some(why) = unreachable_manager::gives_back(context, ledger, restart, member, None) {
             return Turn::GiveBack(why);
         }
         let gone = wait(Code::PodGone, "the pod is gone; waiting for the one in its place");
-        return silent::until_loosened(context, ledger, member, gone);
+        return unreachable_manager::until_limit_lifted(context, ledger, member, gone);
     };
     if let Some(other) = other_claims(member, successor) {
         return Turn::Abort(other);
@@ -120,7 +120,9 @@ pub(super) fn in_its_turn(
     match (is_over_time(context, member, phases), unschedulable) {
         (true, Some(_)) => Turn::Abort(message),
         (true, None) => Turn::Abort("the pod was replaced and the new one has not joined".into()),
-        (false, _) => silent::until_loosened(context, ledger, member, wait(code, message)),
+        (false, _) => {
+            unreachable_manager::until_limit_lifted(context, ledger, member, wait(code, message))
+        }
     }
 }
 

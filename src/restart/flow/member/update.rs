@@ -1,33 +1,33 @@
 //! Changes a member's pod between its stop and its start, so that it is as its owner wants it: labels,
 //! images, sizes, or the whole pod. Also rolls such a change back.
 //!
-//! [`fixed`]: the update that is frozen into the ledger when the member takes its slot. [`carry_out`]: after
-//! the stop, until the engine may be started. [`container`]: the kubelet recreates the manager's container;
-//! [`others`]: sidecar containers. [`hindrance`]: temporary reasons why they do not run. [`labels`]: after
-//! the proof. [`heap`]: checks if the heap has followed. [`back`]: rollback of images and sizes. [`stay`]:
-//! the changes that the apiserver refuses to roll back.
+//! [`frozen_update`]: the update that is frozen into the ledger when the member takes its slot. [`carry_out`]:
+//! after the stop, until the engine may be started. [`container`]: the kubelet recreates the manager's
+//! container; [`sidecar_images`]: sidecar containers. [`wait_limit`]: temporary reasons why they do not run.
+//! [`labels`]: after the proof. [`heap`]: checks if the heap has followed. [`rollback`]: rollback of images and
+//! sizes. [`partial_rollback`]: the changes that the apiserver refuses to roll back.
 
-pub(crate) mod back;
 mod carry_out;
 mod container;
-mod fixed;
+mod frozen_update;
 mod heap;
-mod hindrance;
 pub(crate) mod labels;
-mod others;
-pub(crate) mod stay;
+pub(crate) mod partial_rollback;
+pub(crate) mod rollback;
+mod sidecar_images;
+mod wait_limit;
 
 use crate::{Member, UpdateStep};
 
 pub(super) use carry_out::{is_carried_out, until_carried_out};
 pub(super) use container::without_manager;
-pub(crate) use fixed::{BY_UPDATE, exits, fix, is_for_updates, why_left_out};
-pub(crate) use fixed::{due_images, due_resources};
-pub(super) use fixed::{may_be_replaced, refresh};
-pub(crate) use fixed::{planned_update, why_not_allowed};
+pub(crate) use frozen_update::{BY_UPDATE, exits, freeze, is_for_updates, why_left_out};
+pub(crate) use frozen_update::{due_images, due_resources};
+pub(super) use frozen_update::{may_be_replaced, refresh};
+pub(crate) use frozen_update::{planned_update, why_not_allowed};
 pub(super) use heap::kept_heap;
-pub(super) use others::why_others_are_not_ready;
-pub(crate) use stay::set_back_next;
+pub(crate) use partial_rollback::set_back_next;
+pub(super) use sidecar_images::why_others_are_not_ready;
 
 /// The step by which a member is restarted.
 pub(crate) fn step_of(member: &Member) -> UpdateStep {

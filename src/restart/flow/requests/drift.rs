@@ -1,9 +1,9 @@
 //! Restarts that the reconciler requests itself for changed configs: of nodes that run on another config than
 //! their sources have.
 
+use super::given_up_changes::{before, follow, remember_all, remember_try};
 use super::open::open;
 use super::own_ids::{next_try, short_id, try_of};
-use super::tried::{before, follow, remember_all, remember_try};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::observed::{is_to_be_stopped, not_outside_windows};

@@ -4,7 +4,7 @@ use super::open::{open, remember};
 use super::{ignore_input, is_own, kept_phase};
 use crate::changes::Changes;
 use crate::context::Context;
-use crate::flow::coordinated::silent;
+use crate::flow::coordinated::unreachable_manager;
 use crate::flow::member::changes_of;
 use crate::flow::target::scheduled;
 use crate::ledger::RestartChange;
@@ -64,7 +64,7 @@ fn phase_removed(
     pod: &Pod,
     (index, member): (usize, &Member),
 ) -> Changes {
-    if let Some(turn) = silent::left_out(context, restart, member) {
+    if let Some(turn) = unreachable_manager::left_out(context, restart, member) {
         return changes_of(context, ledger, index, member, turn);
     }
     let mut changes = Changes::default();

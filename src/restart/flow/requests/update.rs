@@ -1,9 +1,9 @@
 //! Restarts that the reconciler requests itself for changed pod templates.
 
+use super::given_up_changes::{before, content, follow, remember_try};
 use super::never_started::bring_to_template;
 use super::open::open;
 use super::own_ids::{next_try, short_id};
-use super::tried::{before, content, follow, remember_try};
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::debts::is_waited_for;

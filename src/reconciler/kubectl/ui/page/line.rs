@@ -4,13 +4,13 @@ use maud::{Markup, html};
 
 use super::text::{class, prose, sign, time};
 use crate::kubectl::page::Tone;
-use crate::kubectl::ui::moment::{Moment, Source};
+use crate::kubectl::ui::page_model::{PageModel, Source};
 
-pub(super) fn lines(moment: &Moment) -> Markup {
+pub(super) fn lines(model: &PageModel) -> Markup {
     html! {
-        @if moment.lines.is_empty() { p.muted { "Nothing has changed since this page was opened." } }
+        @if model.lines.is_empty() { p.muted { "Nothing has changed since this page was opened." } }
         ol.lines reversed {
-            @for line in moment.lines.iter().rev() {
+            @for line in model.lines.iter().rev() {
                 li class=(class(line.tone)) {
                     (time(line.time)) " "
                     span.sign aria-hidden="true" { (sign(line.tone)) }
@@ -22,9 +22,9 @@ pub(super) fn lines(moment: &Moment) -> Markup {
     }
 }
 
-pub(super) fn fresh(moment: &Moment) -> Markup {
-    let at = time(moment.fresh);
-    let (tone, text) = match &moment.source {
+pub(super) fn fresh(model: &PageModel) -> Markup {
+    let at = time(model.fresh);
+    let (tone, text) = match &model.source {
         Source::Live => (Tone::Good, html! { "Live, read at " (at) "." }),
         Source::Deleted => (
             Tone::Bad,

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use super::state::State;
 use super::text::{code, prose};
-use crate::kubectl::ui::moment::Moment;
+use crate::kubectl::ui::page_model::PageModel;
 use stayput_restart::{MAX_NODES, NodeReport};
 
-pub(super) fn nodes(moment: &Moment) -> Markup {
-    let view = &moment.view;
+pub(super) fn nodes(model: &PageModel) -> Markup {
+    let view = &model.view;
     let listed: Vec<&NodeReport> =
         view.status.iter().flat_map(|status| &status.report.nodes).collect();
     html! {
@@ -20,7 +20,7 @@ pub(super) fn nodes(moment: &Moment) -> Markup {
                         th scope="col" { (name) }
                     }
                 } }
-                tbody { @for node in &listed { (row(moment, node)) } }
+                tbody { @for node in &listed { (row(model, node)) } }
             }
             @if view.is_cut() {
                 p.muted { "The first " (MAX_NODES) " nodes: the status names no more." }
@@ -29,8 +29,8 @@ pub(super) fn nodes(moment: &Moment) -> Markup {
     }
 }
 
-fn row(moment: &Moment, node: &NodeReport) -> Markup {
-    let view = &moment.view;
+fn row(model: &PageModel, node: &NodeReport) -> Markup {
+    let view = &model.view;
     let pod = view.pod_of_node(&node.name);
     let phase = pod.and_then(|pod| pod.phase.as_deref()).or(node.phase.as_deref());
     // The pages of the runbook about nodes that are down have one name.

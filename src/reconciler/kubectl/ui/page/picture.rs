@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use super::state::State;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::pod_view::PodView;
-use crate::kubectl::ui::moment::Moment;
-use crate::kubectl::ui::place::{Place, tier};
+use crate::kubectl::ui::location::{Location, tier};
+use crate::kubectl::ui::page_model::PageModel;
 
 /// Number of nodes from which a set has small tiles, with their numbers alone.
 const MANY: usize = 60;
@@ -33,22 +33,22 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    pub(super) fn new(moment: &Moment) -> Self {
+    pub(super) fn new(model: &PageModel) -> Self {
         let mut sets: BTreeMap<_, (String, ByZone)> = BTreeMap::new();
-        let nowhere = Place::default();
-        for pod in &moment.view.pods {
-            let place = moment.places.get(&pod.name).unwrap_or(&nowhere);
-            let rank = tier(&place.roles).map(|(rank, _)| rank);
+        let nowhere = Location::default();
+        for pod in &model.view.pods {
+            let location = model.locations.get(&pod.name).unwrap_or(&nowhere);
+            let rank = tier(&location.roles).map(|(rank, _)| rank);
             let (_, zones) = sets
-                .entry((rank, place.set.clone()))
-                .or_insert_with(|| (what_for(place), ByZone::new()));
-            let report = moment.view.node_report(&pod.node);
-            zones.entry(place.zone.clone()).or_default().push(Tile {
+                .entry((rank, location.set.clone()))
+                .or_insert_with(|| (what_for(location), ByZone::new()));
+            let report = model.view.node_report(&pod.node);
+            zones.entry(location.zone.clone()).or_default().push(Tile {
                 pod: pod.name.clone(),
                 node: pod.node.clone(),
-                state: State::of(&moment.view, pod),
+                state: State::of(&model.view, pod),
                 detail: report.and_then(|report| report.down.clone()).or_else(|| phase(pod)),
-                is_listed: is_listed(&moment.view, &pod.node),
+                is_listed: is_listed(&model.view, &pod.node),
             });
         }
         for (_, zones) in sets.values_mut() {
@@ -158,9 +158,9 @@ fn name_of(set: &str) -> &str {
 }
 
 /// Tier and roles of the node, where they are known.
-fn what_for(place: &Place) -> String {
-    let Some((_, tier)) = tier(&place.roles) else { return String::new() };
-    let roles: Vec<&str> = place.roles.iter().map(String::as_str).collect();
+fn what_for(location: &Location) -> String {
+    let Some((_, tier)) = tier(&location.roles) else { return String::new() };
+    let roles: Vec<&str> = location.roles.iter().map(String::as_str).collect();
     match roles.as_slice() {
         [only] if *only == tier => format!("{tier}, "),
         _ => format!("{tier} ({}), ", roles.join(", ")),

@@ -6,29 +6,29 @@ use super::text::{badge, code, prose, time};
 use crate::kubectl::format::or_dash;
 use crate::kubectl::page::Tone;
 use crate::kubectl::pages::{NOT_PROCESSED, request_summary};
-use crate::kubectl::ui::moment::{Moment, Source};
+use crate::kubectl::ui::page_model::{PageModel, Source};
 use stayput_restart::{MemberStep, Report, Restart};
 
 /// Title of the browser's tab.
-pub(super) fn title(moment: &Moment) -> Markup {
-    let view = &moment.view;
-    html! { (phase(moment)) " – " (view.namespace) "/" (view.name) }
+pub(super) fn title(model: &PageModel) -> Markup {
+    let view = &model.view;
+    html! { (phase(model)) " – " (view.namespace) "/" (view.name) }
 }
 
 /// Text that is read aloud when it changes.
-pub(super) fn news(moment: &Moment) -> Markup {
-    let report = moment.view.status.as_ref().map(|status| &status.report);
+pub(super) fn news(model: &PageModel) -> Markup {
+    let report = model.view.status.as_ref().map(|status| &status.report);
     let progress = report.and_then(|report| report.progress.as_ref());
     let blocked = report.and_then(|report| report.blocked.as_ref());
     html! {
-        (phase(moment))
+        (phase(model))
         @if let Some(progress) = progress { ", " (progress) " done" }
         @if let Some(code) = blocked { ", blocked by " (code) }
     }
 }
 
-fn phase(moment: &Moment) -> &str {
-    match (&moment.source, &moment.view.status) {
+fn phase(model: &PageModel) -> &str {
+    match (&model.source, &model.view.status) {
         (Source::Deleted, _) => "Deleted",
         (Source::Lost(_), _) => "Not live",
         (Source::Live, None) => "Unknown",
@@ -36,8 +36,8 @@ fn phase(moment: &Moment) -> &str {
     }
 }
 
-pub(super) fn summary(moment: &Moment) -> Markup {
-    let view = &moment.view;
+pub(super) fn summary(model: &PageModel) -> Markup {
+    let view = &model.view;
     let absent = html! {
         @if let Some(warning) = view.reconciler.warning() { p.text.bad { (prose(&warning)) } }
     };

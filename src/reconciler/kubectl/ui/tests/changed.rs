@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{idle, moment, pods, rolling};
+use super::{idle, model, pods, rolling};
 use crate::kubectl::tests::ready;
 use crate::kubectl::ui::events::events;
 use crate::kubectl::ui::feed::Seen;
@@ -20,22 +20,22 @@ fn ids(before: &Page, now: &Page) -> Vec<String> {
 #[test]
 fn of_a_thousand_nodes_one_that_changes_is_sent() {
     let mut pods = ready(1000);
-    let before = Page::new(&moment(&idle(), pods.clone()));
+    let before = Page::new(&model(&idle(), pods.clone()));
     assert_eq!(ids(&before, &before), [""; 0]);
     pods[7]["status"]["conditions"][0]["status"] = "False".into();
-    let now = Page::new(&moment(&idle(), pods.clone()));
+    let now = Page::new(&model(&idle(), pods.clone()));
     assert_eq!(ids(&before, &now), ["summary", "legend", "pod-logs-7"]);
     let sent: usize = changes(Some(&before), &now).iter().map(|change| change.html.len()).sum();
     assert!(sent < 2000, "{sent} bytes for one node");
     pods.pop();
-    let fewer = Page::new(&moment(&idle(), pods));
+    let fewer = Page::new(&model(&idle(), pods));
     assert_eq!(ids(&now, &fewer), ["summary", "legend", "picture"]);
 }
 
 #[test]
 fn a_phase_changes_what_is_said_and_shown() {
-    let before = Page::new(&moment(&idle(), pods()));
-    let now = Page::new(&moment(&rolling(), pods()));
+    let before = Page::new(&model(&idle(), pods()));
+    let now = Page::new(&model(&rolling(), pods()));
     let changed = ids(&before, &now);
     for id in ["title", "news", "summary", "legend", "nodes", "lines", "history", "pod-logs-1"] {
         assert!(changed.iter().any(|changed| changed == id), "{id} in {changed:?}");
@@ -43,7 +43,7 @@ fn a_phase_changes_what_is_said_and_shown() {
 }
 
 fn seen(version: u64, status: &Value) -> Seen {
-    Seen { version, page: Page::new(&moment(status, pods())).into() }
+    Seen { version, page: Page::new(&model(status, pods())).into() }
 }
 
 async fn next(body: &mut crate::kubectl::ui::answer::Body) -> String {

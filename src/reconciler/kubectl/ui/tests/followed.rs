@@ -15,8 +15,8 @@ use super::{cluster, idle, rolling};
 use crate::cluster::{SearchCluster, crd};
 use crate::kubectl::leader::{NAME, NAMESPACE};
 use crate::kubectl::ui::feed::{Pace, Seen, Subject};
-use crate::kubectl::ui::moment::Moment;
 use crate::kubectl::ui::page::{Page, document};
+use crate::kubectl::ui::page_model::PageModel;
 
 const SOON: Duration = Duration::from_millis(20);
 const NEVER: Duration = Duration::from_secs(3600);
@@ -47,10 +47,10 @@ impl Followed {
             pace: Pace { check, answer: Duration::from_secs(5), retry: SOON },
         };
         let found = subject.read().await.unwrap().expect("it is there");
-        let moment = found.moment(Moment::default());
-        let page = Page::new(&moment).into();
+        let model = found.model(PageModel::default());
+        let page = Page::new(&model).into();
         let (sender, seen) = watch::channel(Seen { version: 1, page });
-        tokio::spawn(subject.follow(found, moment, sender));
+        tokio::spawn(subject.follow(found, model, sender));
         let mut followed = Self { server, clusters, seen };
         followed.status(idle()).await;
         followed.shows("Idle").await;

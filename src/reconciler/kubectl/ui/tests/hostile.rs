@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Moment, idle, moment, pods, trouble};
+use super::{PageModel, idle, model, pods, trouble};
 use crate::kubectl::ui::page::{Page, changes, document};
 
 const HOSTILE: &str =
@@ -66,7 +66,7 @@ fn poison(value: &mut Value, text: &str) {
     }
 }
 
-fn poisoned(text: &str) -> Moment {
+fn poisoned(text: &str) -> PageModel {
     let mut status = trouble();
     status["sourceAbsent"] = "x".into();
     poison(&mut status, text);
@@ -81,7 +81,7 @@ fn poisoned(text: &str) -> Moment {
             "apiVersion": "apps/v1", "kind": "StatefulSet", "controller": true, "uid": "u", "name": text,
         }]);
     }
-    moment(&status, pods)
+    model(&status, pods)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn nor_in_what_changes_in_the_list_or_in_a_problem() {
     for change in changes(None, &page) {
         assert!(!change.html.contains("<script") && !change.html.contains("<img"), "{change:?}");
     }
-    let list = document::list(HOSTILE, &[poisoned(HOSTILE).view, moment(&idle(), vec![]).view]);
+    let list = document::list(HOSTILE, &[poisoned(HOSTILE).view, model(&idle(), vec![]).view]);
     let problem = document::problem(HOSTILE, HOSTILE);
     for html in [list, problem] {
         assert!(!html.contains("<script") && !html.contains("<img"), "{html}");

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Moment, idle, moment, now, pods, trouble};
+use super::{PageModel, idle, model, now, pods, trouble};
 use crate::kubectl::cluster_view::ClusterView;
+use crate::kubectl::ui::location::Location;
 use crate::kubectl::ui::page::{Page, document};
-use crate::kubectl::ui::place::Place;
 use stayput_restart::Saved;
 
 #[track_caller]
@@ -24,45 +24,45 @@ fn is_as_saved(name: &str, html: &str) {
     assert!(html == saved, "{name} is out of date, see the first lines: {differs:?}");
 }
 
-fn page(moment: &Moment) -> String {
-    document::cluster(&Page::new(moment), "logs", 1)
+fn page(model: &PageModel) -> String {
+    document::cluster(&Page::new(model), "logs", 1)
 }
 
 #[test]
 fn a_restart_in_the_middle_of_three_pools() {
     let saved = include_str!("../../../../../proto/samples/snapshot.json");
     let saved = Saved::parse(saved).unwrap();
-    let mut moment = Moment::default();
-    moment.view = ClusterView::from_snapshot(&saved);
-    moment.fresh = saved.snapshot.now;
+    let mut model = PageModel::default();
+    model.view = ClusterView::from_snapshot(&saved);
+    model.fresh = saved.snapshot.now;
     for pod in &saved.snapshot.pods {
         let (set, number) = pod.name.rsplit_once('-').unwrap();
         let engine = saved.snapshot.engine.as_ref().unwrap();
         let node = engine.nodes.iter().find(|node| node.name == pod.node).unwrap();
         let roles = node.roles.iter().cloned().collect();
         let zone = Some(format!("eu-west-1{}", ["a", "b", "c"][number.parse::<usize>().unwrap()]));
-        moment.places.insert(pod.name.clone(), Place { set: set.to_owned(), roles, zone });
+        model.locations.insert(pod.name.clone(), Location { set: set.to_owned(), roles, zone });
     }
-    is_as_saved("restart", &page(&moment));
+    is_as_saved("restart", &page(&model));
 }
 
 #[test]
 fn everything_that_can_be_wrong() {
-    is_as_saved("trouble", &page(&moment(&trouble(), pods())));
+    is_as_saved("trouble", &page(&model(&trouble(), pods())));
 }
 
 #[test]
 fn nothing_under_way() {
-    is_as_saved("idle", &page(&moment(&idle(), pods())));
+    is_as_saved("idle", &page(&model(&idle(), pods())));
 }
 
 #[test]
 fn not_seen_by_the_reconciler_deleted_or_lost() {
-    let unknown = page(&moment(&serde_json::Value::Null, pods()));
+    let unknown = page(&model(&serde_json::Value::Null, pods()));
     assert!(unknown.contains("has not processed this SearchCluster"), "{unknown}");
-    let deleted = page(&moment(&idle(), pods()).deleted(now()));
+    let deleted = page(&model(&idle(), pods()).deleted(now()));
     assert!(deleted.contains("This SearchCluster is deleted."), "{deleted}");
-    let lost = page(&moment(&idle(), pods()).lost("nobody answers".into()));
+    let lost = page(&model(&idle(), pods()).lost("nobody answers".into()));
     assert!(lost.contains("Not live. What is shown was read at"), "{lost}");
     assert!(lost.contains("2026-11-21 03:10:00 UTC") && lost.contains("nobody answers"), "{lost}");
     assert!(lost.contains("ready"), "what was known is still shown: {lost}");

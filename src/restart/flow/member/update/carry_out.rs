@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::container::{is_made_anew, until_made_anew};
-use super::fixed::{due_images, due_resources, is_image_of_manager_due, is_managers};
-use super::hindrance::while_it_may_pass;
-use super::others::last_ids;
+use super::frozen_update::{due_images, due_resources, is_image_of_manager_due, is_managers};
+use super::sidecar_images::last_ids;
+use super::wait_limit::while_it_may_pass;
 use crate::context::Context;
 use crate::flow::turn::{Turn, wait};
 use crate::{Action, Change, Code, LivePod, Member, MemberUpdate, Pod, ResizeState, UpdateStep};

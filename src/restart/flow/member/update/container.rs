@@ -1,9 +1,9 @@
 //! The kubelet recreates the manager's container, and sidecars. Meanwhile the manager may be unreachable, and
 //! only the pod shows the progress.
 
-use super::fixed::due_images;
-use super::hindrance::while_it_may_pass;
-use super::{others, phases, step_of};
+use super::frozen_update::due_images;
+use super::wait_limit::while_it_may_pass;
+use super::{phases, sidecar_images, step_of};
 use crate::context::Context;
 use crate::flow::observed::is_over_time;
 use crate::flow::turn::{Turn, wait};
@@ -48,7 +48,7 @@ pub(super) fn until_made_anew(
     }
     until_hopeless(context, member, fixed, live)?;
     let message = if is_managers_anew(fixed, live) {
-        others::describe(fixed, pod, live)
+        sidecar_images::describe(fixed, pod, live)
     } else {
         describe(pod, live)
     };
@@ -57,7 +57,7 @@ pub(super) fn until_made_anew(
 
 /// True if each container that the update recreates is another one than before.
 pub(super) fn is_made_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
-    is_managers_anew(fixed, live) && others::awaited(fixed, live).next().is_none()
+    is_managers_anew(fixed, live) && sidecar_images::awaited(fixed, live).next().is_none()
 }
 
 fn is_managers_anew(fixed: &MemberUpdate, live: &LivePod) -> bool {
@@ -128,7 +128,7 @@ fn hindrance(fixed: &MemberUpdate, live: &LivePod) -> Option<Hindrance> {
         hindered("its new container", waiting, ends_again)
     });
     managers.or_else(|| {
-        others::awaited(fixed, live).find_map(|(name, other)| {
+        sidecar_images::awaited(fixed, live).find_map(|(name, other)| {
             let waiting = other?.waiting.as_ref()?;
             hindered(&format!("its new container {name}"), waiting, false)
         })

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::fixed::is_managers;
+use super::frozen_update::is_managers;
 use crate::context::Context;
 use crate::{Change, Member, Pod, PodUpdate, UpdateStep};
 

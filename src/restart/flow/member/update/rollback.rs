@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::container::describe;
-use super::fixed::{covers, is_managers};
+use super::frozen_update::{covers, is_managers};
 use crate::flow::turn::{Turn, wait};
 use crate::{
     Action, Change, Code, LivePod, Manager, Member, MemberUpdate, Pod, PodPatch, Unreturnable,

@@ -24,7 +24,12 @@ pub(super) fn without_manager(
     if let Some(why) = gives_back(context, ledger, restart, member, Some(pod)) {
         return Turn::GiveBack(why);
     }
-    until_loosened(context, ledger, member, update::without_manager(context, member, pod, unknown))
+    until_limit_lifted(
+        context,
+        ledger,
+        member,
+        update::without_manager(context, member, pod, unknown),
+    )
 }
 
 /// Reason why a member that was not stopped, as far as is known, gives its slot back. If its stop has arrived
@@ -52,7 +57,7 @@ pub(super) fn gives_back(
 
 /// The turn itself; or, if it waits and the member no longer needs limited allocation, a turn that restores
 /// allocation first.
-pub(super) fn until_loosened(
+pub(super) fn until_limit_lifted(
     context: &Context<'_>,
     ledger: &Ledger,
     member: &Member,
@@ -61,5 +66,5 @@ pub(super) fn until_loosened(
     if !matches!(turn, Turn::Wait(_)) || allocation::is_needed(context, member) {
         return turn;
     }
-    allocation::loosen(context, ledger, member).err().unwrap_or(turn)
+    allocation::lift_limit(context, ledger, member).err().unwrap_or(turn)
 }

@@ -10,7 +10,7 @@ use crate::ledger::LedgerChange;
 use crate::{Action, Blocker, Code, Ledger, Restart};
 
 /// The step that is due until allocation is as it was before the restart.
-pub(super) enum Loosening {
+pub(super) enum LimitLift {
     /// There is no allocation debt.
     Done,
     /// The setting is as it was before: the change that removes the debt.
@@ -20,12 +20,12 @@ pub(super) enum Loosening {
 
 /// Decides on the next step until allocation is as it was before the restart. Fails if the setting is
 /// unknown.
-pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening, Blocker> {
-    let Some(debt) = &ledger.debts.allocation else { return Ok(Loosening::Done) };
+pub(super) fn lift_limit(context: &Context<'_>, ledger: &Ledger) -> Result<LimitLift, Blocker> {
+    let Some(debt) = &ledger.debts.allocation else { return Ok(LimitLift::Done) };
     let allocation = context.index.allocation()?;
     Ok(match restore(context, allocation) {
-        Some(action) => Loosening::Restore(action),
-        None => Loosening::Release(LedgerChange::ReleaseAllocation {
+        Some(action) => LimitLift::Restore(action),
+        None => LimitLift::Release(LedgerChange::ReleaseAllocation {
             pod_uids: debt.holders.clone(),
             is_restored: left_behind(allocation, debt).is_none(),
         }),
@@ -34,16 +34,20 @@ pub(super) fn loosen(context: &Context<'_>, ledger: &Ledger) -> Result<Loosening
 
 /// Restores allocation if no member needs the limit, or if a restart that only goes forward is late. Does
 /// nothing while the engine is unreachable: the members wait for it.
-pub(super) fn loosen_late(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes {
+pub(super) fn lift_limit_late(
+    context: &Context<'_>,
+    ledger: &Ledger,
+    restart: &Restart,
+) -> Changes {
     let mut changes = Changes::default();
     let is_late = restart.is_late_forward(context.snapshot.now, context.policy.phase_timeout);
     if !is_late && !is_in_vain(context, ledger) {
         return changes;
     }
-    match loosen(context, ledger) {
-        Ok(Loosening::Done) | Err(_) => {}
-        Ok(Loosening::Release(change)) => changes.change(change),
-        Ok(Loosening::Restore(action)) => {
+    match lift_limit(context, ledger) {
+        Ok(LimitLift::Done) | Err(_) => {}
+        Ok(LimitLift::Release(change)) => changes.change(change),
+        Ok(LimitLift::Restore(action)) => {
             changes.act(action);
             let message = if is_late {
                 "not every node is back in time: allocation is set back all the same"

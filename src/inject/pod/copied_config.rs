@@ -10,7 +10,7 @@ use crate::paths::{is_in, plain};
 
 /// Source of the files of a volume.
 #[derive(Debug)]
-pub(super) struct Copied {
+pub(super) struct CopiedConfig {
     /// The volume with the Secret or ConfigMap, without its name.
     pub(super) source: Value,
     /// The Secret or ConfigMap, in words.
@@ -22,7 +22,7 @@ pub(super) struct Copied {
 }
 
 /// The Secret or ConfigMap from which an init container fills a volume, if it is only one.
-pub(super) fn source(spec: &Value, filled: &str) -> Option<Copied> {
+pub(super) fn source(spec: &Value, filled: &str) -> Option<CopiedConfig> {
     let all = spec["initContainers"].as_array()?.iter();
     let mut fillers = all.map(|init| (init, mounts(init)));
     let mut fillers =
@@ -39,7 +39,7 @@ pub(super) fn source(spec: &Value, filled: &str) -> Option<Copied> {
     let (source, shown) = volume(spec, name)?;
     let by = init["name"].as_str().unwrap_or_default().to_owned();
     let as_it_is = keeps_names(&sources) && only_copies(init, &targets, &sources);
-    Some(Copied { source, shown, by, as_it_is })
+    Some(CopiedConfig { source, shown, by, as_it_is })
 }
 
 fn keeps_names(sources: &[Mount]) -> bool {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::heap::heap_before;
-use super::others::last_ids;
+use super::sidecar_images::last_ids;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
 use crate::flow::observed::{is_stopped_by_another, is_to_be_stopped};
@@ -55,7 +55,7 @@ pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) ->
 }
 
 /// The update to freeze for a pod, with the state of the pod before it, if there is one.
-pub(crate) fn fix(
+pub(crate) fn freeze(
     context: &Context<'_>,
     restart: &Restart,
     pod: &Pod,
@@ -157,7 +157,7 @@ pub(crate) fn refresh(
             now.others.extend(last_ids(&fixed.update.patch.images, live));
             Some(Box::new(now))
         }
-        _ => fix(context, restart, pod).map_err(without_a_stop)?,
+        _ => freeze(context, restart, pod).map_err(without_a_stop)?,
     };
     // An engine that is unreachable now has reported its heap before.
     let heap = member.update.as_ref().and_then(|fixed| fixed.heap);

@@ -20,13 +20,13 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Warnings given so far, so that each is given once.
 #[derive(Debug, Default)]
-pub(super) struct Around {
+pub(super) struct Availability {
     /// True if a watch could not begin, or a read of the Lease failed, and there was no answer since.
     is_broken: bool,
     is_absent: bool,
 }
 
-impl Around {
+impl Availability {
     /// The event, if there is one, and a line to print.
     pub(super) fn hear<T>(
         &mut self,
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
-        let mut around = Around::default();
-        let mut hear = |heard| messages(around.hear::<()>(heard, now()).1);
+        let mut availability = Availability::default();
+        let mut hear = |heard| messages(availability.hear::<()>(heard, now()).1);
         assert_eq!(hear(Heard::Broken(None)), [""; 0]);
         let told = hear(Heard::Broken(Some(silent())));
         assert!(told[0].contains("did not answer") && told[0].ends_with("; trying again"));
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(hear(Heard::Event(Event::Init)), again);
         assert_eq!(hear(Heard::Event(Event::Init)), [""; 0]);
         hear(Heard::Broken(Some(silent())));
-        let mut look = |seen| messages(around.look(seen, now()));
+        let mut look = |seen| messages(availability.look(seen, now()));
         assert_eq!(look(Err(silent())), [""; 0]);
         assert_eq!(look(Ok(Reconciler::Unknown)), again);
         // A watch that hangs says nothing.
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn that_no_reconciler_works_is_said_once_and_so_is_that_one_does() {
-        let mut around = Around::default();
-        let mut look = |seen| messages(around.look(Ok(seen), now()));
+        let mut availability = Availability::default();
+        let mut look = |seen| messages(availability.look(Ok(seen), now()));
         assert_eq!(look(Reconciler::Works), [""; 0]);
         let told = look(Reconciler::Absent("why".to_owned()));
         assert!(told[0].starts_with("reconciler: why; until one works"), "{told:?}");

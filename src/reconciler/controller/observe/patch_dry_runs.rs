@@ -71,7 +71,7 @@ enum Answer {
 
 /// Results of the dry runs.
 #[derive(Debug, Default)]
-pub(super) struct Trials {
+pub(super) struct PatchDryRuns {
     /// Time and result of the last dry run; no time if there was none left to run it.
     known: BTreeMap<Question, (Option<Instant>, Answer)>,
     asked: BTreeMap<String, Question>,
@@ -81,7 +81,7 @@ pub(super) struct Trials {
     may_replace: bool,
 }
 
-impl Trials {
+impl PatchDryRuns {
     /// Changes the step of an update to `replace`, if that is allowed, where an existing pod cannot have its
     /// new size. The checks for a deletion and for room follow after that.
     pub(super) fn replace_refused(

@@ -9,12 +9,12 @@ use crate::yaml::{Kind, Node, block_entry, block_item, flow};
 
 /// A collection with children in its text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Position<'a> {
     pub(super) text: &'a str,
     pub(super) collection: &'a Node,
 }
 
-impl Place<'_> {
+impl Position<'_> {
     /// Start of the child: the first character of a key, or the `-` of an item.
     pub(super) fn start(self, index: usize) -> Result<usize, String> {
         match &self.collection.kind {

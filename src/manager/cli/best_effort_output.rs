@@ -7,12 +7,12 @@ use super::failure::Failure;
 /// An output to which writing never fails; the first error is kept. A request is carried out to its end even if
 /// nobody reads about it any more: a stop whose start is not sent would keep the engine down.
 #[derive(Debug)]
-pub(super) struct Unfailing<'a, W> {
+pub(super) struct BestEffortOutput<'a, W> {
     out: &'a mut W,
     failed: io::Result<()>,
 }
 
-impl<'a, W: Write> Unfailing<'a, W> {
+impl<'a, W: Write> BestEffortOutput<'a, W> {
     pub(super) const fn new(out: &'a mut W) -> Self {
         Self { out, failed: Ok(()) }
     }
@@ -23,7 +23,7 @@ impl<'a, W: Write> Unfailing<'a, W> {
     }
 }
 
-impl<W: Write> Write for Unfailing<'_, W> {
+impl<W: Write> Write for BestEffortOutput<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.failed.is_ok() {
             self.failed = self.out.write_all(bytes);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::place::{Place, Zones, place};
+use super::location::{Location, Zones, location};
 use crate::cluster::SearchCluster;
 use crate::kubectl::cluster_view::ClusterView;
 use crate::kubectl::leader::Reconciler;
@@ -26,10 +26,10 @@ pub(super) enum Source {
 
 /// A cluster at one moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Moment {
+pub(super) struct PageModel {
     pub(super) view: ClusterView,
     /// Place of each node in the picture, by name of the pod.
-    pub(super) places: BTreeMap<String, Place>,
+    pub(super) locations: BTreeMap<String, Location>,
     /// Observed changes, the latest last.
     pub(super) lines: VecDeque<Line>,
     pub(super) source: Source,
@@ -39,8 +39,8 @@ pub(super) struct Moment {
     reported: Reported,
 }
 
-impl Moment {
-    /// The next moment, after a read.
+impl PageModel {
+    /// The next model, after a read.
     #[must_use]
     pub(super) fn read<'a>(
         self,
@@ -52,7 +52,7 @@ impl Moment {
         let reconciler = self.view.reconciler;
         let view = ClusterView { reconciler, ..ClusterView::from_objects(cluster, pods.clone()) };
         let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();
-        let places = pods.map(|pod| (name(pod), place(cluster, pod, zones))).collect();
+        let locations = pods.map(|pod| (name(pod), location(cluster, pod, zones))).collect();
         let observation = observe(self.reported, &view, now);
         let reported = match observation.state {
             State::Open => observation.reported,
@@ -61,22 +61,22 @@ impl Moment {
         let mut lines = self.lines;
         lines.extend(observation.lines);
         lines.drain(..lines.len().saturating_sub(MAX_LINES));
-        Self { view, places, lines, source: Source::Live, fresh: now, reported }
+        Self { view, locations, lines, source: Source::Live, fresh: now, reported }
     }
 
-    /// This moment with the new state of the reconciler.
+    /// This model with the new state of the reconciler.
     #[must_use]
     pub(super) fn with_reconciler(self, reconciler: Reconciler) -> Self {
         Self { view: ClusterView { reconciler, ..self.view }, ..self }
     }
 
-    /// The next moment, after a failed read.
+    /// The next model, after a failed read.
     #[must_use]
     pub(super) fn lost(self, why: String) -> Self {
         Self { source: Source::Lost(why), ..self }
     }
 
-    /// The next moment, after the SearchCluster was deleted.
+    /// The next model, after the SearchCluster was deleted.
     #[must_use]
     pub(super) fn deleted(self, now: Time) -> Self {
         Self { source: Source::Deleted, fresh: now, ..self }

@@ -10,7 +10,7 @@ use crate::rules::name_list::NameList;
 use crate::{Ledger, Member, Restart, Time, last_end};
 
 /// Decision on a restart, or on the end of a SearchCluster, whose pods still show a phase.
-pub(super) enum Unshown {
+pub(super) enum StalePhases {
     /// Wait for the patches.
     Waits,
     /// Wait for the patches, which this plan is the first to find late.
@@ -20,7 +20,7 @@ pub(super) enum Unshown {
 }
 
 /// Decides if the restart waits for the patches of these members' pods.
-pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) -> Unshown {
+pub(super) fn of(context: &Context<'_>, restart: &Restart, members: &[&Member]) -> StalePhases {
     let last_turn = last_turn(restart);
     let since = restart.stuck_since.filter(|at| *at >= last_turn);
     let nodes = members.iter().map(|member| member.node.as_str());
@@ -32,7 +32,7 @@ pub(super) fn of_deletion<'a>(
     context: &Context<'_>,
     ledger: &Ledger,
     nodes: impl Iterator<Item = &'a str>,
-) -> Unshown {
+) -> StalePhases {
     let last_end = last_end(ledger).unwrap_or_default();
     wait(context, last_end, ledger.still_shown_since, nodes)
 }
@@ -44,18 +44,18 @@ fn wait<'a>(
     from: Time,
     since: Option<Time>,
     nodes: impl Iterator<Item = &'a str>,
-) -> Unshown {
+) -> StalePhases {
     let (now, phase) = (context.snapshot.now, context.policy.phase_timeout);
     match since {
         Some(since) if now.since(since) >= phase => {
             let mut names = NameList::default();
             nodes.for_each(|node| names.add(node));
             let phase = humantime::format_duration(Duration::from_millis(phase));
-            Unshown::GivenUp(format!(
+            StalePhases::GivenUp(format!(
                 "the pods of {names} still show an old phase: they could not be patched for {phase}"
             ))
         }
-        None if now.since(from) >= phase => Unshown::Late,
-        Some(_) | None => Unshown::Waits,
+        None if now.since(from) >= phase => StalePhases::Late,
+        Some(_) | None => StalePhases::Waits,
     }
 }

@@ -1,10 +1,10 @@
 //! Partial rollback: a pod keeps the changes that the apiserver refuses to roll back. The engine is started
 //! in it all the same: to wait for another answer would keep the node down.
 
-use super::back::{next_of, refusal_of_next};
 use super::container::is_made_anew;
-use super::fixed::{due_images, due_resources, is_managers};
+use super::frozen_update::{due_images, due_resources, is_managers};
 use super::labels::relabel;
+use super::rollback::{next_of, refusal_of_next};
 use crate::{Action, Ledger, Member, MemberStep, MemberUpdate, Pod, PodPatch};
 
 /// The next patch of a pod's rollback, if its turn or a debt asks for one: the apiserver is asked by a dry

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::container::why_it_waits;
-use super::fixed::due_images;
+use super::frozen_update::due_images;
 use crate::{Change, LivePod, Member, MemberUpdate, OtherContainer, Pod};
 
 /// Ids of the last containers whose images change, by name of the sidecar; empty for one that had none.

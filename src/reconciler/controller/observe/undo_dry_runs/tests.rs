@@ -43,21 +43,21 @@ async fn a_refusal_of_the_old_size_is_told_and_what_may_pass_is_not() {
     .expect("a debt");
     let mut ledger = Ledger::default();
     let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
-    let mut returns = Returns::default();
+    let mut dry_runs = UndoDryRuns::default();
     let denied = "memory limits cannot be decreased";
     server.inject(Fault::new(How::Deny(403, denied)).verb("patch").times(u32::MAX));
-    returns.read(&api, &ledger, &[(&facts, &pod)]).await;
-    assert_eq!(returns.of(&pod.uid), None, "nothing is to be set back");
+    dry_runs.read(&api, &ledger, &[(&facts, &pod)]).await;
+    assert_eq!(dry_runs.of(&pod.uid), None, "nothing is to be set back");
     ledger.debts.start.push(debt);
-    returns.read(&api, &ledger, &[(&facts, &pod)]).await;
-    let refused = returns.of(&pod.uid).expect("it is refused");
+    dry_runs.read(&api, &ledger, &[(&facts, &pod)]).await;
+    let refused = dry_runs.of(&pod.uid).expect("it is refused");
     assert!(refused.why.contains(denied), "{refused:?}");
     let asked = refused.patch.resources["search"].wanted.clone();
     assert_eq!(asked, Some(container("4Gi").to_string()));
     for passes in [How::LoseRequest, How::Deny(401, "Unauthorized")] {
         server.clear_faults();
         server.inject(Fault::new(passes).verb("patch").times(u32::MAX));
-        returns.read(&api, &ledger, &[(&facts, &pod)]).await;
-        assert_eq!(returns.of(&pod.uid), None);
+        dry_runs.read(&api, &ledger, &[(&facts, &pod)]).await;
+        assert_eq!(dry_runs.of(&pod.uid), None);
     }
 }

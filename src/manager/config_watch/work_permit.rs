@@ -22,13 +22,13 @@ pub(super) struct Exclusive<T> {
 
 /// The right to work on the data; one thread has it at a time.
 #[derive(Debug)]
-pub(super) struct Turn<T> {
+pub(super) struct WorkPermit<T> {
     data: OwnedMutexGuard<T>,
     progress: Arc<Progress>,
     worker: Worker,
 }
 
-impl<T> Deref for Turn<T> {
+impl<T> Deref for WorkPermit<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -51,10 +51,10 @@ impl<T: Send + 'static> Exclusive<T> {
     ///
     /// # Errors
     /// The earlier work hangs.
-    pub(super) async fn turn(&self) -> Result<Turn<T>, Hanging> {
+    pub(super) async fn permit(&self) -> Result<WorkPermit<T>, Hanging> {
         loop {
-            if let Ok(turn) = timeout(self.progress.time_left(), self.turn_after_all()).await {
-                return Ok(turn);
+            if let Ok(permit) = timeout(self.progress.time_left(), self.permit_after_all()).await {
+                return Ok(permit);
             }
             if let Some(hanging) = self.progress.hanging() {
                 return Err(hanging);
@@ -63,13 +63,13 @@ impl<T: Send + 'static> Exclusive<T> {
     }
 
     /// Waits until the earlier work has ended, however long that takes.
-    pub(super) async fn turn_after_all(&self) -> Turn<T> {
+    pub(super) async fn permit_after_all(&self) -> WorkPermit<T> {
         let data = Arc::clone(&self.data).lock_owned().await;
-        Turn { data, progress: Arc::clone(&self.progress), worker: self.worker.clone() }
+        WorkPermit { data, progress: Arc::clone(&self.progress), worker: self.worker.clone() }
     }
 }
 
-impl<T: Send + 'static> Turn<T> {
+impl<T: Send + 'static> WorkPermit<T> {
     /// Starts the work on the worker's thread.
     pub(super) fn begin<R: Send + 'static>(
         self,

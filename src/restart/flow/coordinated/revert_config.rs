@@ -10,7 +10,7 @@ use crate::{Direction, Outcome, Reason, Restart};
 
 /// Turns all members back, to the last good config where there is one. `waits`: the reasons to wait of the
 /// step that failed; its other changes are dropped.
-pub(super) fn turn_back(
+pub(super) fn revert_config(
     context: &Context<'_>,
     restart: &Restart,
     reason: &str,

@@ -17,9 +17,9 @@ use crate::controller::pods::Facts;
 
 /// Refused rollbacks, by uid of the pod.
 #[derive(Debug, Default)]
-pub(super) struct Returns(BTreeMap<String, Unreturnable>);
+pub(super) struct UndoDryRuns(BTreeMap<String, Unreturnable>);
 
-impl Returns {
+impl UndoDryRuns {
     /// Makes a dry run for each pod that is to be rolled back.
     pub(super) async fn read(
         &mut self,

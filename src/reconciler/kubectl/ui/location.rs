@@ -14,7 +14,7 @@ const ROLE_OF_ECK: &str = "elasticsearch.k8s.elastic.co/node-";
 
 /// Place of a node in the picture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Name of the pod's owner, such as a StatefulSet; empty without an owner.
     pub(super) set: String,
     /// Roles of the engine's node, where the spec or the labels tell them.
@@ -30,12 +30,12 @@ pub(super) fn zone(labels: Option<&BTreeMap<String, String>>) -> Option<String> 
     labels?.get(ZONE).cloned()
 }
 
-pub(super) fn place(cluster: &SearchCluster, pod: &Pod, zones: &Zones) -> Place {
+pub(super) fn location(cluster: &SearchCluster, pod: &Pod, zones: &Zones) -> Location {
     let labels = pod.metadata.labels.as_ref();
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let owner = owners.find(|owner| owner.controller == Some(true));
     let machine = pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref());
-    Place {
+    Location {
         set: owner.map(|owner| owner.name.clone()).unwrap_or_default(),
         roles: roles(cluster, labels),
         zone: zone(labels).or_else(|| zones.get(machine?).cloned()),

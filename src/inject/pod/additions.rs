@@ -10,7 +10,12 @@ use crate::paths::plain;
 pub(super) const PORT: u16 = 9199;
 
 /// Additions to a list. An item with the same `field` stays as it is.
-pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -> Vec<Change> {
+pub(crate) fn missing_items(
+    at: &Path,
+    field: &str,
+    there: &Value,
+    wanted: Vec<Value>,
+) -> Vec<Change> {
     let new = wanted.into_iter().filter(|item| find(there, field, &item[field]).is_none());
     new.map(|item| {
         let name = item[field].as_str().unwrap_or_default();
@@ -21,7 +26,7 @@ pub(crate) fn added(at: &Path, field: &str, there: &Value, wanted: Vec<Value>) -
 
 /// Additions to a list of items that are needed exactly as given: another item in their place is
 /// an error.
-pub(crate) fn ours(
+pub(crate) fn exact_items(
     at: &Path,
     list: &str,
     around: &Value,
@@ -32,7 +37,7 @@ pub(crate) fn ours(
     let (at, there) = (at.then(Step::key(list)), &around[list]);
     for item in &wanted {
         let name = item[field].as_str().unwrap_or_default();
-        if find(there, field, &item[field]).is_some_and(|other| !says(other, item)) {
+        if find(there, field, &item[field]).is_some_and(|other| !has_fields(other, item)) {
             found.push(Found::error(
                 at.then(Step::item(field, name)),
                 "it is there already, and is not what the manager needs",
@@ -40,7 +45,7 @@ pub(crate) fn ours(
             ));
         }
     }
-    added(&at, field, there, wanted)
+    missing_items(&at, field, there, wanted)
 }
 
 /// Errors for claims with the name of a volume that the manager needs: the claim would take its place.
@@ -83,19 +88,19 @@ fn find<'a>(list: &'a Value, field: &str, name: &Value) -> Option<&'a Value> {
 fn field_says(field: &str, there: &Value, wanted: &Value) -> bool {
     match (field, there.as_str(), wanted.as_str()) {
         ("mountPath", Some(there), Some(wanted)) => plain(there) == plain(wanted),
-        _ => says(there, wanted),
+        _ => has_fields(there, wanted),
     }
 }
 
 /// True if a value has all wanted fields. Fields that Kubernetes has added by itself do no harm.
-fn says(there: &Value, wanted: &Value) -> bool {
+fn has_fields(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
         (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
             there.get(key).is_some_and(|there| field_says(key, there, wanted))
         }),
         (Value::Array(there), Value::Array(wanted)) => {
             there.len() == wanted.len()
-                && there.iter().zip(wanted).all(|(there, wanted)| says(there, wanted))
+                && there.iter().zip(wanted).all(|(there, wanted)| has_fields(there, wanted))
         }
         _ => there == wanted,
     }

@@ -19,7 +19,7 @@ const TLS: [&str; 2] = ["xpack.security.http.ssl.enabled", "plugins.security.ssl
 
 /// How to reach an engine, as far as its container says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reached {
+pub struct Reachability {
     /// Port of the REST API.
     pub port: u16,
     /// True if the REST API has TLS, false if not, if it is known.
@@ -28,7 +28,7 @@ pub struct Reached {
 
 /// How to reach the engine of a container. A probe of the engine says so; one of the manager is on
 /// another port.
-pub(crate) fn reached(container: &Value) -> Reached {
+pub(crate) fn reachability(container: &Value) -> Reachability {
     let probe = probe_of_engine(container).unwrap_or(&Value::Null);
     let asked = value_of(container, "STAYPUT_READY").unwrap_or_default();
     let is_set = |value: &str| TLS.iter().any(|name| value_of(container, name) == Some(value));
@@ -41,7 +41,7 @@ pub(crate) fn reached(container: &Value) -> Reached {
             None => asked_by_script(container),
         },
     };
-    Reached { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
+    Reachability { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
 }
 
 /// True if it is known that the engine needs no login.

@@ -12,7 +12,7 @@ use stayput_restart::{self as restart, Change, PodPatch, PodUpdate, Policy, Upda
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use tokio::time::Instant;
 
-use super::Trials;
+use super::PatchDryRuns;
 use crate::cluster::SearchCluster;
 use crate::controller::apiserver::Apiserver;
 use crate::controller::metrics::Metrics;
@@ -54,7 +54,7 @@ impl Fixture {
     /// What is written into each pod; those of `turns` are under way.
     async fn ask(
         &self,
-        trials: &mut Trials,
+        dry_runs: &mut PatchDryRuns,
         step: UpdateStep,
         turns: &[usize],
     ) -> Vec<restart::Pod> {
@@ -85,7 +85,7 @@ impl Fixture {
         let mut policy = Policy { update: BTreeSet::from([step]), ..Policy::default() };
         policy.update.extend(self.replaces.then_some(UpdateStep::Replace));
         for (facts, pod) in self.pods.iter().zip(&mut all) {
-            trials.replace_refused(&policy, facts, pod);
+            dry_runs.replace_refused(&policy, facts, pod);
         }
         let cluster: SearchCluster = serde_json::from_value(json!({
             "metadata": {"name": "logs", "namespace": "default"}, "spec": {"engine": {}},
@@ -96,19 +96,19 @@ impl Fixture {
         let ages = Ages::of(&snapshot, &turns, true, all.len());
         let both: Vec<_> = self.pods.iter().zip(&all).collect();
         let end = Instant::now() + self.window;
-        trials.read(&self.api, &policy, &both, &ages, end).await;
-        all.iter_mut().for_each(|pod| trials.write_into(pod));
+        dry_runs.read(&self.api, &policy, &both, &ages, end).await;
+        all.iter_mut().for_each(|pod| dry_runs.write_into(pod));
         all
     }
 
     /// Why each pod would not be changed.
     async fn why_not(
         &self,
-        trials: &mut Trials,
+        dry_runs: &mut PatchDryRuns,
         step: UpdateStep,
         turns: &[usize],
     ) -> Vec<Option<String>> {
-        self.ask(trials, step, turns).await.into_iter().map(|pod| pod.unchangeable).collect()
+        self.ask(dry_runs, step, turns).await.into_iter().map(|pod| pod.unchangeable).collect()
     }
 
     fn patches(&self) -> u64 {
@@ -120,10 +120,10 @@ impl Fixture {
 async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_changed() {
     let fixture = Fixture::new().await;
     let step = UpdateStep::Container;
-    assert_eq!(fixture.why_not(&mut Trials::default(), step, &[]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut PatchDryRuns::default(), step, &[]).await, [None, None]);
     assert_eq!(fixture.patches(), 1, "one answers for both");
     fixture.server.inject(Fault::new(How::Deny(403, DENIED)).verb("patch").times(u32::MAX));
-    for why in fixture.why_not(&mut Trials::default(), step, &[]).await {
+    for why in fixture.why_not(&mut PatchDryRuns::default(), step, &[]).await {
         let why = why.expect("it is refused");
         assert!(why.contains(DENIED) && !why.contains("roles"), "{why}");
     }
@@ -136,7 +136,7 @@ async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_cha
 async fn a_missing_role_is_told_from_a_refusal_of_admission() {
     let fixture = Fixture::new().await;
     fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch"));
-    let all = fixture.why_not(&mut Trials::default(), UpdateStep::Container, &[]).await;
+    let all = fixture.why_not(&mut PatchDryRuns::default(), UpdateStep::Container, &[]).await;
     let why = all[0].clone().expect("it is refused");
     assert!(why.contains("give the reconciler's service account the roles of deploy/"), "{why}");
 }
@@ -144,47 +144,47 @@ async fn a_missing_role_is_told_from_a_refusal_of_admission() {
 #[tokio::test]
 async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_not() {
     let fixture = Fixture::new().await;
-    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
-    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None, None]);
+    let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None, None]);
     let quota = "pods \"logs-1\" is forbidden: exceeded quota: search";
     fixture.server.inject(Fault::new(How::Deny(403, quota)).verb("patch").times(u32::MAX));
     assert_eq!(
-        fixture.why_not(&mut trials, step, &[]).await,
+        fixture.why_not(&mut dry_runs, step, &[]).await,
         [None, None],
         "it was answered just now"
     );
-    let all = fixture.why_not(&mut trials, step, &[1]).await;
+    let all = fixture.why_not(&mut dry_runs, step, &[1]).await;
     assert_eq!(all[0], None);
     assert!(all[1].as_ref().is_some_and(|why| why.contains(quota)), "{all:?}");
     fixture.server.clear_faults();
-    assert_eq!(fixture.why_not(&mut trials, step, &[1]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[1]).await, [None, None]);
 }
 
 #[tokio::test]
 async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() {
     let mut fixture = Fixture::new().await;
-    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
+    let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
     let absent = Fault::new(How::Refuse(404)).resource("pods/resize").times(u32::MAX);
     fixture.server.inject(absent);
-    for why in fixture.why_not(&mut trials, step, &[1]).await {
+    for why in fixture.why_not(&mut dry_runs, step, &[1]).await {
         assert!(why.is_some_and(|why| why.contains("has no pods/resize")));
     }
-    assert!(trials.shows_no_resize());
+    assert!(dry_runs.shows_no_resize());
     fixture.server.clear_faults();
-    assert_eq!(fixture.why_not(&mut Trials::default(), step, &[1]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut PatchDryRuns::default(), step, &[1]).await, [None, None]);
     // The next look does not list it.
     let pods: Api<Pod> = Api::namespaced(fixture.server.client(), "default");
     pods.delete("logs-0", &DeleteParams::default()).await.expect("it is deleted");
     fixture.pods.truncate(1);
-    let mut trials = Trials::default();
-    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None]);
-    assert!(!trials.shows_no_resize());
+    let mut dry_runs = PatchDryRuns::default();
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None]);
+    assert!(!dry_runs.shows_no_resize());
 }
 
 #[tokio::test]
 async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     let mut fixture = Fixture::new().await;
-    let (mut trials, step) = (Trials::default(), UpdateStep::Resize);
+    let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
     let lower = "memory limits cannot be decreased";
     let by_its_rules = How::Forbid("spec.containers[0].resources.limits", lower);
     fixture.server.inject(Fault::new(by_its_rules).verb("patch").times(u32::MAX));
@@ -193,14 +193,14 @@ async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
         pods.iter().map(|pod| update(pod).expect("it is needed").step).collect()
     };
     for _ in 0..2 {
-        let pods = fixture.ask(&mut trials, step, &[]).await;
+        let pods = fixture.ask(&mut dry_runs, step, &[]).await;
         assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize], "it is not allowed");
         let why = pods[0].unchangeable.clone().expect("it is refused");
         assert!(why.contains(lower) && why.contains("add replace to spec.update.allow"), "{why}");
     }
     fixture.replaces = true;
     for turns in [&[][..], &[], &[1], &[1]] {
-        let pods = fixture.ask(&mut trials, step, turns).await;
+        let pods = fixture.ask(&mut dry_runs, step, turns).await;
         assert_eq!(steps(&pods), [UpdateStep::Replace, UpdateStep::Replace], "{turns:?}");
         let update = pods[1].update.clone().expect("it is known").expect("it is needed");
         assert!(update.because.iter().any(|one| one.contains(lower)), "{update:?}");
@@ -208,8 +208,8 @@ async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     }
     // It was upgraded.
     fixture.server.clear_faults();
-    fixture.ask(&mut trials, step, &[1]).await;
-    let pods = fixture.ask(&mut trials, step, &[1]).await;
+    fixture.ask(&mut dry_runs, step, &[1]).await;
+    let pods = fixture.ask(&mut dry_runs, step, &[1]).await;
     assert_eq!(steps(&pods), [UpdateStep::Replace, UpdateStep::Resize], "the other was not asked");
     // What admission refuses, it may refuse to another pod as well, whatever its code.
     let admission = [
@@ -222,9 +222,9 @@ async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     for refusal in admission {
         fixture.server.clear_faults();
         fixture.server.inject(Fault::new(refusal).verb("patch").times(u32::MAX));
-        let mut trials = Trials::default();
-        fixture.ask(&mut trials, step, &[]).await;
-        let pods = fixture.ask(&mut trials, step, &[]).await;
+        let mut dry_runs = PatchDryRuns::default();
+        fixture.ask(&mut dry_runs, step, &[]).await;
+        let pods = fixture.ask(&mut dry_runs, step, &[]).await;
         assert_eq!(steps(&pods), [UpdateStep::Resize, UpdateStep::Resize], "{refusal:?}");
         assert!(pods[0].unchangeable.is_some(), "{refusal:?}");
     }
@@ -235,7 +235,7 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     let fixture = Fixture::new().await;
     let mirror = Fault::new(How::Rewrite("\"b\"", "\"mirror/b\"")).verb("patch").times(u32::MAX);
     fixture.server.inject(mirror);
-    for pod in fixture.ask(&mut Trials::default(), UpdateStep::Container, &[1]).await {
+    for pod in fixture.ask(&mut PatchDryRuns::default(), UpdateStep::Container, &[1]).await {
         assert_eq!(pod.unchangeable, None);
         let update = pod.update.expect("it is known").expect("it is needed");
         assert_eq!(update.patch.images["search"].wanted.as_deref(), Some("mirror/b"));
@@ -244,7 +244,7 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     // One that makes another image of each could never be answered.
     let never = Fault::new(How::Rewrite("b\"", "bb\"")).verb("patch").times(u32::MAX);
     fixture.server.inject(never);
-    let why = fixture.why_not(&mut Trials::default(), UpdateStep::Container, &[]).await;
+    let why = fixture.why_not(&mut PatchDryRuns::default(), UpdateStep::Container, &[]).await;
     let why = why[0].clone().expect("it is refused");
     assert!(why.contains("admission makes bbb of the image bb of the container search"), "{why}");
 }
@@ -253,7 +253,7 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
 async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
     let fixture = Fixture::new().await;
     fixture.server.inject(Fault::new(How::LoseRequest).verb("patch").times(u32::MAX));
-    let all = fixture.ask(&mut Trials::default(), UpdateStep::Container, &[1]).await;
+    let all = fixture.ask(&mut PatchDryRuns::default(), UpdateStep::Container, &[1]).await;
     assert!(all[0].unchangeable.is_some() && all[0].update.is_ok());
     assert!(all[1].unchangeable.is_none() && all[1].update.is_err());
 }
@@ -262,15 +262,15 @@ async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
 async fn without_time_only_a_pod_that_is_under_way_is_asked_for() {
     let mut fixture = Fixture::new().await;
     fixture.window = Duration::ZERO;
-    let (mut trials, step) = (Trials::default(), UpdateStep::Container);
-    let all = fixture.why_not(&mut trials, step, &[1]).await;
+    let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Container);
+    let all = fixture.why_not(&mut dry_runs, step, &[1]).await;
     assert!(all[0].as_ref().is_some_and(|why| why.contains("was not asked yet")), "{all:?}");
     assert_eq!((&all[1], fixture.patches()), (&None, 1));
     fixture.window = Duration::from_secs(60);
-    assert_eq!(fixture.why_not(&mut trials, step, &[]).await, [None, None]);
+    assert_eq!(fixture.why_not(&mut dry_runs, step, &[]).await, [None, None]);
     fixture.window = Duration::ZERO;
     assert_eq!(
-        fixture.why_not(&mut trials, step, &[]).await,
+        fixture.why_not(&mut dry_runs, step, &[]).await,
         [None, None],
         "it was answered before"
     );

@@ -15,11 +15,11 @@ use crate::workload::{Set, ordinal};
 
 /// For each set, by uid: the lowest ordinal that makes pods of higher ones wait, and the reason.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct OrderedReady {
     first: BTreeMap<String, (i64, String)>,
 }
 
-impl Ordered {
+impl OrderedReady {
     /// Checks the sets of these pods, if any pod is to be replaced.
     pub(super) fn of(
         owners: &Owners,
