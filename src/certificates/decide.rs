@@ -6,7 +6,7 @@
 
 use stayput_net::validity::Validity;
 
-use crate::facts::{Authority, Facts, Found, Id, Serving};
+use crate::facts::{Authority, CertificateFacts, Existing, Id, Serving};
 use crate::problem::Problem;
 
 /// Seconds by which a certificate begins to be valid before it is made: clocks differ.
@@ -40,7 +40,7 @@ pub struct Decision {
 }
 
 /// Decides on the next step for the certificates.
-pub fn decide(facts: &Facts) -> Decision {
+pub fn decide(facts: &CertificateFacts) -> Decision {
     let mut decision = Decision { step: None, problems: ends(facts) };
     let parts = [
         (facts.names.authority.clone(), owner(facts.authority.as_ref())),
@@ -68,11 +68,11 @@ pub fn decide(facts: &Facts) -> Decision {
     decision
 }
 
-fn owner<T>(found: Option<&Found<T>>) -> Option<bool> {
+fn owner<T>(found: Option<&Existing<T>>) -> Option<bool> {
     found.map(|found| found.is_ours)
 }
 
-fn step(facts: &Facts) -> Result<Option<Step>, Problem> {
+fn step(facts: &CertificateFacts) -> Result<Option<Step>, Problem> {
     let absent = |object: String, step: Step| {
         if facts.may_create {
             Ok(Some(step))
@@ -144,7 +144,7 @@ fn is_useless(serving: &Serving, trusted: &[Authority], now: u64) -> bool {
 }
 
 /// Certificates that have ended, or end soon.
-fn ends(facts: &Facts) -> Vec<Problem> {
+fn ends(facts: &CertificateFacts) -> Vec<Problem> {
     let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
     // Those beside it may be left from earlier.
     let trusted = trusted.into_iter().flatten().map(|one| one.validity);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use stayput_net::validity::Validity;
 
-use crate::names::Names;
+use crate::names::SecretNames;
 
 /// The SHA-256 of a certificate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ pub struct Serving {
 
 /// An object that exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Found<T> {
+pub struct Existing<T> {
     /// True if stayput made the object, and may change it.
     pub is_ours: bool,
     /// Content of the object, or the reason why it cannot be used.
@@ -48,9 +48,9 @@ pub struct Found<T> {
 
 /// Known objects of one cluster, and time; `None` for an object that is absent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Facts {
+pub struct CertificateFacts {
     /// Names of the objects.
-    pub names: Names,
+    pub names: SecretNames,
     /// Present time in seconds since the epoch.
     pub now: u64,
     /// Seconds by which the apiserver's clock differs from `now`, if that is known.
@@ -58,11 +58,11 @@ pub struct Facts {
     /// True if absent objects may be made.
     pub may_create: bool,
     /// The CA whose key is kept.
-    pub authority: Option<Found<Authority>>,
+    pub authority: Option<Existing<Authority>>,
     /// The CAs that managers are checked with.
-    pub trusted: Option<Found<Vec<Authority>>>,
+    pub trusted: Option<Existing<Vec<Authority>>>,
     /// Time since when these CAs are trusted, in seconds since the epoch; 0 if that is not known.
     pub trusted_since: u64,
     /// The certificate that managers serve.
-    pub serving: Option<Found<Serving>>,
+    pub serving: Option<Existing<Serving>>,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::facts::Found;
+use crate::facts::Existing;
 use crate::names::KEY_SET;
 use crate::problem::Problem;
 
@@ -63,7 +63,7 @@ impl KeySet {
 
 /// Facts about the key sets of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct KeySetFacts {
     /// Namespace of the cluster.
     pub namespace: String,
     /// Name of the cluster.
@@ -73,7 +73,7 @@ pub struct Facts {
     /// Keys that the apiserver publishes, or the reason why they are not known.
     pub published: Result<KeySet, String>,
     /// Keys that managers have.
-    pub held: Option<Found<KeySet>>,
+    pub held: Option<Existing<KeySet>>,
     /// Keys that managers have and the apiserver does not publish, and since when.
     pub unpublished: Unpublished,
 }
@@ -94,7 +94,7 @@ pub struct Decision {
 }
 
 /// Decides on the key set that managers are to have.
-pub fn decide(facts: &Facts) -> Decision {
+pub fn decide(facts: &KeySetFacts) -> Decision {
     let nothing =
         |problem| Decision { write: None, unpublished: facts.unpublished.clone(), problem };
     let published = match &facts.published {

@@ -1,7 +1,7 @@
 //! The certificates of managers and the keys that they check tokens with: what to make or renew
 //! now, and how. Nothing here reads a clock, a file or the network; new keys are random.
 //!
-//! * [`decide`]: from [`Facts`] about the certificates to the next [`Step`].
+//! * [`decide`]: from [`CertificateFacts`] about the certificates to the next [`Step`].
 //! * [`issue`]: makes and reads certificates and keys.
 //! * [`key_set`]: which public keys of the apiserver managers are to have.
 //! * [`names`]: the objects that certificates and keys are kept in.
@@ -16,7 +16,7 @@ pub mod names;
 mod problem;
 
 pub use decide::{Decision, Step, decide};
-pub use facts::{Authority, Facts, Found, Id, Serving};
+pub use facts::{Authority, CertificateFacts, Existing, Id, Serving};
 pub use problem::Problem;
 
 #[cfg(test)]

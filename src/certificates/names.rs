@@ -8,7 +8,7 @@ pub const KEY_SET: &str = "cluster-jwks";
 
 /// The Secrets of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Names {
+pub struct SecretNames {
     /// Namespace of the cluster.
     pub namespace: String,
     /// Name of the cluster.
@@ -21,7 +21,7 @@ pub struct Names {
     pub serving: String,
 }
 
-impl Names {
+impl SecretNames {
     /// Names as `kubectl stayput init` makes them.
     pub fn of(namespace: &str, cluster: &str) -> Self {
         Self {

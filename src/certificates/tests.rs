@@ -7,8 +7,8 @@ mod years;
 
 use stayput_net::validity::Validity;
 
-use crate::names::Names;
-use crate::{Authority, Facts, Found, Id, Serving};
+use crate::names::SecretNames;
+use crate::{Authority, CertificateFacts, Existing, Id, Serving};
 
 pub(crate) const HOUR: u64 = 3600;
 pub(crate) const DAY: u64 = 24 * HOUR;
@@ -26,20 +26,20 @@ pub(crate) fn serving(signed_by: u8, made: u64) -> Serving {
     Serving { validity, signed_by: Some(Id([signed_by; 32])), is_named: true }
 }
 
-pub(crate) fn ours<T>(content: T) -> Option<Found<T>> {
-    Some(Found { is_ours: true, content: Ok(content) })
+pub(crate) fn existing<T>(content: T) -> Option<Existing<T>> {
+    Some(Existing { is_ours: true, content: Ok(content) })
 }
 
 /// All is there, made at [`START`], and it is a day later.
-pub(crate) fn good() -> Facts {
-    Facts {
-        names: Names::of("search", "logs"),
+pub(crate) fn good() -> CertificateFacts {
+    CertificateFacts {
+        names: SecretNames::of("search", "logs"),
         now: START + DAY,
         clock_differs: Some(1),
         may_create: false,
-        authority: ours(authority(1, START)),
-        trusted: ours(vec![authority(1, START)]),
+        authority: existing(authority(1, START)),
+        trusted: existing(vec![authority(1, START)]),
         trusted_since: START,
-        serving: ours(serving(1, START)),
+        serving: existing(serving(1, START)),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn secret(cluster: &Cluster, set: &NodeSet) -> Object {
 /// The config as YAML: one setting a line, each value as JSON. The quotes matter: Elasticsearch 8
 /// substitutes variables in the text before it reads that, and refuses a setting without a value.
 fn yaml(cluster: &Cluster, set: &NodeSet) -> String {
-    let mut all = ours(cluster);
+    let mut all = cluster_settings(cluster);
     let written = settings(set);
     all.extend(defaults(cluster, &written).into_iter().filter(|(key, _)| {
         let below = format!("{key}.");
@@ -64,19 +64,19 @@ fn yaml(cluster: &Cluster, set: &NodeSet) -> String {
     })
 }
 
-fn ours(cluster: &Cluster) -> BTreeMap<String, Value> {
+fn cluster_settings(cluster: &Cluster) -> BTreeMap<String, Value> {
     let engine = &cluster.engine;
-    let mut ours = BTreeMap::from([
+    let mut settings = BTreeMap::from([
         ("cluster.name".to_owned(), json!(cluster.name)),
         ("node.name".to_owned(), json!(format!("${{{POD_NAME}}}"))),
     ]);
     if engine.has_minimum_master_nodes() {
         let minimum = json!(minimum_master_nodes(cluster));
-        ours.insert("discovery.zen.minimum_master_nodes".to_owned(), minimum);
+        settings.insert("discovery.zen.minimum_master_nodes".to_owned(), minimum);
     } else {
-        ours.insert(engine.initial_masters().to_owned(), json!(format!("${{{VARIABLE}}}")));
+        settings.insert(engine.initial_masters().to_owned(), json!(format!("${{{VARIABLE}}}")));
     }
-    ours
+    settings
 }
 
 /// Settings that apply unless the set's config has its own value.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Refusal;
 pub use debt::{ExcludedBefore, Leaving};
-pub use facts::{Excluded, Facts, Seen, SeenNode, Set, Votes, sets};
+pub use facts::{Excluded, LeaveFacts, Seen, SeenNode, Set, Votes, sets};
 
 /// The request that removes every voting exclusion, for messages.
 const CLEAR_EXCLUSIONS: &str = "DELETE /_cluster/voting_config_exclusions?wait_for_removal=false";
@@ -59,7 +59,7 @@ pub enum Action {
 
 /// A decision: the next action, and how far each node is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct LeavePlan {
     /// The next action.
     pub action: Option<Action>,
     /// Why no node may begin to leave, if a person has to change that.
@@ -68,7 +68,7 @@ pub struct Turn {
     pub nodes: BTreeMap<String, String>,
 }
 
-impl Turn {
+impl LeavePlan {
     fn act(mut self, action: Action) -> Self {
         self.action = Some(action);
         self
@@ -76,9 +76,14 @@ impl Turn {
 }
 
 /// Decides about the nodes that leave. `seen` has the reason if the engine's state is not known.
-pub fn leave(sets: &[Set], facts: &Facts, seen: Result<&Seen, &str>, debts: &Leaving) -> Turn {
+pub fn leave(
+    sets: &[Set],
+    facts: &LeaveFacts,
+    seen: Result<&Seen, &str>,
+    debts: &Leaving,
+) -> LeavePlan {
     let leaving: BTreeSet<String> = sets.iter().flat_map(Set::leaving).collect();
-    let mut turn = Turn::default();
+    let mut turn = LeavePlan::default();
     if let Some(removed) = removed(sets, facts) {
         return turn.act(Action::Remove { set: removed.name.clone() });
     }
@@ -145,7 +150,7 @@ pub fn leave(sets: &[Set], facts: &Facts, seen: Result<&Seen, &str>, debts: &Lea
 const LISTED: &str = "its pod is gone, and the engine still lists it";
 
 /// A set that is not declared and has no node any more.
-fn removed<'a>(sets: &'a [Set], facts: &Facts) -> Option<&'a Set> {
+fn removed<'a>(sets: &'a [Set], facts: &LeaveFacts) -> Option<&'a Set> {
     sets.iter().find(|set| {
         let has_pods = facts.pods.iter().any(|pod| set.has(pod));
         !set.is_declared && set.replicas == 0 && !has_pods
@@ -155,7 +160,7 @@ fn removed<'a>(sets: &'a [Set], facts: &Facts) -> Option<&'a Set> {
 /// The nodes that were removed from their set and still have a pod.
 fn going(
     sets: &[Set],
-    facts: &Facts,
+    facts: &LeaveFacts,
     seen: &Seen,
     leaving: &BTreeSet<String>,
     debts: &Leaving,

@@ -40,8 +40,8 @@ pub use engine::{Distribution, Engine, Version};
 pub use garbage::{SeenSecret, garbage};
 pub use labels::{CLUSTER, NODE_SET};
 pub use leave::{
-    Action, Excluded, ExcludedBefore, Facts, Leaving, Seen, SeenNode, Set, Turn, Votes, leave,
-    others_exclusions, sets,
+    Action, Excluded, ExcludedBefore, LeaveFacts, LeavePlan, Leaving, Seen, SeenNode, Set, Votes,
+    leave, others_exclusions, sets,
 };
 pub use names::{MAX_STATEFUL_SET, bootstrap};
 pub use object::{Kind, Object};

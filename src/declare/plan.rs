@@ -61,14 +61,18 @@ pub fn plan(cluster: &Cluster, observed: &Observed) -> Result<Plan, Vec<Refusal>
 
 /// Number of nodes of a set: before, now, and in the end.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
+struct SetCount {
     before: u32,
     now: u32,
     wanted: u32,
 }
 
 /// While the cluster forms, all masters start: none of them could be elected alone.
-fn counts<'a>(cluster: &'a Cluster, observed: &Observed, forming: bool) -> BTreeMap<&'a str, Turn> {
+fn counts<'a>(
+    cluster: &'a Cluster,
+    observed: &Observed,
+    forming: bool,
+) -> BTreeMap<&'a str, SetCount> {
     let at_once = forming || cluster.engine.has_minimum_master_nodes();
     let is_there = |set: &NodeSet| observed.sets.get(&set.name);
     let mut is_joining = cluster
@@ -88,12 +92,12 @@ fn counts<'a>(cluster: &'a Cluster, observed: &Observed, forming: bool) -> BTree
             is_joining = true;
             before + 1
         };
-        counts.insert(set.name.as_str(), Turn { before, now, wanted });
+        counts.insert(set.name.as_str(), SetCount { before, now, wanted });
     }
     counts
 }
 
-fn waiting(counts: &BTreeMap<&str, Turn>) -> Option<String> {
+fn waiting(counts: &BTreeMap<&str, SetCount>) -> Option<String> {
     let (set, turn) = counts.iter().find(|(_, turn)| turn.now < turn.wanted)?;
     Some(format!(
         "node set {set} gets {} of {} nodes now: masters join one at a time, each when all masters \

@@ -47,14 +47,14 @@ impl fmt::Display for Finding {
 
 /// A finding in an object, before the place of the object is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ObjectIssue {
     pub(crate) field: Option<String>,
     pub(crate) severity: Severity,
     pub(crate) message: String,
     pub(crate) remedy: String,
 }
 
-impl Found {
+impl ObjectIssue {
     pub(crate) fn error(
         field: impl fmt::Display,
         message: impl Into<String>,

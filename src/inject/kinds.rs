@@ -7,7 +7,7 @@ mod stateful_set;
 use serde_json::Value;
 
 use crate::edit::Change;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 use crate::pod;
 
@@ -15,9 +15,9 @@ use crate::pod;
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<Change>,
-    pub(crate) found: Vec<Found>,
+    pub(crate) found: Vec<ObjectIssue>,
     /// A note about the replacement of running pods, for an object that is changed.
-    pub(crate) rollout: Option<Found>,
+    pub(crate) rollout: Option<ObjectIssue>,
 }
 
 /// True if the command that starts an object's engine is known; `None` for an object without an engine
@@ -50,7 +50,7 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
         _ => return None,
     };
     if cluster.is_empty() {
-        plan.found.push(Found::error(
+        plan.found.push(ObjectIssue::error(
             "metadata.name",
             "without a name it is not known which Secret has the managers' certificate",
             "Give the object a name, or the cluster: --cluster NAME",
@@ -62,7 +62,7 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
 /// Adds the error for `--warm`, which does not work for operators: they make their pods themselves.
 fn without_warm(mut plan: Plan, options: &Options) -> Plan {
     if options.warm {
-        plan.found.push(Found::error(
+        plan.found.push(ObjectIssue::error(
             "spec",
             "an archive of classes can be made in the pods of a StatefulSet only",
             "Make it in the image (stayput warm), and leave out --warm",
@@ -84,9 +84,9 @@ pub(crate) fn has_tls(object: &Value) -> Option<bool> {
 #[derive(Debug)]
 pub(crate) enum Passed {
     /// The object has an engine, but this kind is not changed.
-    Kind(Found),
+    Kind(ObjectIssue),
     /// This kind is changed, but no container is known as the engine's.
-    Container(Found),
+    Container(ObjectIssue),
 }
 
 /// Why there is no plan for an object, if that is a surprise.
@@ -110,12 +110,12 @@ pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
                 }
             };
             let remedy = "If one is an engine, name it: --container NAME";
-            Some(Passed::Container(Found::note(field, message, remedy)))
+            Some(Passed::Container(ObjectIssue::note(field, message, remedy)))
         }
         "Deployment" | "DaemonSet" | "ReplicaSet" | "Pod" => {
             let container = pod::find_container(spec, wanted)?;
             (!pod::has_manager(container)).then(|| {
-                Passed::Kind(Found::note(
+                Passed::Kind(ObjectIssue::note(
                     field,
                     format!("it has an engine, and a {kind} is not changed"),
                     "Run the engine in a StatefulSet",

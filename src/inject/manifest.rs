@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::edit::{Change, Path, Step, Undo, apply, summary, undo};
-use crate::finding::{Finding, Found, Severity};
+use crate::finding::{Finding, ObjectIssue, Severity};
 use crate::kinds::{self, Passed, Plan};
 use crate::options::Options;
 use crate::record;
@@ -49,7 +49,7 @@ pub fn inject(text: &str, options: &Options) -> Result<Outcome, Vec<Finding>> {
     each(text, documents, |text, object| injected(text, object, &stream))
 }
 
-fn injected(text: &str, object: &Path, stream: &Stream<'_>) -> Result<Edited, Vec<Found>> {
+fn injected(text: &str, object: &Path, stream: &Stream<'_>) -> Result<Edited, Vec<ObjectIssue>> {
     if stream.skips(&value_of(text, object)?) {
         return Ok(Edited { text: text.to_owned(), ..Edited::default() });
     }
@@ -88,7 +88,7 @@ fn edited(
     before: &str,
     object: &Path,
     changes: Vec<Change>,
-) -> Result<(String, Vec<Undo>), Vec<Found>> {
+) -> Result<(String, Vec<Undo>), Vec<ObjectIssue>> {
     let mut edits = Vec::new();
     let mut after = before.to_owned();
     // The annotation is made first and written last, so that its own way back is in it.
@@ -106,17 +106,17 @@ fn edited(
 }
 
 /// Refuses keys behind which a field may be hidden.
-fn check_keys(text: &str, object: &Path) -> Result<(), Vec<Found>> {
+fn check_keys(text: &str, object: &Path) -> Result<(), Vec<ObjectIssue>> {
     let root = one(text).map_err(unreadable)?;
     if root.has_merge_key() {
-        return Err(vec![Found::error(
+        return Err(vec![ObjectIssue::error(
             "<<",
             "it has merge keys, behind which a field may be hidden",
             "Write their content out",
         )]);
     }
     match crate::edit::find(&root, object, &Path::default()).and_then(Node::twice) {
-        Some(key) => Err(vec![Found::error(
+        Some(key) => Err(vec![ObjectIssue::error(
             key,
             "the key is there twice",
             "Write it once: a reader takes only one of them",
@@ -145,16 +145,16 @@ struct Edited {
     text: String,
     /// Fields that differ from the input, one line each.
     summary: Vec<String>,
-    found: Vec<Found>,
+    found: Vec<ObjectIssue>,
     has_engine: bool,
-    without_engine: Option<Found>,
+    without_engine: Option<ObjectIssue>,
 }
 
 /// Goes through all objects. The function is given the document's text and where the object is in it.
 fn each(
     text: &str,
     documents: Vec<Document>,
-    edit: impl Fn(&str, &Path) -> Result<Edited, Vec<Found>>,
+    edit: impl Fn(&str, &Path) -> Result<Edited, Vec<ObjectIssue>>,
 ) -> Result<Outcome, Vec<Finding>> {
     let mut outcome = Outcome::default();
     let mut findings = Vec::new();
@@ -162,7 +162,7 @@ fn each(
         let mut document = text[range].to_owned();
         for (at, node) in root.iter().flat_map(objects) {
             let name = name(node);
-            let finding = |found: Found| Finding {
+            let finding = |found: ObjectIssue| Finding {
                 document: index + 1,
                 object: Some(name.clone()),
                 field: found.field,
@@ -215,16 +215,16 @@ fn name(object: &Node) -> String {
     format!("{}/{}", text(object.get("kind")), text(name))
 }
 
-fn value_of(text: &str, object: &Path) -> Result<Value, Vec<Found>> {
+fn value_of(text: &str, object: &Path) -> Result<Value, Vec<ObjectIssue>> {
     let root = one(text).map_err(unreadable)?;
     Ok(crate::edit::find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
 }
 
 /// The edits that are recorded on the object.
-fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
+fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<ObjectIssue>> {
     let edits = record::read(&value_of(text, object)?).transpose();
     edits.map_err(|error| {
-        vec![Found::error(
+        vec![ObjectIssue::error(
             "metadata.annotations.stayput.dev/injected",
             format!("what inject has written down cannot be read: {error}"),
             "Begin with the manifest as it was before inject",
@@ -233,29 +233,32 @@ fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<Found>> {
 }
 
 /// The document without the edits that are recorded on the object, if there are any.
-fn take_back(text: &str, object: &Path) -> Result<Option<String>, Vec<Found>> {
+fn take_back(text: &str, object: &Path) -> Result<Option<String>, Vec<ObjectIssue>> {
     let Some(edits) = edits(text, object)? else { return Ok(None) };
     let mut edits = edits.iter().rev();
     let taken = edits.try_fold(text.to_owned(), |text, edit| undo(&text, object, edit));
     taken.map(Some).map_err(uneditable)
 }
 
-fn unreadable(error: String) -> Vec<Found> {
-    vec![Found::error("the document", format!("it cannot be read: {error}"), "Correct it")]
+fn unreadable(error: String) -> Vec<ObjectIssue> {
+    vec![ObjectIssue::error("the document", format!("it cannot be read: {error}"), "Correct it")]
 }
 
-fn uneditable(error: String) -> Vec<Found> {
-    vec![Found::error(
+fn uneditable(error: String) -> Vec<ObjectIssue> {
+    vec![ObjectIssue::error(
         "the document",
         error,
         "Write the object in plain block style, without anchors and aliases",
     )]
 }
 
-fn uneditable_at(change: &Change, error: String) -> Vec<Found> {
+fn uneditable_at(change: &Change, error: String) -> Vec<ObjectIssue> {
     let (Change::Put { at, child, .. } | Change::Remove { at, child }) = change;
     let field = Some(at.then(child.clone()).to_string());
-    uneditable(error).into_iter().map(|found| Found { field: field.clone(), ..found }).collect()
+    uneditable(error)
+        .into_iter()
+        .map(|found| ObjectIssue { field: field.clone(), ..found })
+        .collect()
 }
 
 fn unreadable_stream(text: &str, error: &str) -> Finding {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 
 /// Kinds that have pods with an engine, with the API group and kubectl's name. Both groups of the
 /// OpenSearch operator are served side by side, and kubectl takes the older one for the short name.
@@ -37,11 +37,11 @@ impl OperatedBy {
     }
 
     /// Why a StatefulSet of this object is not changed. `namespace` may be empty.
-    pub(crate) fn refusal(&self, namespace: &str) -> Found {
+    pub(crate) fn refusal(&self, namespace: &str) -> ObjectIssue {
         let Self { kind, resource, name } = self;
         let namespace =
             if namespace.is_empty() { String::new() } else { format!("--namespace {namespace} ") };
-        Found::error(
+        ObjectIssue::error(
             "metadata.ownerReferences",
             format!(
                 "it belongs to {kind} {name}: the operator would delete its pods, or take the change back"

@@ -39,7 +39,7 @@ pub use warm::{Warming, warming};
 
 use crate::edit::{Change, Path, Step};
 use crate::engine::Engine;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 
 /// Minimum grace period for the engine's end, in seconds.
@@ -70,7 +70,7 @@ impl Pod<'_> {
 }
 
 /// The changes that put the manager into the pods of a StatefulSet, and the findings.
-pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Found>) {
+pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<ObjectIssue>) {
     let mut found = Vec::new();
     let name = container["name"].as_str().unwrap_or_default();
     let at = pod.at.then(Step::key("containers")).then(Step::named(name));

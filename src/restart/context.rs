@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::blocker::{Blocker, Check};
 use super::index::Index;
-use super::lookup::{Lookup, Names};
+use super::lookup::{Lookup, NameSet};
 use super::rules::{Evaluation, FailedSets, preflight};
 use super::{Ledger, Manager, Pod, Policy, Snapshot};
 
@@ -45,7 +45,7 @@ impl<'a> Context<'a> {
 
     /// The evaluation of the rules, counted for candidates that are stopped one by one.
     pub(super) fn evaluate(&self, ledger: &Ledger) -> Result<Evaluation<'a>, Blocker> {
-        Evaluation::of(&self.index, ledger, self.policy, &Names::default())
+        Evaluation::of(&self.index, ledger, self.policy, &NameSet::default())
     }
 
     /// Evaluation of the rules, counted once for all stops of a plan: a plan that changes the ledger

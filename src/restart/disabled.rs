@@ -16,12 +16,12 @@ const LONGEST: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Disabled {
-    by_place: BTreeMap<Place, Names>,
+    by_place: BTreeMap<DisabledBy, DisabledNames>,
 }
 
 /// Where predicates can be disabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Place {
+enum DisabledBy {
     Field,
     Annotation,
     Request,
@@ -29,7 +29,7 @@ enum Place {
 
 /// The names at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Names {
+struct DisabledNames {
     predicates: BTreeSet<Predicate>,
     /// Names that no predicate has.
     unknown: BTreeSet<String>,
@@ -38,24 +38,24 @@ struct Names {
 impl Disabled {
     /// From `spec.restart.disabledPredicates`; `*` means all.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::default().with(Place::Field, names)
+        Self::default().with(DisabledBy::Field, names)
     }
 
     /// Adds the names in the annotation [`annotation::DISABLE`]: separated by commas, or `*`.
     #[must_use]
     pub fn with_annotation(self, names: &str) -> Self {
-        self.with(Place::Annotation, names.split(','))
+        self.with(DisabledBy::Annotation, names.split(','))
     }
 
     /// Adds the predicates that the request of the restart under way skips, as long as it is under way.
     #[must_use]
     pub fn with_restart(self, restart: Option<&Restart>) -> Self {
         let skipped = restart.into_iter().flat_map(|restart| &restart.request.skip_rules);
-        self.with(Place::Request, skipped.map(String::as_str))
+        self.with(DisabledBy::Request, skipped.map(String::as_str))
     }
 
-    fn with<'a>(mut self, place: Place, names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut found = Names::default();
+    fn with<'a>(mut self, place: DisabledBy, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut found = DisabledNames::default();
         for name in names.into_iter().map(str::trim).filter(|name| !name.is_empty()) {
             let predicate = Predicate::named(name);
             match (name, predicate) {
@@ -64,7 +64,7 @@ impl Disabled {
                 (_, None) => _ = found.unknown.insert(name.chars().take(LONGEST).collect()),
             }
         }
-        if found != Names::default() {
+        if found != DisabledNames::default() {
             self.by_place.insert(place, found);
         }
         self
@@ -84,22 +84,22 @@ impl Disabled {
         let (namespace, name) = namespace_and_name(cluster);
         let disables = self.by_place.iter().filter(|(_, names)| !names.predicates.is_empty());
         let undo = disables.map(|(place, _)| match place {
-            Place::Field => format!(
+            DisabledBy::Field => format!(
                 "kubectl patch searchcluster {name} --namespace {namespace} --type=merge --patch \
                  '{{\"spec\":{{\"restart\":{{\"disabledPredicates\":[]}}}}}}'"
             ),
-            Place::Annotation => format!(
+            DisabledBy::Annotation => format!(
                 "kubectl annotate searchcluster {name} --namespace {namespace} {}-",
                 annotation::DISABLE
             ),
-            Place::Request => format!("kubectl stayput --namespace {namespace} cancel {name}"),
+            DisabledBy::Request => format!("kubectl stayput --namespace {namespace} cancel {name}"),
         });
         undo.collect()
     }
 
     /// The unknown names, for people, if there are any.
     pub fn unknown(&self) -> Option<String> {
-        let all: Vec<(Place, &str)> = self
+        let all: Vec<(DisabledBy, &str)> = self
             .by_place
             .iter()
             .flat_map(|(place, names)| names.unknown.iter().map(|name| (*place, name.as_str())))
@@ -127,7 +127,7 @@ impl From<Disabled> for Vec<String> {
     }
 }
 
-impl Place {
+impl DisabledBy {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Field => "spec.restart.disabledPredicates",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
 
 use super::blocker::Blocker;
-use super::lookup::{Lookup, OwnNames, with_room};
+use super::lookup::{Lookup, OwnedNameSet, with_room};
 use super::marks::Marks;
 use super::{Allocation, Code, Engine, Ledger, Manager, Member, Node, Pod, Snapshot, Time};
 use stayput_api::State;
@@ -45,7 +45,7 @@ impl<'a> Index<'a> {
             });
             entry.or_insert(node);
         }
-        let engine = ours(snapshot, &nodes);
+        let engine = engine_of_cluster(snapshot, &nodes);
         if engine.is_err() {
             nodes.clear();
         }
@@ -187,8 +187,9 @@ impl<'a> Index<'a> {
 
     /// Names of the nodes that are down, or may be at any moment: because of us, or because their pod
     /// is being deleted. Until the hook before its stop is over, such a node is listed as any other.
-    pub(super) fn down(&self, ledger: &Ledger) -> OwnNames {
-        let mut down: OwnNames = ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
+    pub(super) fn down(&self, ledger: &Ledger) -> OwnedNameSet {
+        let mut down: OwnedNameSet =
+            ledger.kept_stopped.iter().map(|kept| kept.node.clone()).collect();
         down.extend(ledger.debts.start.iter().map(|debt| debt.node.clone()));
         down.extend(ledger.under_way().map(|member| member.node.clone()));
         let stopped = self.pods.iter().filter(|pod| {
@@ -219,7 +220,10 @@ fn pods_by_name(snapshot: &Snapshot) -> (Vec<&Pod>, Lookup<'_, usize>) {
 }
 
 /// The engine, unless the one that answers at the addresses of our pods belongs to another cluster.
-fn ours<'a>(snapshot: &'a Snapshot, nodes: &Lookup<'_, &Node>) -> Result<&'a Engine, Blocker> {
+fn engine_of_cluster<'a>(
+    snapshot: &'a Snapshot,
+    nodes: &Lookup<'_, &Node>,
+) -> Result<&'a Engine, Blocker> {
     let engine = snapshot.engine.as_ref().map_err(Blocker::engine_unreachable)?;
     let wrong = |message| Err(Blocker { code: Code::WrongCluster, message });
     match &snapshot.ledger.cluster_uuid {

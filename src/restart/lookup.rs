@@ -25,7 +25,7 @@ pub(super) fn lookup<'a, T>(
 }
 
 /// A set of borrowed names or uids.
-pub(super) type Names<'a> = HashSet<&'a str, Hashed>;
+pub(super) type NameSet<'a> = HashSet<&'a str, Hashed>;
 
 /// A set of owned names or uids.
-pub(super) type OwnNames = HashSet<String, Hashed>;
+pub(super) type OwnedNameSet = HashSet<String, Hashed>;

@@ -1,9 +1,9 @@
 //! The step for each state.
 
-use super::{DAY, HOUR, START, YEAR, authority, good, ours, serving};
-use crate::{Decision, Facts, Found, Id, Problem, Step, decide};
+use super::{DAY, HOUR, START, YEAR, authority, existing, good, serving};
+use crate::{CertificateFacts, Decision, Existing, Id, Problem, Step, decide};
 
-fn step(change: impl FnOnce(&mut Facts)) -> Option<Step> {
+fn step(change: impl FnOnce(&mut CertificateFacts)) -> Option<Step> {
     let mut facts = good();
     change(&mut facts);
     let Decision { step, problems } = decide(&facts);
@@ -11,7 +11,7 @@ fn step(change: impl FnOnce(&mut Facts)) -> Option<Step> {
     step
 }
 
-fn problem(change: impl FnOnce(&mut Facts)) -> Problem {
+fn problem(change: impl FnOnce(&mut CertificateFacts)) -> Problem {
     let mut facts = good();
     change(&mut facts);
     let Decision { step, problems } = decide(&facts);
@@ -23,8 +23,8 @@ fn trust(ids: &[u8]) -> Option<Step> {
     Some(Step::Trust(ids.iter().map(|id| Id([*id; 32])).collect()))
 }
 
-fn broken<T>() -> Option<Found<T>> {
-    Some(Found { is_ours: true, content: Err("no PEM".into()) })
+fn broken<T>() -> Option<Existing<T>> {
+    Some(Existing { is_ours: true, content: Err("no PEM".into()) })
 }
 
 #[test]
@@ -36,19 +36,19 @@ fn nothing_is_written_when_all_is_good() {
 
 #[test]
 fn what_is_absent_is_made_in_its_order() {
-    let nothing = |facts: &mut Facts| {
+    let nothing = |facts: &mut CertificateFacts| {
         facts.may_create = true;
         (facts.authority, facts.trusted, facts.serving) = (None, None, None);
     };
     assert_eq!(step(nothing), Some(Step::MakeAuthority));
-    let with_authority = |facts: &mut Facts| {
+    let with_authority = |facts: &mut CertificateFacts| {
         nothing(facts);
-        facts.authority = ours(authority(1, facts.now));
+        facts.authority = existing(authority(1, facts.now));
     };
     assert_eq!(step(with_authority), trust(&[1]));
-    let trusted = |facts: &mut Facts| {
+    let trusted = |facts: &mut CertificateFacts| {
         with_authority(facts);
-        facts.trusted = ours(vec![authority(1, facts.now)]);
+        facts.trusted = existing(vec![authority(1, facts.now)]);
     };
     assert_eq!(step(trusted), Some(Step::Issue));
 }
@@ -66,7 +66,7 @@ fn a_certificate_that_cannot_be_used_is_replaced_at_once() {
         step(move |facts| {
             let mut content = serving(1, START);
             change(&mut content);
-            facts.serving = ours(content);
+            facts.serving = existing(content);
         })
     };
     assert_eq!(with(|serving| serving.is_named = false), Some(Step::Issue));
@@ -81,26 +81,26 @@ fn a_certificate_that_cannot_be_used_is_replaced_at_once() {
 fn a_ca_is_changed_with_both_trusted() {
     let due = START - HOUR + (10 * YEAR + HOUR) / 3 * 2;
     let old = due - 10 * DAY;
-    let at = |hours: u64, change: &dyn Fn(&mut Facts)| {
+    let at = |hours: u64, change: &dyn Fn(&mut CertificateFacts)| {
         step(|facts| {
             facts.now = due + hours * HOUR;
-            facts.serving = ours(serving(1, old));
+            facts.serving = existing(serving(1, old));
             change(facts);
         })
     };
     assert_eq!(at(0, &|_| {}), Some(Step::MakeAuthority));
-    let made = |facts: &mut Facts| facts.authority = ours(authority(2, due));
+    let made = |facts: &mut CertificateFacts| facts.authority = existing(authority(2, due));
     assert_eq!(at(0, &made), trust(&[2, 1]));
-    let both = |facts: &mut Facts| {
+    let both = |facts: &mut CertificateFacts| {
         made(facts);
-        facts.trusted = ours(vec![authority(2, due), authority(1, START)]);
+        facts.trusted = existing(vec![authority(2, due), authority(1, START)]);
         facts.trusted_since = due;
     };
     assert_eq!(at(0, &both), None, "others read it first");
     assert_eq!(at(1, &both), Some(Step::Issue));
-    let issued = |facts: &mut Facts| {
+    let issued = |facts: &mut CertificateFacts| {
         both(facts);
-        facts.serving = ours(serving(2, due + HOUR));
+        facts.serving = existing(serving(2, due + HOUR));
     };
     assert_eq!(at(24, &issued), None, "the old one may still be mounted");
     assert_eq!(at(25, &issued), trust(&[2]));
@@ -109,9 +109,9 @@ fn a_ca_is_changed_with_both_trusted() {
 #[test]
 fn a_ca_that_is_over_is_not_trusted_beside_the_next_one() {
     let now = START + 11 * YEAR;
-    let step = |facts: &mut Facts| {
+    let step = |facts: &mut CertificateFacts| {
         facts.now = now;
-        facts.authority = ours(authority(2, now));
+        facts.authority = existing(authority(2, now));
     };
     let mut facts = good();
     step(&mut facts);
@@ -140,7 +140,7 @@ fn without_the_right_to_create_a_gap_is_a_problem() {
 
 #[test]
 fn what_somebody_else_made_is_never_changed() {
-    let foreign = |facts: &mut Facts| {
+    let foreign = |facts: &mut CertificateFacts| {
         facts.authority.as_mut().unwrap().is_ours = false;
         facts.trusted.as_mut().unwrap().is_ours = false;
         facts.serving.as_mut().unwrap().is_ours = false;

@@ -3,21 +3,21 @@
 use serde_json::{Value, json};
 
 use super::{HOUR, START};
-use crate::Found;
-use crate::key_set::{Decision, Facts, KeySet, KeySetError, Unpublished, decide};
+use crate::Existing;
+use crate::key_set::{Decision, KeySet, KeySetError, KeySetFacts, Unpublished, decide};
 
 fn set(keys: &[&str]) -> KeySet {
     let keys: Vec<Value> = keys.iter().map(|key| json!({"kid": key, "kty": "EC"})).collect();
     KeySet::read("https://issuer", &json!({ "keys": keys }).to_string()).unwrap()
 }
 
-fn facts(published: &[&str], held: &[&str]) -> Facts {
-    Facts {
+fn facts(published: &[&str], held: &[&str]) -> KeySetFacts {
+    KeySetFacts {
         namespace: "search".into(),
         cluster: "logs".into(),
         now: START,
         published: Ok(set(published)),
-        held: Some(Found { is_ours: true, content: Ok(set(held)) }),
+        held: Some(Existing { is_ours: true, content: Ok(set(held)) }),
         unpublished: Unpublished::default(),
     }
 }
@@ -71,7 +71,7 @@ fn what_is_absent_or_broken_is_written_and_another_issuer_too() {
     let mut absent = facts(&["a"], &["a"]);
     absent.held = None;
     assert_eq!(decide(&absent).write, Some(set(&["a"])));
-    absent.held = Some(Found { is_ours: true, content: Err("broken".into()) });
+    absent.held = Some(Existing { is_ours: true, content: Err("broken".into()) });
     assert_eq!(decide(&absent).write, Some(set(&["a"])));
     let mut moved = facts(&["a"], &["a"]);
     moved.published = Ok(KeySet::read("https://other", &set(&["a"]).text()).unwrap());

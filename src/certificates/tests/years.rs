@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{DAY, HOUR, START, YEAR, authority, good, ours, serving};
-use crate::{Authority, Facts, Id, Serving, Step, decide};
+use super::{DAY, HOUR, START, YEAR, authority, existing, good, serving};
+use crate::{Authority, CertificateFacts, Id, Serving, Step, decide};
 
 /// What is written, and how long after it was read or mounted.
 struct Lagging<T> {
@@ -45,13 +45,13 @@ impl World {
         }
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> CertificateFacts {
+        CertificateFacts {
             now: self.now,
-            authority: ours(self.authority),
-            trusted: ours(self.trusted.now.clone()),
+            authority: existing(self.authority),
+            trusted: existing(self.trusted.now.clone()),
             trusted_since: self.trusted.before.last().map_or(START, |(at, _)| *at),
-            serving: ours(self.serving.now),
+            serving: existing(self.serving.now),
             ..good()
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Facts, Seen, Set, take};
+use super::{LeaveFacts, Seen, Set, take};
 use crate::Refusal;
 
 /// Why nodes may not begin to leave.
@@ -31,7 +31,7 @@ impl NotYet {
 
 pub(super) fn begin(
     sets: &[Set],
-    facts: &Facts,
+    facts: &LeaveFacts,
     seen: &Seen,
     leaving: &BTreeSet<String>,
 ) -> Result<(), NotYet> {

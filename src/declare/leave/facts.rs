@@ -64,7 +64,7 @@ impl Set {
 
 /// Facts beside the StatefulSets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct LeaveFacts {
     /// Names of all pods of the cluster, also of those that are being deleted.
     pub pods: BTreeSet<String>,
     /// `spec.paused`.

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Action, CLEAR_EXCLUSIONS, Facts, Leaving, Seen, SeenNode, Set, Votes, others_exclusions,
+    Action, CLEAR_EXCLUSIONS, LeaveFacts, Leaving, Seen, SeenNode, Set, Votes, others_exclusions,
 };
 
 /// The next action for this node, or why it waits.
 pub(super) fn take(
     set: &Set,
     node: &str,
-    facts: &Facts,
+    facts: &LeaveFacts,
     seen: &Seen,
     debts: &Leaving,
 ) -> Result<Action, String> {
@@ -97,7 +97,7 @@ fn missing_voters<'a>(votes: &'a Votes, seen: &'a Seen) -> impl Iterator<Item = 
 fn hand_over(
     node: &str,
     listed: &SeenNode,
-    facts: &Facts,
+    facts: &LeaveFacts,
     seen: &Seen,
     debts: &Leaving,
 ) -> Result<Option<Action>, String> {
@@ -125,7 +125,7 @@ fn hand_over(
 fn may_hand_over(
     node: &str,
     listed: &SeenNode,
-    facts: &Facts,
+    facts: &LeaveFacts,
     seen: &Seen,
     votes: &Votes,
 ) -> Result<(), String> {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Plan;
 use crate::edit::{Change, Path, Step};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Pod, Reachability, Ready};
 use crate::probe::{Authority, Login};
@@ -80,7 +80,7 @@ impl Secured {
     }
 
     /// How the manager asks the engine in a container.
-    fn ready(&self, asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
+    fn ready(&self, asked: Asked<'_>, options: &Options, found: &mut Vec<ObjectIssue>) -> Ready {
         let container = asked.container;
         let chosen = pod::chosen_url(container, options);
         let asks_engine = !self.has_readiness_port || pod::has_secrets(container, options);
@@ -98,7 +98,7 @@ impl Secured {
         }
         let has_login = ready.login.is_some() || pod::sets_login(container);
         if chosen.is_none() && asks_engine && !has_login {
-            let error = Found::error(
+            let error = ObjectIssue::error(
                 "spec.auth.disableElasticUser",
                 "without the user elastic it is not known with what to log in to ask whether a node is ready",
                 "Give another user, for whom the privilege monitor is enough: --ready-auth secret/NAME",
@@ -143,7 +143,8 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
     };
     let note = facts.note(&format!("{place}.securityContext"), options);
     // It is the same for all node sets.
-    let is_known = |note: &Found| plan.found.iter().any(|known| known.message == note.message);
+    let is_known =
+        |note: &ObjectIssue| plan.found.iter().any(|known| known.message == note.message);
     plan.found.extend(note.filter(|note| !is_known(note)));
     let init = pod::init_container(options, facts);
     let init = pod::exact_items(at, "initContainers", spec, vec![init], &mut plan.found);

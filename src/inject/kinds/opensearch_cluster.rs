@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Plan;
 use crate::edit::{Change, Path, Step};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reachability, Ready};
 
@@ -32,7 +32,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         return plan;
     }
     let Some(entrypoint) = entrypoint(own, options) else {
-        plan.found.push(Found::error(
+        plan.found.push(ObjectIssue::error(
             "spec.general.command",
             "it is more than one command, so it is not clear what starts the engine",
             "Write one command with its arguments, or give it: --command WORD --command WORD",
@@ -105,14 +105,14 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         }
     }
     if !asks_the_manager {
-        plan.found.push(Found::note(
+        plan.found.push(ObjectIssue::note(
             "apiVersion",
             "the operator's readiness probe asks the engine and not the manager, so a drain takes its full \
              ten seconds, and Services still send requests then",
             "With version 3 of the operator write apiVersion: opensearch.org/v1",
         ));
     }
-    plan.found.push(Found::note(
+    plan.found.push(ObjectIssue::note(
         "spec.general.additionalConfig",
         "the operator mounts opensearch.yml by subPath, so a change of it does not arrive in a living pod",
         "Restarts in place work; for a change of the config let the operator replace the pods",

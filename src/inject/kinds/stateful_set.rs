@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Plan;
 use crate::edit::Path;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::operated::OperatedBy;
 use crate::options::Options;
 use crate::pod::{self, Pod};
@@ -35,14 +35,14 @@ pub(super) fn has_known_command(object: &Value, options: &Options) -> Option<boo
 }
 
 /// A note that another pod template replaces all pods, each as soon as the one before is ready.
-fn rollout(object: &Value) -> Option<Found> {
+fn rollout(object: &Value) -> Option<ObjectIssue> {
     let strategy = &object["spec"]["updateStrategy"]["type"];
     let on_delete = r#"{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}"#;
     let name = object["metadata"]["name"].as_str().unwrap_or("NAME");
     let namespace = object["metadata"]["namespace"].as_str();
     let namespace = namespace.map(|name| format!("--namespace {name} ")).unwrap_or_default();
     (strategy != "OnDelete").then(|| {
-        Found::note(
+        ObjectIssue::note(
             "spec.updateStrategy.type",
             "with RollingUpdate Kubernetes replaces all running pods, each when the one before is ready, not when \
              the cluster is green",

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::edit::{Change, Path, Step};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::paths::plain;
 
 /// The manager's port.
@@ -31,14 +31,14 @@ pub(crate) fn exact_items(
     list: &str,
     around: &Value,
     wanted: Vec<Value>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<ObjectIssue>,
 ) -> Vec<Change> {
     let field = if list == "volumeMounts" { "mountPath" } else { "name" };
     let (at, there) = (at.then(Step::key(list)), &around[list]);
     for item in &wanted {
         let name = item[field].as_str().unwrap_or_default();
         if find(there, field, &item[field]).is_some_and(|other| !has_fields(other, item)) {
-            found.push(Found::error(
+            found.push(ObjectIssue::error(
                 at.then(Step::item(field, name)),
                 "it is there already, and is not what the manager needs",
                 "Give it another name, or take it out",
@@ -49,14 +49,14 @@ pub(crate) fn exact_items(
 }
 
 /// Errors for claims with the name of a volume that the manager needs: the claim would take its place.
-pub(crate) fn claimed(claims: &Value, wanted: &[Value]) -> Vec<Found> {
+pub(crate) fn claimed(claims: &Value, wanted: &[Value]) -> Vec<ObjectIssue> {
     let claims = claims.as_array().into_iter().flatten();
     let names = claims.map(|claim| &claim["metadata"]["name"]);
     let taken = names.filter(|name| wanted.iter().any(|volume| volume["name"] == **name));
     taken
         .map(|name| {
             let name = name.as_str().unwrap_or_default();
-            Found::error(
+            ObjectIssue::error(
                 format!("spec.volumeClaimTemplates[name={name}]"),
                 "the claim would take the place of a volume that the manager needs, and its state belongs to one pod",
                 "Give the claim another name, or leave it out",
@@ -66,11 +66,11 @@ pub(crate) fn claimed(claims: &Value, wanted: &[Value]) -> Vec<Found> {
 }
 
 /// The error for another port of the container that has the manager's number.
-pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<Found> {
+pub(crate) fn port_clash(at: &Path, container: &Value) -> Option<ObjectIssue> {
     let mut ports = container["ports"].as_array()?.iter();
     let is_other = |port: &&Value| port["containerPort"] == PORT && port["name"] != "stayput";
     ports.find(is_other).map(|_| {
-        Found::error(
+        ObjectIssue::error(
             at.then(Step::key("ports")),
             format!(
                 "the manager listens on port {PORT}, and another port of the container is that"

@@ -8,7 +8,7 @@ use super::script;
 use super::shell::script_at;
 use crate::edit::Path;
 use crate::engine::Engine;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 
 /// Path of the manager in the engine's container.
 pub(crate) const PROGRAM: &str = "/stayput/stayput";
@@ -40,7 +40,11 @@ impl Command {
 
 /// The new command. As Kubernetes does it, the container's `command` replaces the entrypoint of the
 /// image, and its `args` the arguments of the image.
-pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result<Command, Found> {
+pub(super) fn command(
+    at: &Path,
+    container: &Value,
+    chosen: &[String],
+) -> Result<Command, ObjectIssue> {
     let own = words(&container["command"]);
     let arguments = container.get("args").filter(|args| !args.is_null()).map(words);
     let image = container["image"].as_str().unwrap_or_default();
@@ -52,7 +56,7 @@ pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result
         return behind_plugins(at, own);
     }
     let Some(engine) = Engine::of_image(image) else {
-        return Err(Found::error(
+        return Err(ObjectIssue::error(
             format!("{at}.image"),
             format!("the entrypoint of the image {image} is not known"),
             "Give it word by word, with its arguments: --command WORD --command WORD. If it is no engine, leave it \
@@ -66,14 +70,14 @@ pub(super) fn command(at: &Path, container: &Value, chosen: &[String]) -> Result
 
 /// The manager in front of the container's own command. If that is a script that installs plugins, the
 /// manager comes behind them: each start runs what is behind the manager once more.
-fn behind_plugins(at: &Path, own: Vec<String>) -> Result<Command, Found> {
+fn behind_plugins(at: &Path, own: Vec<String>) -> Result<Command, ObjectIssue> {
     let Some(place) = own.iter().position(|word| script::changes_plugins(word)) else {
         return Ok(Command::of(own));
     };
     // It can be changed only where it is known to be the script of a shell.
     let is_script = script_at(&own) == Some(place);
     let Some((script, engine)) = script::split(&own[place]).filter(|_| is_script) else {
-        return Err(Found::error(
+        return Err(ObjectIssue::error(
             format!("{at}.command"),
             "its script installs plugins, or removes some. A restart in place would run it once more, and a plugin \
              that is there, or is not there any more, is refused",
@@ -86,10 +90,10 @@ fn behind_plugins(at: &Path, own: Vec<String>) -> Result<Command, Found> {
 }
 
 /// A note about a shell that stays in front of the engine.
-pub(super) fn shell(at: &Path, engine: &[String]) -> Option<Found> {
+pub(super) fn shell(at: &Path, engine: &[String]) -> Option<ObjectIssue> {
     let script = &engine[script_at(engine)?];
     (!passes_signals_on(script)).then(|| {
-        Found::note(
+        ObjectIssue::note(
             format!("{at}.command"),
             "the shell stays in front of the engine and passes no signal on, so each stop takes as long as \
              it may",
@@ -106,8 +110,8 @@ pub(crate) fn has_manager(container: &Value) -> bool {
 }
 
 /// The error for a manager that was added by hand.
-pub(crate) fn by_hand(field: impl fmt::Display) -> Found {
-    Found::error(
+pub(crate) fn by_hand(field: impl fmt::Display) -> ObjectIssue {
+    ObjectIssue::error(
         field,
         "the manager is there already, and not from inject",
         "Take out what was added by hand, or leave it as it is",

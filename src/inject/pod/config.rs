@@ -6,7 +6,7 @@ use super::Pod;
 use super::copied_config::{self, CopiedConfig};
 use crate::edit::Path;
 use crate::engine::Engine;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::paths::{is_in, plain};
 
 /// The config that the manager copies to the engine's config directory.
@@ -25,14 +25,14 @@ pub(super) fn find(
     at: &Path,
     container: &Value,
     engine: Option<Engine>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<ObjectIssue>,
 ) -> Option<Config> {
     let field = format!("{at}.volumeMounts");
     let chosen = pod.options.config.as_ref();
     let given = chosen.and_then(|chosen| chosen.directory.clone());
     let Some(directory) = given.clone().or_else(|| engine.map(|engine| engine.config.to_owned()))
     else {
-        found.push(Found::note(
+        found.push(ObjectIssue::note(
             field,
             "it is not known which engine this is, so its config is not watched",
             "Give its config with the directory where it reads it: --config configmap/NAME=/DIRECTORY",
@@ -41,7 +41,7 @@ pub(super) fn find(
     };
     let mounts = mounts(container);
     if let Some(data) = data(pod, &mounts, &directory, engine) {
-        found.push(Found::error(
+        found.push(ObjectIssue::error(
             field,
             format!("{directory} is for the engine's data ({data}): its config is read elsewhere"),
             "Give the directory where the engine reads its config: --config configmap/NAME=/DIRECTORY",
@@ -50,7 +50,7 @@ pub(super) fn find(
     }
     let whole = mounts.iter().find(|mount| mount.path == directory && mount.file.is_none());
     if let Some(volume) = whole.and_then(|mount| volume(pod.spec, &mount.volume)) {
-        found.push(Found::error(
+        found.push(ObjectIssue::error(
             field,
             format!("{directory} is a mount of {}, which the engine cannot write to", volume.1),
             "Mount its files one by one (subPath), or leave the mount out and give --config",
@@ -67,7 +67,7 @@ pub(super) fn find(
         || is_writable(pod.spec, &mounts, &directory);
     let source = match (chosen, from_mounts) {
         (Some(_), _) if !is_known => {
-            found.push(Found::error(
+            found.push(ObjectIssue::error(
                 format!("{at}.image"),
                 format!("it is not known where the image {image} reads its config"),
                 "Give the directory: --config configmap/NAME=/DIRECTORY",
@@ -82,13 +82,13 @@ pub(super) fn find(
                 let yml = yml.unwrap_or_default();
                 let directory = if is_known { "" } else { "=/DIRECTORY" };
                 let (message, remedy) = not_watched(&yml, main.is_some(), copied, directory);
-                found.push(Found::note(field, message, remedy));
+                found.push(ObjectIssue::note(field, message, remedy));
                 return None;
             }
         },
     };
     if !is_writable {
-        found.push(Found::error(
+        found.push(ObjectIssue::error(
             format!("{at}.securityContext.readOnlyRootFilesystem"),
             format!("the config is to be copied to {directory}, which cannot be written to"),
             format!(
@@ -157,14 +157,14 @@ fn replaced(
     main: Option<&Mount>,
     directory: &str,
     at: &Path,
-    found: &mut Vec<Found>,
+    found: &mut Vec<ObjectIssue>,
 ) -> Vec<String> {
     let Some(main) = main else { return Vec::new() };
     let mut paths = Vec::new();
     for mount in mounts.iter().filter(|mount| mount.volume == main.volume) {
         let Some(name) = mount.name_in(directory) else { continue };
         if mount.file.as_deref() != Some(name) {
-            found.push(Found::error(
+            found.push(ObjectIssue::error(
                 format!("{at}.volumeMounts[mountPath={}].subPath", mount.written),
                 format!("the file has another name there than {name}; it is copied under its own"),
                 format!("Rename it to {name} in its Secret or ConfigMap"),
@@ -182,7 +182,7 @@ fn others(
     replaced: &[String],
     directory: &str,
     at: &Path,
-    found: &mut Vec<Found>,
+    found: &mut Vec<ObjectIssue>,
 ) {
     for path in below(spec, mounts, directory).filter(|path| !replaced.contains(path)) {
         let place = plain(&path);
@@ -193,7 +193,7 @@ fn others(
         } else {
             format!("Mount what has {name} as a whole at {above}, without subPath")
         };
-        found.push(Found::note(
+        found.push(ObjectIssue::note(
             format!("{at}.volumeMounts[mountPath={path}]"),
             "it stays mounted by subPath: a change of it does not arrive in a living pod",
             remedy,

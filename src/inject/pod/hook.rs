@@ -5,17 +5,17 @@ use serde_json::Value;
 use super::command::words;
 use super::shell::script_at;
 use crate::edit::{Path, Step};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 
 /// A note about a hook that may wait for the engine. Until it has ended, the status of the pod does not show
 /// the new container, so the reconciler sends no start to its manager.
-pub(crate) fn post_start(at: &Path, container: &Value) -> Option<Found> {
+pub(crate) fn post_start(at: &Path, container: &Value) -> Option<ObjectIssue> {
     let hook = &container["lifecycle"]["postStart"];
     let command = words(&hook["exec"]["command"]);
     let is_in_background =
         script_at(&command).is_some_and(|script| ends_in_background(&command[script]));
     (hook.is_object() && !is_in_background).then(|| {
-        Found::note(
+        ObjectIssue::note(
             at.then(Step::key("lifecycle")).then(Step::key("postStart")),
             "the kubelet does not show a container as started until the hook has ended. If it waits for the \
              engine, a restart that needs another container waits until the manager starts the engine by itself",
@@ -30,7 +30,7 @@ pub(crate) fn post_start(at: &Path, container: &Value) -> Option<Found> {
 pub(crate) struct PreStop {
     /// Duration, if the hook only sleeps. The kubelet counts it as a part of the pod's grace period.
     pub(crate) seconds: i64,
-    pub(crate) note: Option<Found>,
+    pub(crate) note: Option<ObjectIssue>,
 }
 
 /// The facts about a hook `preStop`. One that only sleeps waits until no Service sends requests any
@@ -43,7 +43,7 @@ pub(crate) fn pre_stop(at: &Path, container: &Value) -> PreStop {
     if let Some(seconds) = sleep(hook) {
         return PreStop { seconds, note: None };
     }
-    let note = Found::note(
+    let note = ObjectIssue::note(
         at.then(Step::key("lifecycle")).then(Step::key("preStop")),
         "a restart in place does not run the hook; before a pod ends, its time is taken from that of the manager",
         "Do what each restart needs elsewhere. Set STAYPUT_TERMINATION_GRACE to the grace period less the hook's time \

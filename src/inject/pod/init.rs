@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 
 /// CPU for copying a file of 5 MB.
@@ -38,9 +38,9 @@ impl<'a> EngineFacts<'a> {
     }
 
     /// A note for clusters that give each pod its user by themselves.
-    pub(crate) fn note(self, field: &str, options: &Options) -> Option<Found> {
+    pub(crate) fn note(self, field: &str, options: &Options) -> Option<ObjectIssue> {
         (self.needs_user() && !options.assigned_user).then(|| {
-            Found::note(
+            ObjectIssue::note(
                 field,
                 format!(
                     "no user is given, so the init container gets that of the image, {}; OpenShift refuses it",

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::reachability::{Reachability, lets_everybody_in, variable};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::options::Options;
 use crate::probe::{Authority, Login};
 
@@ -40,7 +40,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The engine's health, if it is known how to ask for it; otherwise its open port.
-pub(crate) fn ready(asked: Asked<'_>, options: &Options, found: &mut Vec<Found>) -> Ready {
+pub(crate) fn ready(asked: Asked<'_>, options: &Options, found: &mut Vec<ObjectIssue>) -> Ready {
     let Reachability { port, has_tls } = asked.reached;
     let url = match chosen_url(asked.container, options) {
         Some(url) => url.to_owned(),
@@ -84,7 +84,7 @@ pub(crate) fn health(has_tls: bool, port: u16) -> String {
     format!("{scheme}://127.0.0.1:{port}/_cluster/health")
 }
 
-fn only_the_port(asked: Asked<'_>) -> Found {
+fn only_the_port(asked: Asked<'_>) -> ObjectIssue {
     let Reachability { port, has_tls } = asked.reached;
     let what = match has_tls {
         Some(true) => "the engine has TLS, and it is not known with what to log in",
@@ -103,7 +103,7 @@ fn only_the_port(asked: Asked<'_>) -> Found {
             health(false, port)
         ),
     };
-    Found::note(
+    ObjectIssue::note(
         asked.field,
         format!("{what}: it counts as ready when port {port} is open"),
         format!("To wait until it is in its cluster: {remedy}"),
@@ -117,14 +117,14 @@ impl Ready {
     }
 
     /// An error that `stayput run` would refuse, or a note.
-    pub(crate) fn problem(&self, asked: Asked<'_>) -> Option<Found> {
+    pub(crate) fn problem(&self, asked: Asked<'_>) -> Option<ObjectIssue> {
         let https = health(true, asked.reached.port);
         let has_authority = self.authority.is_some() || sets_authority(asked.container);
         if self.url.is_empty() {
             return None;
         }
         if self.authority.is_some() && !self.url.starts_with("https://") {
-            return Some(Found::error(
+            return Some(ObjectIssue::error(
                 asked.field,
                 format!("{} has no certificate that --ready-ca could prove", self.url),
                 format!("Leave out --ready-ca, or ask over TLS: --ready {https}"),
@@ -132,7 +132,7 @@ impl Ready {
         }
         self.login.as_ref()?;
         if !self.is_http() {
-            return Some(Found::error(
+            return Some(ObjectIssue::error(
                 asked.field,
                 format!("{} asks for no user, so --ready-auth is of no use", self.url),
                 format!("Leave out --ready-auth, or ask the engine: --ready {https}"),
@@ -140,14 +140,14 @@ impl Ready {
         }
         let is_proven = has_authority && self.url.starts_with("https://");
         if !self.is_loopback() && !is_proven {
-            return Some(Found::error(
+            return Some(ObjectIssue::error(
                 asked.field,
                 format!("a password would be sent to {}, and nothing proves who gets it", self.url),
                 format!("Give --ready-ca and https, or ask on loopback: --ready {https}"),
             ));
         }
         (asked.host_network && !has_authority).then(|| {
-            Found::note(
+            ObjectIssue::note(
                 asked.field,
                 "with hostNetwork other pods of the machine can listen on loopback, and would get the password",
                 "Give the CA of the engine's certificates: --ready-ca secret/NAME",

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::additions::PORT;
 use crate::check;
 use crate::edit::{Path, Step};
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 use crate::paths::{is_in, plain};
 
 /// Variables that the programs in the container read: the options of `stayput run`, the pod's identity, and the
@@ -65,7 +65,7 @@ pub(crate) fn problems(
     container: &Value,
     wanted: &[Value],
     mounts: Option<&Value>,
-) -> Vec<Found> {
+) -> Vec<ObjectIssue> {
     let own = Own { container, wanted, mounts };
     let variables = container["env"].as_array().into_iter().flatten();
     let names = variables.filter_map(|variable| variable["name"].as_str());
@@ -80,16 +80,17 @@ struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    fn problem(&self, field: &Path, name: &str) -> Option<Found> {
+    fn problem(&self, field: &Path, name: &str) -> Option<ObjectIssue> {
         if !VARIABLES.contains(&name) {
-            return Some(Found::note(
+            return Some(ObjectIssue::note(
                 field,
                 "the manager does not know this variable",
                 "Correct its name, or leave it out",
             ));
         }
         let value = self.own(name).filter(|value| !value.contains("$("))?;
-        let error = |message: String, remedy: &str| Some(Found::error(field, message, remedy));
+        let error =
+            |message: String, remedy: &str| Some(ObjectIssue::error(field, message, remedy));
         match name {
             "STAYPUT_READY" => {
                 let usage = check::ready(value).err()?;

@@ -9,7 +9,7 @@ use super::variables::{refer_elsewhere, references, with_references};
 use super::{Pod, exact_items};
 use crate::edit::{Change, Path};
 use crate::engine::Engine;
-use crate::finding::Found;
+use crate::finding::ObjectIssue;
 
 /// Name of the volume with the archive, and of the init container that creates it.
 const NAME: &str = "stayput-warm";
@@ -26,20 +26,20 @@ pub(super) fn changes(
     at: &Path,
     container: &Value,
     command: &Command,
-    found: &mut Vec<Found>,
-) -> Result<Vec<Change>, Found> {
+    found: &mut Vec<ObjectIssue>,
+) -> Result<Vec<Change>, ObjectIssue> {
     let image = container["image"].as_str().unwrap_or_default();
     let name = container["name"].as_str().unwrap_or_default();
     let engine = Engine::of_image(image).or_else(|| Engine::named(name));
     let Some(engine) = engine.filter(Engine::keeps_classes) else {
-        return Err(Found::error(
+        return Err(ObjectIssue::error(
             format!("{at}.image"),
             "an archive of classes can be made for OpenSearch only, and not in Bitnami's image",
             "Leave out --warm",
         ));
     };
     if command.has_script() {
-        return Err(Found::error(
+        return Err(ObjectIssue::error(
             format!("{at}.command"),
             "what a shell starts does not get the arguments with which the archive is made",
             "Start the engine without a shell, or leave out --warm",
@@ -48,7 +48,7 @@ pub(super) fn changes(
     // The server JVM reads its options from here, and only it.
     let directory = format!("{}/jvm.options.d", engine.config);
     if mounts(container).iter().any(|mount| mount.path == directory) {
-        return Err(Found::error(
+        return Err(ObjectIssue::error(
             format!("{at}.volumeMounts[mountPath={directory}]"),
             "the volume of the archive is to be mounted there",
             "Mount its files one by one (subPath), or leave out --warm",
@@ -78,12 +78,12 @@ fn by_env_from(
     container: &Value,
     variables: &[Value],
     command: &[String],
-) -> Option<Found> {
+) -> Option<ObjectIssue> {
     let has_some = container["envFrom"].as_array().is_some_and(|all| !all.is_empty());
     let may_miss =
         variable(container, OPTIONS).is_none() || refer_elsewhere(container, variables, command);
     (has_some && may_miss).then(|| {
-        Found::note(
+        ObjectIssue::note(
             format!("{at}.envFrom"),
             "the init container that makes the archive gets no variables by envFrom",
             format!("If one of them is {OPTIONS}, or is referred to by it or the command, write it into env"),

@@ -31,23 +31,23 @@ pub(super) fn problems(settings: &Settings) -> Vec<String> {
 
 /// A directory, and the option that names it.
 #[derive(Debug, Clone)]
-struct Place {
+struct NamedDirectory {
     option: String,
     path: PathBuf,
 }
 
 #[derive(Debug, Default)]
 struct Places {
-    config: Vec<Place>,
-    staged: Vec<Place>,
+    config: Vec<NamedDirectory>,
+    staged: Vec<NamedDirectory>,
     /// State and temporary directory, which the manager writes to, too.
-    own: Vec<Place>,
+    own: Vec<NamedDirectory>,
     socket: Option<PathBuf>,
 }
 
 impl Places {
     fn of(settings: &Settings) -> Self {
-        let place = |option: String, path: &Path| Place { option, path: path.to_owned() };
+        let place = |option: String, path: &Path| NamedDirectory { option, path: path.to_owned() };
         let own = |name: &str, path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             Some(place(format!("--{name} {}", path.display()), path))
@@ -93,7 +93,10 @@ impl Places {
     }
 }
 
-fn overlapping<'a>(one: &Place, others: &'a [Place]) -> Option<&'a Place> {
+fn overlapping<'a>(
+    one: &NamedDirectory,
+    others: &'a [NamedDirectory],
+) -> Option<&'a NamedDirectory> {
     let path = resolved(&one.path);
     others.iter().find(|other| {
         let other = resolved(&other.path);
@@ -130,8 +133,8 @@ mod tests {
 
     use super::*;
 
-    fn place(option: &str, path: PathBuf) -> Place {
-        Place { option: option.to_owned(), path }
+    fn place(option: &str, path: PathBuf) -> NamedDirectory {
+        NamedDirectory { option: option.to_owned(), path }
     }
 
     #[test]

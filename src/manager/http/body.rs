@@ -89,14 +89,14 @@ fn unknown_field(body: &[u8], known: &[&str]) -> Option<String> {
 fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut fields: &'static [&'static str] = &[];
     // Nothing is read, which is an error.
-    let _ = T::deserialize(Names(&mut fields));
+    let _ = T::deserialize(FieldNames(&mut fields));
     fields
 }
 
 /// Takes the names that a struct asks for.
-struct Names<'a>(&'a mut &'static [&'static str]);
+struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Names<'_> {
+impl<'de> Deserializer<'de> for FieldNames<'_> {
     type Error = NoValue;
 
     fn deserialize_struct<V: Visitor<'de>>(

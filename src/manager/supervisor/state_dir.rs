@@ -76,7 +76,7 @@ pub(super) fn close_to_others(path: &Path) -> Result<(), StateDirError> {
     }
     let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
     let real = fs::canonicalize(path).map_err(unusable)?;
-    let directory = ours(path, &real)?;
+    let directory = open_of_root(path, &real)?;
     let mode = directory.metadata().map_err(unusable)?.mode();
     if is_open(mode) {
         let closed = Permissions::from_mode(mode & 0o7777 & !OPEN);
@@ -87,7 +87,7 @@ pub(super) fn close_to_others(path: &Path) -> Result<(), StateDirError> {
         }
     }
     for above in real.ancestors().skip(1) {
-        let mode = ours(path, above)?.metadata().map_err(unusable)?.mode();
+        let mode = open_of_root(path, above)?.metadata().map_err(unusable)?.mode();
         if is_open(mode) {
             return Err(StateDirError::OpenToOthers { path: path.to_owned(), part: above.into() });
         }
@@ -100,7 +100,7 @@ fn is_open(mode: u32) -> bool {
 }
 
 /// Opens a directory that belongs to root.
-fn ours(path: &Path, part: &Path) -> Result<File, StateDirError> {
+fn open_of_root(path: &Path, part: &Path) -> Result<File, StateDirError> {
     let unusable = |source| StateDirError::Unusable { path: path.to_owned(), source };
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     let directory = OpenOptions::new().read(true).custom_flags(flags).open(part);

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use stayput_certificates::Found;
+use stayput_certificates::Existing;
 use stayput_certificates::key_set::KeySet;
 use stayput_certificates::names::KEY_SET;
 
@@ -18,7 +18,7 @@ const KEYS: &str = "jwks.json";
 const ISSUER: &str = "issuer";
 
 /// The key set that managers have, from its ConfigMap.
-pub(crate) fn held(map: &ConfigMap) -> Found<KeySet> {
+pub(crate) fn held(map: &ConfigMap) -> Existing<KeySet> {
     let value = |key: &str| {
         let value = map.data.as_ref().and_then(|data| data.get(key));
         value.ok_or_else(|| format!("it has no {key}"))
@@ -27,7 +27,7 @@ pub(crate) fn held(map: &ConfigMap) -> Found<KeySet> {
         let (issuer, keys) = (value(ISSUER)?, value(KEYS)?);
         KeySet::read(issuer, keys).map_err(|error| error.to_string())
     };
-    Found { is_ours: is_ours(&map.metadata), content: read() }
+    Existing { is_ours: is_ours(&map.metadata), content: read() }
 }
 
 /// The key set that the apiserver publishes, from its two answers.

@@ -2,7 +2,7 @@
 //! `create` to a name, so it gets no right to create them. To restart: what a ClusterRole of `deploy/` has.
 
 use serde_json::{Value, json};
-use stayput_certificates::names::{KEY_SET, Names};
+use stayput_certificates::names::{KEY_SET, SecretNames};
 
 use super::metadata;
 
@@ -12,7 +12,7 @@ const ACCOUNT: &str = "stayput-reconciler";
 const NAMESPACE: &str = "stayput";
 
 /// The Role. With `secrets`, the reconciler may renew the certificates, too.
-pub(crate) fn role(names: &Names, secrets: bool) -> Value {
+pub(crate) fn role(names: &SecretNames, secrets: bool) -> Value {
     let verbs = ["get", "patch"];
     let mut rules = vec![json!({
         "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [KEY_SET], "verbs": verbs,
@@ -29,7 +29,7 @@ pub(crate) fn role(names: &Names, secrets: bool) -> Value {
     })
 }
 
-pub(crate) fn role_binding(names: &Names) -> Value {
+pub(crate) fn role_binding(names: &SecretNames) -> Value {
     binding(&names.role(), "Role", &names.role())
 }
 

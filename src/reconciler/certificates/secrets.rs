@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_certificates::issue::{self, IssueError, Pair};
-use stayput_certificates::names::Names;
-use stayput_certificates::{Facts, Found, Step};
+use stayput_certificates::names::SecretNames;
+use stayput_certificates::{CertificateFacts, Existing, Step};
 
 use super::{is_ours, metadata, precondition};
 use crate::cluster::key::{CA, TLS_CERT, TLS_KEY};
@@ -38,10 +38,15 @@ pub(crate) struct Change {
 
 impl Secrets {
     /// The facts for a decision, read from the Secrets.
-    pub(crate) fn facts(&self, names: &Names, server_name: &str, now: u64) -> Facts {
+    pub(crate) fn facts(
+        &self,
+        names: &SecretNames,
+        server_name: &str,
+        now: u64,
+    ) -> CertificateFacts {
         let documents = self.authorities();
         let serving = |pem: &[u8]| issue::read_serving(pem, &documents, server_name);
-        Facts {
+        CertificateFacts {
             names: names.clone(),
             now,
             clock_differs: None,
@@ -65,7 +70,7 @@ impl Secrets {
     pub(crate) fn change(
         &self,
         step: &Step,
-        names: &Names,
+        names: &SecretNames,
         server_name: &str,
         now: u64,
     ) -> Result<Change, IssueError> {
@@ -133,27 +138,28 @@ impl Change {
 
 fn found<T>(
     secret: Option<&Secret>,
-    names: &Names,
+    names: &SecretNames,
     key: &str,
     read: impl FnOnce(&[u8]) -> Result<T, IssueError>,
-) -> Option<Found<T>> {
+) -> Option<Existing<T>> {
     let secret = secret?;
     let content = match data(Some(secret), key) {
         Some(pem) => read(pem).map_err(|error| error.to_string()),
         None => Err(format!("it has no {key}")),
     };
     let is_ours = is_ours(&secret.metadata) && is_of_cluster(&secret.metadata, names);
-    Some(Found { is_ours, content })
+    Some(Existing { is_ours, content })
 }
 
 /// True if the Secret was made for this cluster. A Secret without the annotation is recognized by the name
 /// that `init` gives it.
-fn is_of_cluster(metadata: &ObjectMeta, names: &Names) -> bool {
+fn is_of_cluster(metadata: &ObjectMeta, names: &SecretNames) -> bool {
     let annotations = metadata.annotations.as_ref();
     if let Some(cluster) = annotations.and_then(|all| all.get(CLUSTER)) {
         return *cluster == names.cluster;
     }
-    let Names { authority, trusted, serving, .. } = Names::of(&names.namespace, &names.cluster);
+    let SecretNames { authority, trusted, serving, .. } =
+        SecretNames::of(&names.namespace, &names.cluster);
     metadata.name.as_ref().is_some_and(|name| [authority, trusted, serving].contains(name))
 }
 
@@ -180,8 +186,10 @@ mod tests {
 
     #[test]
     fn a_secret_of_another_cluster_is_not_ours_whoever_names_it() {
-        let names =
-            Names { trusted: "metrics-manager-ca".to_owned(), ..Names::of("search", "logs") };
+        let names = SecretNames {
+            trusted: "metrics-manager-ca".to_owned(),
+            ..SecretNames::of("search", "logs")
+        };
         let secret = |name: &str, annotations: Value| -> Secret {
             let labels = json!({"app.kubernetes.io/managed-by": "stayput"});
             let metadata = json!({"name": name, "labels": labels, "annotations": annotations});

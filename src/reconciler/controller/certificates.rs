@@ -19,7 +19,7 @@ use crate::certificates::{DISCOVERY_PATH, KEY_SET_PATH, Secrets, held, key_set_o
 use crate::cluster::{Auth, SearchCluster};
 pub(super) use report::Seen;
 use stayput_certificates::key_set::{self, KeySet, Unpublished};
-use stayput_certificates::names::{KEY_SET, Names};
+use stayput_certificates::names::{KEY_SET, SecretNames};
 use stayput_certificates::{Problem, Step, decide};
 use stayput_restart::{Event, Reason};
 
@@ -74,7 +74,7 @@ async fn attempt(
     auth: &Auth,
     seen: &mut Seen,
 ) -> Result<(), Failure> {
-    let mut names = Names::of(cx.cluster.namespace(), cx.cluster.name());
+    let mut names = SecretNames::of(cx.cluster.namespace(), cx.cluster.name());
     names.trusted.clone_from(&cluster.spec.manager.ca_secret);
     keep_certificates(cx, cluster, &names, seen).await?;
     match auth {
@@ -86,7 +86,7 @@ async fn attempt(
 async fn keep_certificates(
     cx: &mut Context,
     cluster: &SearchCluster,
-    names: &Names,
+    names: &SecretNames,
     seen: &mut Seen,
 ) -> Result<(), Failure> {
     let namespace = cx.cluster.namespace().to_owned();
@@ -152,7 +152,7 @@ async fn keep_keys(
     let published = read(&cx.api).await.unwrap_or_else(|error| Err(error.to_string()));
 
     // No outside system: the keys that managers should have.
-    let decision = key_set::decide(&key_set::Facts {
+    let decision = key_set::decide(&key_set::KeySetFacts {
         namespace: namespace.clone(),
         cluster: cx.cluster.name().to_owned(),
         now: now().0 / 1000,

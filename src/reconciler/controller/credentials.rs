@@ -10,7 +10,7 @@ mod tokens;
 use std::sync::Arc;
 
 use super::apiserver::Apiserver;
-use super::pods::Facts;
+use super::pods::PodFacts;
 use super::settings::Account;
 use crate::cluster::{Auth, Engine, Manager};
 use engine::EngineAccess;
@@ -22,7 +22,7 @@ use stayput_net::manager_client::ManagerClient;
 use tokens::Tokens;
 
 /// A client of the manager of a pod, or why there is none.
-pub(super) type ClientOfPod = (Arc<Facts>, Result<ManagerClient, Arc<CredentialsError>>);
+pub(super) type ClientOfPod = (Arc<PodFacts>, Result<ManagerClient, Arc<CredentialsError>>);
 
 /// Credentials of one SearchCluster.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ impl Credentials {
         &mut self,
         manager: &Manager,
         auth: &Auth,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
     ) -> Vec<ClientOfPod> {
         let tls = self.manager_tls.get(&mut self.secrets, manager, auth).await.map_err(Arc::new);
         if tls.is_ok() {
             self.tokens.renew(&mut self.secrets, auth, pods).await;
         }
-        let client = |pod: &Arc<Facts>| {
+        let client = |pod: &Arc<PodFacts>| {
             let tls = tls.clone()?;
             let token = self.tokens.of(&pod.uid)?;
             managers::client(manager, pod, tls, token).map_err(Arc::new)

@@ -22,7 +22,7 @@ use super::settings::Account;
 use crate::cluster::SearchCluster;
 use apply::Applied;
 use leave::First;
-use read::Found;
+use read::ExistingObjects;
 use stayput_declare::{self as declare, Bootstrap};
 use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
 pub(super) use verdict::Verdict;
@@ -178,7 +178,7 @@ async fn make(
     cx: &mut Context,
     cluster: &SearchCluster,
     declaration: &declare::Cluster,
-    found: &mut Found,
+    found: &mut ExistingObjects,
 ) -> Result<Verdict, Failure> {
     let observed = &mut found.observed;
     if observed.bootstrap.as_ref().is_some_and(declare::Bootstrap::is_forming) {

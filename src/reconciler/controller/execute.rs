@@ -15,7 +15,7 @@ use super::failure::{Failure, Outcome, both};
 use super::lease::Lease;
 use super::metrics::{Metrics, Side};
 use super::observe::Observer;
-use super::pods::{Facts, Reading};
+use super::pods::{PodFacts, Reading};
 use crate::cluster::SearchCluster;
 use crate::engine_client::{self, EngineClient, EngineError, Flush};
 use patches::On;
@@ -39,10 +39,10 @@ enum Answered {
     /// The time was over before the action's turn.
     NoTurn,
     /// A pod as our patch has left it.
-    Patched(Box<Facts>),
+    Patched(Box<PodFacts>),
     /// A pod that a decision waits for: as our patch has left it, or as another client has, which changed it
     /// first.
-    Changed(Box<Facts>),
+    Changed(Box<PodFacts>),
     /// The SearchCluster as our patch has left it.
     Cluster(Box<SearchCluster>),
     /// The indices were flushed for the stop of this node.
@@ -54,7 +54,7 @@ enum Answered {
 /// Results of several actions, for the caller to remember.
 pub(super) struct Executed {
     /// Pods as the apiserver returned them.
-    pub(super) pods: Vec<Facts>,
+    pub(super) pods: Vec<PodFacts>,
     /// The SearchCluster as the apiserver returned it last.
     pub(super) cluster: Option<SearchCluster>,
     /// Names of nodes for whose stops the indices were flushed.
@@ -271,14 +271,14 @@ impl Executor<'_> {
         Err(Failure::NoClient { pod, why })
     }
 
-    fn pod(&self, uid: &str) -> Result<&Facts, Failure> {
+    fn pod(&self, uid: &str) -> Result<&PodFacts, Failure> {
         Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
     }
 
     /// The result of a call that changes a pod which a decision waits for.
     async fn update(
         &self,
-        pod: &Facts,
+        pod: &PodFacts,
         changed: Result<Pod, ApiError>,
     ) -> Result<Answered, Failure> {
         match changed {
@@ -288,7 +288,7 @@ impl Executor<'_> {
     }
 
     /// Reads the pod for the next decision if another client has changed it first; passes on other errors.
-    async fn read_if_changed(&self, pod: &Facts, error: ApiError) -> Result<Answered, Failure> {
+    async fn read_if_changed(&self, pod: &PodFacts, error: ApiError) -> Result<Answered, Failure> {
         if !error.is_conflict() {
             return Err(error.into());
         }
@@ -297,8 +297,8 @@ impl Executor<'_> {
         Ok(self.facts(&pod).map_or(Answered::Done, Answered::Changed))
     }
 
-    fn facts(&self, pod: &Pod) -> Option<Box<Facts>> {
-        Facts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
+    fn facts(&self, pod: &Pod) -> Option<Box<PodFacts>> {
+        PodFacts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
     }
 
     /// Asks a manager to drain. A failure is only logged, since nothing waits for a drain ahead of a stop:

@@ -35,7 +35,7 @@ pub(super) fn why_not(
     let own = there.iter().find(|pod| is_it(pod, uid));
     let evicts_below = evicts_below(spec, own.and_then(|pod| pod.spec.as_ref()));
     why.extend(lacking(node, there, uid, spec, evicts_below));
-    let neighbours::Found { conflicts, unknown } = neighbours::found(node, there, coming);
+    let neighbours::ConflictCheck { conflicts, unknown } = neighbours::check(node, there, coming);
     why.extend(conflicts);
     match (why.is_empty(), unknown.is_empty()) {
         (true, false) => Err(unknown.join("; ")),

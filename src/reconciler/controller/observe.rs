@@ -38,7 +38,7 @@ use tokio::time::Instant;
 use super::apiserver::Apiserver;
 use super::credentials::Credentials;
 use super::metrics::Metrics;
-use super::pods::{Facts, Pods};
+use super::pods::{PodFacts, Pods};
 use super::settings::Account;
 use crate::cluster::{Checked, SearchCluster};
 use crate::engine_client::Endpoint;
@@ -157,7 +157,7 @@ impl Observer {
         let Scope { cluster, checked, .. } = scope;
         let mut snapshot = snapshot::bare(cluster, &self.pods, fresh_id);
         let is_active = scope.with_engine || needs_engine(&snapshot);
-        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
+        let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let ages = Ages::of(&snapshot, scope.must_read, is_active, pods.len());
 
         let due = self.managers.due(&pods, &ages);
@@ -353,7 +353,7 @@ impl Observer {
     /// Addresses for questions about the nodes of a declared cluster's engine, by the objects that the
     /// watches have shown.
     fn endpoints_of(&self, cluster: &SearchCluster, known: &Snapshot) -> Vec<Endpoint> {
-        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
+        let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let must_read = BTreeSet::new();
         let ages = Ages::of(known, &must_read, false, pods.len());
         engine::endpoints(&pods, &ages, cluster.spec.engine.port)

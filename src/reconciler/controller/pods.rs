@@ -12,7 +12,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher::Event;
 
-pub(super) use facts::{Facts, Owner, Reading};
+pub(super) use facts::{Owner, PodFacts, Reading};
 pub(super) use live::{LiveFacts, is_data_elsewhere};
 pub(super) use start::others;
 
@@ -20,9 +20,9 @@ pub(super) use start::others;
 #[derive(Debug, Default)]
 pub(super) struct Pods {
     /// The pods by name.
-    known: BTreeMap<String, Arc<Facts>>,
+    known: BTreeMap<String, Arc<PodFacts>>,
     /// The part of a new list that has arrived.
-    listing: Option<BTreeMap<String, Arc<Facts>>>,
+    listing: Option<BTreeMap<String, Arc<PodFacts>>>,
     complete: bool,
 }
 
@@ -33,19 +33,19 @@ impl Pods {
     }
 
     /// All pods, in the order of their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Facts>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.known.values()
     }
 
     /// The pod with this uid.
-    pub(super) fn by_uid(&self, uid: &str) -> Option<&Arc<Facts>> {
+    pub(super) fn by_uid(&self, uid: &str) -> Option<&Arc<PodFacts>> {
         self.known.values().find(|facts| facts.uid == uid)
     }
 
     /// Applies an event of the watch. True if a decision may depend on the difference.
     pub(super) fn apply(&mut self, event: Event<Pod>, reading: &Reading) -> bool {
         match event {
-            Event::Apply(pod) => Facts::of(&pod, reading).is_some_and(|facts| self.put(facts)),
+            Event::Apply(pod) => PodFacts::of(&pod, reading).is_some_and(|facts| self.put(facts)),
             Event::Delete(pod) => {
                 let gone = self.known.get(pod.metadata.name.as_deref().unwrap_or_default());
                 let same = gone.is_some_and(|facts| Some(&facts.uid) == pod.metadata.uid.as_ref());
@@ -59,7 +59,8 @@ impl Pods {
                 false
             }
             Event::InitApply(pod) => {
-                if let (Some(listing), Some(facts)) = (&mut self.listing, Facts::of(&pod, reading))
+                if let (Some(listing), Some(facts)) =
+                    (&mut self.listing, PodFacts::of(&pod, reading))
                 {
                     listing.insert(facts.name.clone(), Arc::new(facts));
                 }
@@ -71,7 +72,7 @@ impl Pods {
 
     /// Stores the facts of one pod, unless newer ones are known: the watch lags behind the answers to our own
     /// patches. True if a decision may depend on the difference.
-    pub(super) fn put(&mut self, facts: Facts) -> bool {
+    pub(super) fn put(&mut self, facts: PodFacts) -> bool {
         match self.known.get(&facts.name) {
             Some(known) if known.uid == facts.uid && known.version >= facts.version => false,
             Some(known) => {

@@ -14,10 +14,10 @@ mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
 
-use look::{Look, look};
+use look::{LookResult, look};
 use order::{Order, in_order, prepare_a_stop};
 use stops::stop;
-use without_apiserver::Starts;
+use without_apiserver::OwedStarts;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub(super) async fn reconcile(cx: &mut Context) -> Option<Next> {
     }
 
     // Managers, if the rest takes long: the starts that the ledger holds.
-    let starts = Starts::of(cx, &cluster, &spec);
+    let starts = OwedStarts::of(cx, &cluster, &spec);
     let acted = Box::pin(starts.beside(look_and_act(cx, cluster, &spec))).await;
     let result = match acted {
         // Apiserver: report. No outside system: when to reconcile again.
@@ -143,7 +143,7 @@ async fn look_and_act(
         && let Some(known) = cx.cluster.looked_at().cloned()
     {
         // Managers: a refusal or a missing answer of the apiserver keeps no engine down.
-        Starts::of(cx, &Arc::new(known), spec).send().await;
+        OwedStarts::of(cx, &Arc::new(known), spec).send().await;
     }
     result
 }
@@ -155,7 +155,7 @@ async fn observe_plan_act(
 ) -> Result<Option<Acted>, Failure> {
     if !cx.lease.is_held() {
         // Managers.
-        Starts::of(cx, &cluster, spec).send().await;
+        OwedStarts::of(cx, &cluster, spec).send().await;
         return Err(Failure::LeaseLost);
     }
     let is_active = cx.observer.is_active(&cluster);
@@ -174,9 +174,9 @@ async fn observe_plan_act(
         let looked = Box::pin(look).await?;
         reads_live = false;
         let snapshot = match looked {
-            Look::Snapshot(snapshot) => *snapshot,
-            Look::Again => continue,
-            Look::OtherSpec => return Ok(None),
+            LookResult::Snapshot(snapshot) => *snapshot,
+            LookResult::Again => continue,
+            LookResult::OtherSpec => return Ok(None),
         };
 
         // No outside system: plan. Apiserver: write the ledger, as often as plans change it.
@@ -374,7 +374,7 @@ async fn report_and_requeue(
     cx.metrics.set_gauges(&cx.name, Some(gauges(&report, &snapshot.ledger, ends)));
 
     // Managers, if the report takes long: also the starts after stops that were sent just now.
-    let starts = Starts::of(cx, &cluster, spec);
+    let starts = OwedStarts::of(cx, &cluster, spec);
     // Apiserver: the report, if it is due.
     let reported = cx.status.report(&cluster, report, &snapshot.ledger);
     let due = match Box::pin(starts.beside(reported)).await? {

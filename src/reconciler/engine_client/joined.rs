@@ -2,7 +2,7 @@
 
 use futures_util::future::select_ok;
 
-use super::transport::Place;
+use super::transport::EndpointIndex;
 use super::{Engine, EngineClient, EngineError, Topology, health, topology};
 
 /// Number of nodes to ask: one of them is not the elected master, which applies a new list last, once all
@@ -29,7 +29,7 @@ impl EngineClient {
 
     async fn listed_at(
         &self,
-        place: Place,
+        place: EndpointIndex,
         engine: &Engine,
         at_least: usize,
     ) -> Result<Option<Topology>, EngineError> {

@@ -113,9 +113,9 @@ struct RoutingTable<'a> {
 
 /// Shard copies in the order of the answer, with nothing allocated for one: a large cluster has 100,000.
 #[derive(Default)]
-struct Copies<'a>(Vec<Found<'a>>);
+struct Copies<'a>(Vec<RoutedCopy<'a>>);
 
-struct Found<'a> {
+struct RoutedCopy<'a> {
     index: Arc<str>,
     number: u32,
     copy: Copy<'a>,
@@ -169,7 +169,7 @@ impl<'de> Visitor<'de> for IndicesVisitor {
                     let index = Arc::clone(&index);
                     A::Error::custom(ShardNumberError { number, index, source })
                 })?;
-                let found = |copy| Found { index: Arc::clone(&index), number, copy };
+                let found = |copy| RoutedCopy { index: Arc::clone(&index), number, copy };
                 all.extend(copies.into_iter().map(found));
             }
         }
@@ -200,7 +200,7 @@ pub(super) fn parse(answer: &Answer, nodes: &[Node]) -> Result<Routing, EngineEr
     let names: BTreeMap<&str, Arc<str>> =
         nodes.iter().map(|node| (node.id.as_str(), node.name.as_str().into())).collect();
     let name = |id: &str| names.get(id).cloned().unwrap_or_else(|| id.into());
-    let shard = |Found { index, number, copy }: Found<'_>| Shard {
+    let shard = |RoutedCopy { index, number, copy }: RoutedCopy<'_>| Shard {
         index,
         number,
         primary: copy.primary,

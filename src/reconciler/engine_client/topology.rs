@@ -12,7 +12,7 @@ use super::details::Details;
 use super::limited;
 use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
-use super::transport::{Call, MASTER_TIMEOUT, Place};
+use super::transport::{Call, EndpointIndex, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
 
 /// The cluster, as its elected master has it.
@@ -39,7 +39,7 @@ pub struct Topology {
     pub recovered: bool,
     /// Endpoint that answered. From Elasticsearch 9.2 on each node answers with a state of its own, so that
     /// another one may have older copies.
-    pub(super) place: Place,
+    pub(super) place: EndpointIndex,
 }
 
 /// A node of the cluster.
@@ -120,7 +120,7 @@ impl EngineClient {
     pub(super) async fn listed_in(
         &self,
         engine: &Engine,
-        state: impl Future<Output = Result<(Answer, Place), EngineError>>,
+        state: impl Future<Output = Result<(Answer, EndpointIndex), EngineError>>,
     ) -> Result<Topology, EngineError> {
         let minimum = async {
             if !engine.has_minimum_master_nodes() {
@@ -434,6 +434,6 @@ pub(super) fn parse(answer: &Answer, minimum: Option<u32>) -> Result<Topology, E
         shards: Arc::default(),
         immovable: BTreeSet::new(),
         recovered: blocks.global.not_recovered.is_none(),
-        place: Place::default(),
+        place: EndpointIndex::default(),
     })
 }

@@ -154,7 +154,7 @@ impl Call {
 
 /// Index of the endpoint that has answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Place(usize);
+pub(super) struct EndpointIndex(usize);
 
 /// True if another endpoint may answer a read all the same. A node of Elasticsearch that has not joined knows
 /// no user of the index `.security` (401), and one that is overloaded refuses alone (429). A node that waits
@@ -255,18 +255,25 @@ impl Transport {
     /// Reads a cluster state with the elected master in it. From Elasticsearch 9.2 on a node that has
     /// no master answers with the last state that it knows, and with none before it has joined: then
     /// the next endpoint is asked.
-    pub(super) async fn send_led(&self, call: &Call) -> Result<(Answer, Place), EngineError> {
+    pub(super) async fn send_led(
+        &self,
+        call: &Call,
+    ) -> Result<(Answer, EndpointIndex), EngineError> {
         let order = self.order().clone();
         self.ask(call, order, Answer::without_master).await
     }
 
     /// The endpoints that are asked first: at most `most`, and at least one.
-    pub(super) fn first(&self, most: usize) -> Vec<Place> {
-        self.order().iter().take(most).map(|at| Place(*at)).collect()
+    pub(super) fn first(&self, most: usize) -> Vec<EndpointIndex> {
+        self.order().iter().take(most).map(|at| EndpointIndex(*at)).collect()
     }
 
     /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now on.
-    pub(super) async fn send_to(&self, place: Place, call: &Call) -> Result<Answer, EngineError> {
+    pub(super) async fn send_to(
+        &self,
+        place: EndpointIndex,
+        call: &Call,
+    ) -> Result<Answer, EngineError> {
         let asked = self.ask(call, vec![place.0], |_| None).await.map(|(answer, _)| answer);
         if !asked.as_ref().is_ok_and(|answer| !is_answered_elsewhere(answer.status)) {
             self.ask_last(place.0);
@@ -280,7 +287,7 @@ impl Transport {
         call: &Call,
         order: Vec<usize>,
         fault: impl Fn(&Answer) -> Option<EngineError>,
-    ) -> Result<(Answer, Place), EngineError> {
+    ) -> Result<(Answer, EndpointIndex), EngineError> {
         self.targets.iter().for_each(Kept::close_old);
         let timeout = call.timeout.unwrap_or(self.timeout);
         let deadline = Instant::now() + timeout * 2;
@@ -318,7 +325,7 @@ impl Transport {
                         // Other endpoints refuse at once, such as one that is overloaded: then the next one
                         // may still have to wait.
                         waited_for_master |= asked.elapsed() >= self.timeout / 4;
-                        failures.refused(fault.map_or(Ok((answer, Place(at))), Err));
+                        failures.refused(fault.map_or(Ok((answer, EndpointIndex(at))), Err));
                         if unauthorized == MAX_UNAUTHORIZED {
                             break;
                         }
@@ -327,7 +334,7 @@ impl Transport {
                     if before > 0 {
                         self.ask_first(at);
                     }
-                    return Ok((answer, Place(at)));
+                    return Ok((answer, EndpointIndex(at)));
                 }
                 Err(error) => {
                     let sent = matches!(error, ExchangeError::Unanswered(_));
@@ -386,7 +393,7 @@ struct Failures {
     /// Error of the last endpoint that failed.
     last: Option<ExchangeError>,
     /// The first answer that was not taken, or its error.
-    refused: Option<Result<(Answer, Place), EngineError>>,
+    refused: Option<Result<(Answer, EndpointIndex), EngineError>>,
 }
 
 /// Known fate of the request; of several failures the last variant wins.
@@ -409,7 +416,7 @@ impl Failures {
         self.messages.push(message);
     }
 
-    fn refused(&mut self, answer: Result<(Answer, Place), EngineError>) {
+    fn refused(&mut self, answer: Result<(Answer, EndpointIndex), EngineError>) {
         self.refused.get_or_insert(answer);
     }
 
@@ -429,7 +436,7 @@ impl Failures {
     }
 
     /// An engine's own answer, if there is one; otherwise the failures of all endpoints.
-    fn into_result(self) -> Result<(Answer, Place), EngineError> {
+    fn into_result(self) -> Result<(Answer, EndpointIndex), EngineError> {
         if let Some(refused) = self.refused {
             return refused;
         }

@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command, FromArgMatches};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
 
 use super::args::CommonArgs;
-use names::Names;
+use names::NameLookup;
 
 /// The name by which kubectl asks.
 const NAME: &str = "kubectl_complete-stayput";
@@ -34,7 +34,7 @@ pub(super) fn answer(mut definition: Command, words: Vec<OsString>) -> String {
     if let Ok(matches) = partial.try_get_matches_from(before)
         && let Ok(common) = CommonArgs::from_arg_matches(&matches)
     {
-        definition = with_names(definition, Names::new(common, cluster(&matches)));
+        definition = with_names(definition, NameLookup::new(common, cluster(&matches)));
     }
     let last = words.len() - 1;
     // What cannot be completed gets no words: the shell shows no errors.
@@ -48,7 +48,7 @@ fn cluster(matches: &ArgMatches) -> Option<String> {
 }
 
 /// The definition with completion by names of clusters and nodes for the commands about clusters.
-fn with_names(definition: Command, names: Names) -> Command {
+fn with_names(definition: Command, names: NameLookup) -> Command {
     let names = Arc::new(names);
     definition.mut_subcommands(|command| match command.get_name() {
         // It asks no cluster.

@@ -19,7 +19,7 @@ use super::session::Session;
 use crate::cluster::{Auth, SearchCluster};
 use made::Made;
 use stayput_certificates::issue::IssueError;
-use stayput_certificates::names::Names;
+use stayput_certificates::names::SecretNames;
 
 /// Why `init` ended early. Objects that were created before stay.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ impl InitError {
 /// Creates the missing objects.
 pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
     served::until_served(session).await;
-    let names = Names::of(&session.namespace, &args.cluster);
+    let names = SecretNames::of(&session.namespace, &args.cluster);
     let mut made = Made::new(session, args.dry_run);
     let there = made.find(Kind::SearchCluster, &args.cluster).await?;
     let there: Option<SearchCluster> =
@@ -103,8 +103,8 @@ pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutpu
 }
 
 /// The error for another CA: cert-manager writes its CA beside the certificate.
-fn other_authority(names: &Names, trusted: &str) -> InitError {
-    let Names { namespace, cluster, serving, .. } = names;
+fn other_authority(names: &SecretNames, trusted: &str) -> InitError {
+    let SecretNames { namespace, cluster, serving, .. } = names;
     InitError::OtherAuthority {
         cluster: cluster.clone(),
         trusted: trusted.to_owned(),

@@ -10,7 +10,7 @@ use super::working_copy::{WorkingCopy, finish};
 use super::{ForecastNode, ForecastStep, ForecastStepKind, ForecastTime};
 use crate::context::Context;
 use crate::flow::begin;
-use crate::lookup::{Lookup, Names};
+use crate::lookup::{Lookup, NameSet};
 use crate::rules::{Selection, order, reason_for_order};
 use crate::{Blocker, Code, Ending, MemberStep, Pod, Policy, Snapshot, Waiting};
 
@@ -75,7 +75,7 @@ fn batches(
     };
     loop {
         let mut selection = Selection::default();
-        let mut chosen: Names<'_> = Names::default();
+        let mut chosen: NameSet<'_> = NameSet::default();
         let mut nodes = Vec::new();
         batches.blocked.clear();
         for pod in remaining.iter().copied() {

@@ -7,7 +7,7 @@ use super::{
     Member, MemberStep, NodeResult, Once, OwnKind, RecordDebt, RemovedExclusion, Restart,
     StartDebt, Tried,
 };
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::{IgnoredChanges, KnownConfigs, Request, Time};
 
 /// One change of a ledger.
@@ -216,7 +216,7 @@ fn release_allocation(ledger: &mut Ledger, pod_uids: &[String], is_restored: boo
     match pod_uids {
         [one] => debt.holders.retain(|holder| holder != one),
         many => {
-            let many: Names<'_> = many.iter().map(String::as_str).collect();
+            let many: NameSet<'_> = many.iter().map(String::as_str).collect();
             debt.holders.retain(|holder| !many.contains(holder.as_str()));
         }
     }

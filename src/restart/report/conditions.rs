@@ -39,7 +39,9 @@ pub(super) fn conditions(
     down: &DownNodes<'_>,
 ) -> Vec<Condition> {
     let blocked = match blocker {
-        Some(waiting) => value(Status::Yes, waiting.code.as_str(), summary::said(waiting)),
+        Some(waiting) => {
+            value(Status::Yes, waiting.code.as_str(), summary::blocker_message(waiting))
+        }
         None => value(Status::No, "NothingBlocks", ""),
     };
     let ledger = &snapshot.ledger;

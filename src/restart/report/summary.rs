@@ -44,7 +44,7 @@ fn waited_for<'a>(snapshot: &Snapshot, plan: &'a Plan) -> Option<&'a Waiting> {
 }
 
 /// The blocker in words that name the node, because they are not in the line of that node.
-pub(super) fn said(waiting: &Waiting) -> String {
+pub(super) fn blocker_message(waiting: &Waiting) -> String {
     let is_of_a_node = matches!(
         waiting.code,
         Code::Debts
@@ -149,7 +149,7 @@ pub(super) fn message(
 ) -> Option<String> {
     let is_idle = snapshot.ledger.restart.is_none();
     if let Some(waiting) = blocker {
-        return Some(said(waiting));
+        return Some(blocker_message(waiting));
     }
     let mut due = debts::due(&snapshot.ledger);
     due.extend(down::summary(down).filter(|_| is_idle));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lookup::{Lookup, OwnNames, with_room};
+use crate::lookup::{Lookup, OwnedNameSet, with_room};
 use crate::snapshot::{NumberedCopy, Others};
 use crate::{Engine, ShardCopies, Unknown};
 
@@ -34,7 +34,7 @@ struct Table<'a> {
 impl<'a> Copies<'a> {
     /// Indexes the copies by node, in time proportional to the nodes, not to the copies. `down`: nodes that
     /// do not stay.
-    pub(crate) fn of(engine: &'a Engine, down: &OwnNames) -> Self {
+    pub(crate) fn of(engine: &'a Engine, down: &OwnedNameSet) -> Self {
         let mut nodes: Lookup<'_, Holder> = with_room(engine.nodes.len());
         for node in &engine.nodes {
             let holder = nodes.entry(&*node.name);
@@ -112,7 +112,7 @@ impl<'a> Copies<'a> {
     pub(crate) fn shared(
         &self,
         candidate: &str,
-        others: &OwnNames,
+        others: &OwnedNameSet,
     ) -> Result<Option<(String, &'a str)>, &'a Unknown> {
         let Some((table, number)) = self.find(candidate)? else { return Ok(None) };
         let number_of = |other: &String| self.nodes.get(other.as_str())?.number;

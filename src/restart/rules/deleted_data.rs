@@ -76,7 +76,7 @@ pub(crate) fn deletion(
 }
 
 /// Uids of the pods whose turn has begun, and the part that the turn deletes.
-pub(super) fn fixed(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
+pub(super) fn of_turns(ledger: &Ledger) -> impl Iterator<Item = (&str, Deletion)> {
     let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
     open.filter_map(|member| {
         Some((member.pod_uid.as_str(), Deletion::of(&member.update.as_ref()?.update)?))

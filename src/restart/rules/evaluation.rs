@@ -15,7 +15,7 @@ use super::voters;
 use super::{Copies, MasterVoters, QuorumAfterStop, SettledYellow, last_resort};
 use crate::blocker::{Blocker, Check, refuse};
 use crate::index::Index;
-use crate::lookup::{Lookup, Names, OwnNames, lookup};
+use crate::lookup::{Lookup, NameSet, OwnedNameSet, lookup};
 use crate::snapshot::hold_data;
 use crate::{Code, Disabled, Engine, Ledger, MemberStep, Pod, Policy, Strategy, Time};
 
@@ -56,9 +56,9 @@ pub(crate) struct Evaluation<'a> {
     /// Positions in `peers`, by uid of the pod.
     places: Lookup<'a, usize>,
     /// Names of nodes that are down, or may go down at any moment because of us.
-    down: OwnNames,
+    down: OwnedNameSet,
     /// Names of the nodes under way.
-    under_way: OwnNames,
+    under_way: OwnedNameSet,
 }
 
 impl<'a> Evaluation<'a> {
@@ -71,10 +71,10 @@ impl<'a> Evaluation<'a> {
         view: &Index<'a>,
         ledger: &Ledger,
         policy: &'a Policy,
-        batch: &Names<'_>,
+        batch: &NameSet<'_>,
     ) -> Result<Self, Blocker> {
         let engine = view.engine()?;
-        let kept_stopped: OwnNames =
+        let kept_stopped: OwnedNameSet =
             ledger.kept_stopped.iter().map(|entry| entry.node.clone()).collect();
         let open = ledger.members().filter(|member| member.step != MemberStep::Finished);
         let steps =
@@ -136,7 +136,7 @@ impl<'a> Evaluation<'a> {
             consents: consents.filter_map(|pattern| Pattern::new(pattern).ok()).collect(),
             is_outage_requested: request.is_some_and(|request| request.allow_outage),
             strategy: request.map(|request| request.strategy),
-            deletions: deleted_data::fixed(ledger)
+            deletions: deleted_data::of_turns(ledger)
                 .map(|(uid, deletion)| (uid.to_owned(), deletion))
                 .collect(),
             copies: OnceCell::new(),
@@ -195,7 +195,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Names of the nodes under way that are not in the candidate's batch.
-    pub(super) fn under_way(&self) -> &OwnNames {
+    pub(super) fn under_way(&self) -> &OwnedNameSet {
         &self.under_way
     }
 

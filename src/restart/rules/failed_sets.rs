@@ -14,7 +14,7 @@
 //! * A node under way because of us has failed if it was not in the cluster when it took its slot.
 
 use crate::index::Index;
-use crate::lookup::{Lookup, Names};
+use crate::lookup::{Lookup, NameSet};
 use crate::{Ledger, Manager, Member, Pod};
 use stayput_api::{Desired, ExitReason, State};
 
@@ -48,7 +48,7 @@ impl<'a> FailedSets<'a> {
     pub(crate) fn of(view: &Index<'a>, ledger: &Ledger) -> Self {
         let under_way: Lookup<'_, &Member> =
             ledger.under_way().map(|member| (member.pod_uid.as_str(), member)).collect();
-        let kept_stopped: Names<'_> =
+        let kept_stopped: NameSet<'_> =
             ledger.kept_stopped.iter().map(|entry| entry.pod_uid.as_str()).collect();
         let mut all = Self { sets: Lookup::default(), conditions: Lookup::default() };
         for pod in view.pods() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::last_resort;
 use crate::blocker::{Blocker, Check, refuse};
-use crate::lookup::{Lookup, OwnNames};
+use crate::lookup::{Lookup, OwnedNameSet};
 use crate::{Code, Engine, Node, Unknown, Voting};
 use voter_set::VoterSet;
 
@@ -90,7 +90,7 @@ impl<'a> MasterVoters<'a> {
     pub(crate) fn after_stop(
         &self,
         candidate: &str,
-        down: &OwnNames,
+        down: &OwnedNameSet,
         handing_over: Option<&str>,
     ) -> QuorumAfterStop {
         let ineligible = self.ineligible.get(candidate).copied();
@@ -151,7 +151,7 @@ impl<'a> MasterVoters<'a> {
     }
 
     /// Blocks if the candidate is the last electable node.
-    fn check_electable_stays(&self, candidate: &str, down: &OwnNames) -> Check {
+    fn check_electable_stays(&self, candidate: &str, down: &OwnedNameSet) -> Check {
         let stays = |name: &&&str| **name != candidate && !down.contains(**name);
         if self.electable.contains(candidate) && !self.electable.iter().any(|name| stays(&name)) {
             return only_master_blocker(candidate, self.cluster);
@@ -161,7 +161,7 @@ impl<'a> MasterVoters<'a> {
 
     /// The node that would take over the vote of a candidate that has the only one. The engine
     /// chooses it, so every other node must be able to take the vote; the first is returned.
-    fn vote_recipient(&self, candidate: &str, down: &OwnNames) -> Option<&'a str> {
+    fn vote_recipient(&self, candidate: &str, down: &OwnedNameSet) -> Option<&'a str> {
         let voter_sets = self.voter_sets.as_ref().ok()?;
         if !self.has_master || !voter_sets.iter().all(|voter_set| voter_set.is_only(candidate)) {
             return None;

@@ -1,7 +1,7 @@
 //! Settled yellow: replicas are missing, and nothing is happening that would assign them.
 
 use crate::blocker::{Blocker, Check, refuse};
-use crate::lookup::OwnNames;
+use crate::lookup::OwnedNameSet;
 use crate::{Allocation, Code, Engine, Health, Known, Predicate};
 
 /// The check that a yellow cluster is settled, computed once for all candidates.
@@ -11,7 +11,7 @@ pub(crate) struct SettledYellow(Check);
 impl SettledYellow {
     /// Checks the cluster. `kept_stopped`: names of nodes. `expected_data`: number of *other* data nodes that
     /// should be in the cluster; a node to be kept stopped that is still in does not replace a missing one.
-    pub(crate) fn of(engine: &Engine, kept_stopped: &OwnNames, expected_data: usize) -> Self {
+    pub(crate) fn of(engine: &Engine, kept_stopped: &OwnedNameSet, expected_data: usize) -> Self {
         Self(match &engine.health {
             Err(unknown) => Err(Blocker::engine_unreachable(unknown)),
             Ok(health) => settled(engine, health, kept_stopped, expected_data),
@@ -27,7 +27,7 @@ impl SettledYellow {
 fn settled(
     engine: &Engine,
     health: &Health,
-    kept_stopped: &OwnNames,
+    kept_stopped: &OwnedNameSet,
     expected_data: usize,
 ) -> Check {
     let mut unsettled = movements(engine, health);

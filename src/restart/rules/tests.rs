@@ -16,7 +16,7 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::Check;
-use crate::lookup::OwnNames;
+use crate::lookup::OwnedNameSet;
 use crate::{
     Allocation, Code, Color, Engine, Health, LastRequest, Manager, Node, Pod, Run, ShardCopies,
     ShardCopy, Sources, Unknown, Voting,
@@ -92,7 +92,7 @@ fn ids(names: &str) -> BTreeSet<String> {
 }
 
 /// Names from `"a b"`.
-fn names(names: &str) -> OwnNames {
+fn names(names: &str) -> OwnedNameSet {
     names.split_whitespace().map(str::to_owned).collect()
 }
 

@@ -1,13 +1,13 @@
 //! Counts the voters that are not in the cluster.
 
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::{Engine, Voting};
 
 /// Number of voters that the engine does not list.
 pub(super) fn missing_voters(engine: &Engine) -> usize {
     match &engine.voting {
         Ok(Voting::Configurations { committed, accepted, .. }) => {
-            let listed: Names<'_> = engine.nodes.iter().map(|node| node.id.as_str()).collect();
+            let listed: NameSet<'_> = engine.nodes.iter().map(|node| node.id.as_str()).collect();
             committed.union(accepted).filter(|id| !listed.contains(id.as_str())).count()
         }
         // The number of voters is unknown; `quorum` handles that case.

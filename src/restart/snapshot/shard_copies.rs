@@ -151,7 +151,7 @@ impl NumberedCopy {
 
 impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
     fn from_iter<Copies: IntoIterator<Item = ShardCopy<Name>>>(copies: Copies) -> Self {
-        let (mut indices, mut nodes) = (Names::default(), Names::default());
+        let (mut indices, mut nodes) = (NameNumbers::default(), NameNumbers::default());
         let numbered = |copy: ShardCopy<Name>| NumberedCopy {
             index: indices.number(copy.index.as_ref()),
             shard: copy.shard,
@@ -174,14 +174,14 @@ impl<Name: AsRef<str>> FromIterator<ShardCopy<Name>> for ShardCopies {
 
 /// Numbers for names, in the order in which they come.
 #[derive(Default)]
-struct Names {
+struct NameNumbers {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, u32, Hashed>,
     /// Number of the last name: the copies of an index come one after the other.
     last: u32,
 }
 
-impl Names {
+impl NameNumbers {
     fn number(&mut self, name: &str) -> u32 {
         if self.names.get(self.last as usize).is_none_or(|last| **last != *name) {
             self.last = self.numbers.get(name).copied().unwrap_or_else(|| self.add(name.into()));

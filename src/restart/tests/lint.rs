@@ -20,12 +20,12 @@ mod votes;
 mod waits;
 
 use crate::{Action, Plan, Policy, Snapshot, plan};
-use facts::Facts;
+use facts::Input;
 
 /// The faults of the plan; empty if there are none.
 pub(crate) fn lint(snapshot: &Snapshot, policy: &Policy, plan: &Plan) -> Vec<String> {
     let mut wrong = Vec::new();
-    let facts = Facts::new(snapshot, policy);
+    let facts = Input::new(snapshot, policy);
     waits::check(&facts, plan, &mut wrong);
     slots::check(&facts, plan, &mut wrong);
     messages::check(&facts, plan, &mut wrong);

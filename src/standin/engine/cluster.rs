@@ -37,7 +37,7 @@ pub(crate) use failure::Failure;
 pub(crate) use moving::{EXCLUDED, excluded};
 pub(crate) use routing::ALLOCATION;
 pub(crate) use state::{
-    Index, NodeInfo, Place, Shard, ShardCopy, Shutdown, State, now_ms, time_value,
+    CopyState, Index, NodeInfo, Shard, ShardCopy, Shutdown, State, now_ms, time_value,
 };
 
 use super::config::{Config, Transport};

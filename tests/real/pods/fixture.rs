@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use crate::support::kubernetes::apiserver::part;
-use crate::support::kubernetes::audit::{Counts, Mark};
+use crate::support::kubernetes::audit::{Counts, LogPosition};
 use crate::support::kubernetes::client::{Kube, NAMESPACE};
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::image::Image;
@@ -146,12 +146,12 @@ impl Fixture {
     }
 
     /// The requests of the reconciler to the apiserver since `mark`.
-    pub(super) fn asked_since(&self, mark: Mark) -> Counts {
+    pub(super) fn asked_since(&self, mark: LogPosition) -> Counts {
         Counts::of(&self.cluster.audit.since(mark, ACCOUNT))
     }
 
     /// When the reconciler first changed a pod since `mark`.
-    pub(super) fn first_patch(&self, mark: Mark, pod: &str) -> SystemTime {
+    pub(super) fn first_patch(&self, mark: LogPosition, pod: &str) -> SystemTime {
         let events = self.cluster.audit.since(mark, ACCOUNT);
         let event = events.iter().find(|event| {
             (&event["verb"], &event["objectRef"]["name"]) == (&json!("patch"), &json!(pod))
@@ -161,7 +161,7 @@ impl Fixture {
     }
 
     /// Prints the requests to the apiserver since `mark` for a restart of three nodes that was asked for then.
-    pub(super) fn figures(&self, mark: Mark, asked: Instant) {
+    pub(super) fn figures(&self, mark: LogPosition, asked: Instant) {
         let counts = self.asked_since(mark);
         println!(
             "three nodes restarted: {} requests to the apiserver, {} of them writes: {counts}",

@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use stayput_restart::{MemberStep, Outcome};
 
-use super::fixture::{Facts, Fixture, NAMES, until};
+use super::fixture::{Fixture, NAMES, NodeFacts, until};
 use super::{load, on, step};
 use crate::support::cluster::Flavor;
 
@@ -34,7 +34,7 @@ fn condition(fixture: &Fixture, kind: &str) -> Value {
 
 /// The node runs in the same process, and no record keeps it stopped.
 #[track_caller]
-fn assert_untouched(was: &Facts, is: &Facts) {
+fn assert_untouched(was: &NodeFacts, is: &NodeFacts) {
     assert_eq!(was, is);
 }
 

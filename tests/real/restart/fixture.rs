@@ -61,7 +61,7 @@ pub(crate) struct Fixture {
 
 /// One node and its manager, at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct NodeFacts {
     pub(crate) manager_pid: Option<i32>,
     pub(crate) boot: Value,
     pub(crate) run: Value,
@@ -277,7 +277,7 @@ impl Fixture {
     }
 
     /// The current facts of each node, by name.
-    pub(crate) fn facts(&self) -> BTreeMap<String, Facts> {
+    pub(crate) fn facts(&self) -> BTreeMap<String, NodeFacts> {
         let listed = self.engine("/_cluster/state/nodes");
         let nodes = listed["nodes"].as_object().cloned().unwrap_or_default();
         let cluster = self.cluster();
@@ -285,7 +285,7 @@ impl Fixture {
             let status = member.manager().api.status();
             let node = nodes.iter().find(|(_, node)| node["name"] == member.pod.name);
             let text = |value: &Value| value.as_str().map(str::to_owned);
-            Facts {
+            NodeFacts {
                 manager_pid: member.manager_pid(),
                 boot: status["manager"]["boot_id"].clone(),
                 run: status["run"]["id"].clone(),

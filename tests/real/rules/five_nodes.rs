@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use stayput_reconciler::cluster::SearchClusterStatus;
 use stayput_restart::{HistoryEntry, NodeReport, Outcome, Strategy};
 
-use crate::restart::fixture::{Facts, Fixture, NodeSpec, until};
+use crate::restart::fixture::{Fixture, NodeFacts, NodeSpec, until};
 use crate::restart::step;
 
 /// Three can be elected, one of which also holds data, and two are only data nodes. The zones `z0`
@@ -105,9 +105,9 @@ impl FiveNodes {
     pub(super) fn until_done(
         &self,
         id: &str,
-        before: &BTreeMap<String, Facts>,
+        before: &BTreeMap<String, NodeFacts>,
         nodes: &[&str],
-    ) -> BTreeMap<String, Facts> {
+    ) -> BTreeMap<String, NodeFacts> {
         let entry: HistoryEntry = self.fixture.until_over(id);
         step(&format!("{id} took {} s", entry.seconds));
         assert_eq!(

@@ -49,7 +49,7 @@ fn move_shard(world: &mut World) {
     *world.shards.entry(to).or_default() += 1;
 }
 
-fn decide(world: &World) -> crate::Turn {
+fn decide(world: &World) -> crate::LeavePlan {
     leave(&world.sets, &world.facts(), Ok(&world.seen()), &world.debts)
 }
 

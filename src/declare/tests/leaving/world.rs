@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Action, Excluded, Facts, Leaving, Seen, SeenNode, Set, Votes};
+use crate::{Action, Excluded, LeaveFacts, Leaving, Seen, SeenNode, Set, Votes};
 
 /// Everything that is there. A node set whose name begins with `m` has masters, with `d` data nodes,
 /// with `a` both.
@@ -52,8 +52,8 @@ impl World {
         world
     }
 
-    pub(super) fn facts(&self) -> Facts {
-        Facts {
+    pub(super) fn facts(&self) -> LeaveFacts {
+        LeaveFacts {
             pods: self.pods.clone(),
             paused: self.paused,
             outside_windows: self.outside_windows.clone(),

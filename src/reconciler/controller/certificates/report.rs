@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::text;
-use stayput_certificates::{Facts, Problem};
+use stayput_certificates::{CertificateFacts, Problem};
 use stayput_restart::{Condition, Report, Time};
 
 const CONDITION: &str = "CertificatesValid";
@@ -20,7 +20,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn note(&mut self, facts: &Facts, problems: Vec<Problem>) {
+    pub(super) fn note(&mut self, facts: &CertificateFacts, problems: Vec<Problem>) {
         let serving = facts.serving.as_ref().and_then(|found| found.content.as_ref().ok());
         let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
         let trusted = trusted.into_iter().flatten().map(|one| one.validity.not_after).max();

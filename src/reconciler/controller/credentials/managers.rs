@@ -3,7 +3,7 @@
 use super::error::CredentialsError;
 use super::secrets::{Secrets, pem, version};
 use crate::cluster::{Auth, Manager, key};
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_net::https::{Identity, ONLY_1_3, Tls};
 use stayput_net::manager_client::{self, Address, ManagerClient};
 
@@ -51,7 +51,7 @@ impl ManagerTls {
 /// A client of the manager of this pod.
 pub(super) fn client(
     manager: &Manager,
-    pod: &Facts,
+    pod: &PodFacts,
     tls: Tls,
     token: Option<String>,
 ) -> Result<ManagerClient, CredentialsError> {

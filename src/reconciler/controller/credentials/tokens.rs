@@ -11,7 +11,7 @@ use super::secrets::{Secrets, bytes};
 use crate::cluster::{Auth, key};
 use crate::controller::apiserver::{Apiserver, FIELD_MANAGER};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::controller::settings::Account;
 use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
 
@@ -56,11 +56,16 @@ impl Tokens {
     }
 
     /// Makes or requests the tokens that are missing or due for renewal.
-    pub(super) async fn renew(&mut self, secrets: &mut Secrets, auth: &Auth, pods: &[Arc<Facts>]) {
+    pub(super) async fn renew(
+        &mut self,
+        secrets: &mut Secrets,
+        auth: &Auth,
+        pods: &[Arc<PodFacts>],
+    ) {
         let now = Instant::now();
         self.failed.clear();
         self.valid.retain(|_, token| token.until > now);
-        let missing: Vec<&Arc<Facts>> =
+        let missing: Vec<&Arc<PodFacts>> =
             pods.iter().filter(|pod| !self.valid.contains_key(&pod.uid)).collect();
         if missing.is_empty() {
             return;
@@ -93,9 +98,9 @@ impl Tokens {
         self.valid.remove(uid);
     }
 
-    async fn request(&self, pods: &[&Arc<Facts>]) -> Made {
+    async fn request(&self, pods: &[&Arc<PodFacts>]) -> Made {
         let end = Instant::now() + REQUEST_WINDOW;
-        let request = async |pod: &Arc<Facts>| {
+        let request = async |pod: &Arc<PodFacts>| {
             if Instant::now() >= end {
                 return Err(CredentialsError::TokenNotRequested);
             }
@@ -104,15 +109,15 @@ impl Tokens {
             Ok(self.api.token(account, audience).await?)
         };
         let request =
-            async |pod: &Arc<Facts>| (pod.uid.clone(), request(pod).await.map_err(Arc::new));
+            async |pod: &Arc<PodFacts>| (pod.uid.clone(), request(pod).await.map_err(Arc::new));
         join_limited(pods.iter().map(|pod| request(pod)).collect()).await
     }
 }
 
 /// Signs tokens with the key in a Secret.
-async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<Facts>]) -> Made {
+async fn sign(secrets: &mut Secrets, name: &str, pods: &[&Arc<PodFacts>]) -> Made {
     let secret = secrets.get_allowed(name).await.map_err(Arc::new);
-    let token = |pod: &Arc<Facts>| {
+    let token = |pod: &Arc<PodFacts>| {
         let secret = secret.as_ref().map_err(Arc::clone)?;
         let grant = Grant {
             subject: FIELD_MANAGER.to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::read::Found;
+use super::read::ExistingObjects;
 use crate::cluster::SearchCluster;
 use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
@@ -15,7 +15,7 @@ use crate::controller::lease::Lease;
 use crate::controller::observe::{Observer, now};
 use crate::controller::reconcile::is_same_generation;
 use crate::controller::status_report::ledger_of;
-use stayput_declare::{self as declare, Action, Facts, Leaving, Turn};
+use stayput_declare::{self as declare, Action, LeaveFacts, LeavePlan, Leaving};
 use stayput_restart::{
     self as restart, Event, Known, Ledger, Reason, RemovedExclusion, UpdateStep,
 };
@@ -27,7 +27,7 @@ const WINDOW_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// The decision.
-    pub(super) turn: Turn,
+    pub(super) turn: LeavePlan,
     /// Time until the next step, where the verdict does not set it.
     pub(super) due_in: Option<Duration>,
 }
@@ -45,7 +45,7 @@ pub(super) async fn step(
     cx: &mut Context,
     cluster: &mut Arc<SearchCluster>,
     spec: &EffectiveSpec,
-    found: &Found,
+    found: &ExistingObjects,
     first: &First<'_>,
 ) -> Result<Taken, Failure> {
     let sets = sets(cluster, found);
@@ -121,7 +121,7 @@ pub(super) fn owes(cluster: &SearchCluster) -> bool {
 
 /// The node sets with their wanted counts; every node stays if the cluster is deleted, or not declared any
 /// more.
-fn sets(cluster: &SearchCluster, found: &Found) -> Vec<declare::Set> {
+fn sets(cluster: &SearchCluster, found: &ExistingObjects) -> Vec<declare::Set> {
     let is_deleting = cluster.metadata.deletion_timestamp.is_some();
     let declaration = cluster.declaration("").filter(|_| cluster.is_declared() && !is_deleting);
     let declared = declaration.as_ref().map(|declaration| &*declaration.node_sets);
@@ -129,11 +129,11 @@ fn sets(cluster: &SearchCluster, found: &Found) -> Vec<declare::Set> {
     declare::sets(name, declared, &found.observed)
 }
 
-fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'_>) -> Facts {
+fn facts(cx: &Context, cluster: &SearchCluster, ledger: &Ledger, first: &First<'_>) -> LeaveFacts {
     let pods = &cx.observer.pods;
     let node = |uid: &str| pods.by_uid(uid).map(|pod| pod.node.clone());
     let is_late = |one: &&RemovedExclusion| one.may_come_again(now());
-    Facts {
+    LeaveFacts {
         pods: pods.iter().map(|pod| pod.name.clone()).collect(),
         paused: cluster.spec.paused,
         outside_windows: cluster.closed_until(now()).map(restart::outside_windows),

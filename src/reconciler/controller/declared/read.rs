@@ -23,12 +23,12 @@ pub(super) fn node_set(metadata: &ObjectMeta) -> Option<&String> {
 
 /// The existing objects, and the versions of the StatefulSets that were read.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ExistingObjects {
     pub(super) observed: Observed,
     objects: BTreeMap<String, Version>,
 }
 
-impl Found {
+impl ExistingObjects {
     /// The StatefulSet of a node set as it was read.
     pub(super) fn object(&self, set: &str) -> Result<&Version, Failure> {
         self.objects.get(set).ok_or(Failure::StatusOvertaken)
@@ -36,7 +36,10 @@ impl Found {
 }
 
 /// Reads the StatefulSets and the state of the bootstrap; ignores objects that the cluster does not own.
-pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Found, ApiError> {
+pub(super) async fn found(
+    api: &Apiserver,
+    cluster: &SearchCluster,
+) -> Result<ExistingObjects, ApiError> {
     let (namespace, name) = namespaced_name(&cluster.metadata);
     let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
     let bootstrap = declare::bootstrap(name);
@@ -52,7 +55,7 @@ pub(super) async fn found(api: &Apiserver, cluster: &SearchCluster) -> Result<Fo
     }
     let bootstrap = bootstrap.filter(|object| is_owned(&object.metadata, uid));
     observed.bootstrap = bootstrap.map(|object| declare::Bootstrap::of(&object.data));
-    Ok(Found { observed, objects })
+    Ok(ExistingObjects { observed, objects })
 }
 
 /// All volume claims of the namespace.

@@ -2,7 +2,7 @@
 
 use crate::controller::failure::Failure;
 use crate::controller::status_report::{Until, blocked};
-use stayput_declare::{ForeignClaim, Refusal, Turn};
+use stayput_declare::{ForeignClaim, LeavePlan, Refusal};
 use stayput_restart::{Report, Time};
 
 /// Progress of carrying out the declaration.
@@ -29,7 +29,7 @@ const NAMED: usize = 3;
 
 impl Verdict {
     /// The verdict with the progress of the nodes that leave.
-    pub(super) fn with(self, turn: Turn) -> Self {
+    pub(super) fn with(self, turn: LeavePlan) -> Self {
         if let Some(refusal) = turn.refusal {
             return Self::Kept(refusal);
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::SearchCluster;
 use crate::controller::failure::Failure;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::patch_operations::{
     add, annotation, has_uid, is_at_version, place, remove, replace, set_finalizers, test,
 };
@@ -19,7 +19,7 @@ use stayput_restart::Change;
 use stayput_restart::annotation::{FINALIZER, PHASE, REQUEST};
 
 /// Changes annotations of a pod.
-pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Patch {
+pub(super) fn pod(pod: &PodFacts, changes: &BTreeMap<String, Change>) -> Patch {
     let (tests, changes) = map("annotations", pod.is_annotated, changes);
     Patch([has_uid(Some(&pod.uid))].into_iter().chain(tests).chain(changes).collect())
 }
@@ -27,7 +27,7 @@ pub(super) fn pod(pod: &Facts, changes: &BTreeMap<String, Change>) -> Patch {
 /// Changes labels and annotations of a pod, on the version that was read: a late patch of the revision label
 /// would mark a pod that was rolled back meanwhile as made from the new template.
 pub(super) fn revision(
-    pod: &Facts,
+    pod: &PodFacts,
     labels: &BTreeMap<String, Change>,
     annotations: &BTreeMap<String, Change>,
 ) -> Patch {
@@ -78,7 +78,7 @@ pub(crate) enum On {
 
 /// Changes images of a pod's containers.
 pub(crate) fn images(
-    pod: &Facts,
+    pod: &PodFacts,
     on: On,
     images: &BTreeMap<String, Change>,
 ) -> Result<Patch, Failure> {
@@ -87,7 +87,7 @@ pub(crate) fn images(
 
 /// Changes CPU and memory of a pod's containers, for `pods/resize`.
 pub(crate) fn resources(
-    pod: &Facts,
+    pod: &PodFacts,
     on: On,
     resources: &BTreeMap<String, Change>,
 ) -> Result<Patch, Failure> {
@@ -96,7 +96,7 @@ pub(crate) fn resources(
 
 /// Replaces a field of containers that still have the names and values that were observed.
 fn containers(
-    pod: &Facts,
+    pod: &PodFacts,
     on: On,
     field: &str,
     changes: &BTreeMap<String, Change>,

@@ -110,7 +110,7 @@ async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
         });
         let pod = serde_json::from_value(pod).expect("a pod");
         let made = pods.create(&PostParams::default(), &pod).await.expect("it is created");
-        let facts = Facts::of(&made, &Reading::default()).expect("its facts");
+        let facts = PodFacts::of(&made, &Reading::default()).expect("its facts");
         let shown = Change { seen: None, wanted: Some("r1 start".to_owned()) };
         let changes = BTreeMap::from([(annotation::SHOWN.to_owned(), shown)]);
         actions.push(Action::PatchPod { uid: facts.uid.clone(), changes });
@@ -143,7 +143,7 @@ async fn a_start_that_no_client_can_send_has_failed_and_that_of_a_pod_that_is_go
         "metadata": {"name": "logs-0", "namespace": "search", "uid": "u", "resourceVersion": "1"},
     });
     let pod = serde_json::from_value(pod).expect("a pod");
-    observer.pods.put(Facts::of(&pod, &Reading::default()).expect("its facts"));
+    observer.pods.put(PodFacts::of(&pod, &Reading::default()).expect("its facts"));
     let executor = Executor {
         observer: &observer,
         cluster: &cluster(),

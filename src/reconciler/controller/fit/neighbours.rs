@@ -19,14 +19,14 @@ const NAMESPACE: &str = "kubernetes.io/metadata.name";
 
 /// Conflicts that keep a pod off the node, and those that may and are not known.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct ConflictCheck {
     pub(super) conflicts: Vec<String>,
     pub(super) unknown: Vec<String>,
 }
 
 /// Checks the rules between the replacement and the pods on the node, and those elsewhere.
-pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
-    let mut found = Found::default();
+pub(super) fn check(node: &Node, there: &[Pod], coming: &Coming) -> ConflictCheck {
+    let mut found = ConflictCheck::default();
     let is_other = |pod: &&Pod| !is_it(pod, &coming.uid) && !has_ended(pod);
     let others: Vec<&Pod> = there.iter().filter(is_other).collect();
     ports(&others, &coming.spec, &mut found);
@@ -83,7 +83,7 @@ pub(super) fn found(node: &Node, there: &[Pod], coming: &Coming) -> Found {
 }
 
 /// Adds the pods that an anti-affinity term of the replacement keeps it away from.
-fn against(own: &Party<'_>, term: &PodAffinityTerm, others: &[&Pod], found: &mut Found) {
+fn against(own: &Party<'_>, term: &PodAffinityTerm, others: &[&Pod], found: &mut ConflictCheck) {
     for pod in others {
         let other = Party::of(pod);
         match own.matches(term, &other) {
@@ -185,7 +185,7 @@ fn spread(spec: &PodSpec) -> Vec<&TopologySpreadConstraint> {
 
 /// Adds the pods on the node that have one of the wanted ports. A port of the node can be had once for each
 /// protocol and address.
-fn ports(others: &[&Pod], wanted: &PodSpec, found: &mut Found) {
+fn ports(others: &[&Pod], wanted: &PodSpec, found: &mut ConflictCheck) {
     let wanted = node_ports(wanted);
     for pod in others {
         for taken in pod.spec.iter().flat_map(node_ports) {

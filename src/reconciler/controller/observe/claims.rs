@@ -13,7 +13,7 @@ use stayput_restart::{Known, Ledger, Member, UpdateStep};
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 
 /// Uids of volume claims by name; leaves out those that we may not read.
 pub(super) type Uids = BTreeMap<String, String>;
@@ -34,17 +34,17 @@ struct Seen {
 
 impl Claims {
     /// Reads the claims of the replacements of members under way, and forgets all others.
-    pub(super) async fn read(&mut self, api: &Apiserver, ledger: &Ledger, pods: &[Arc<Facts>]) {
+    pub(super) async fn read(&mut self, api: &Apiserver, ledger: &Ledger, pods: &[Arc<PodFacts>]) {
         let replaced: Vec<&Member> = ledger.under_way().filter(is_replaced).collect();
-        let has_come = |pod: &&Arc<Facts>| {
+        let has_come = |pod: &&Arc<PodFacts>| {
             replaced.iter().any(|member| member.pod == pod.name && member.pod_uid != pod.uid)
         };
-        let come: Vec<&Arc<Facts>> = pods.iter().filter(has_come).collect();
+        let come: Vec<&Arc<PodFacts>> = pods.iter().filter(has_come).collect();
         self.known.retain(|uid, seen| {
             seen.will_stay && seen.uids.is_ok() && come.iter().any(|pod| pod.uid == *uid)
         });
         let due = come.iter().filter(|pod| !self.known.contains_key(&pod.uid));
-        let read = async |pod: &Facts| {
+        let read = async |pod: &PodFacts| {
             let node = pod.live.as_ref().and_then(|live| live.kubernetes_node.as_ref());
             let seen = Seen { uids: uids(api, pod).await, will_stay: node.is_some() };
             (pod.uid.clone(), seen)
@@ -63,7 +63,7 @@ fn is_replaced(member: &&Member) -> bool {
     member.update.as_ref().is_some_and(|fixed| fixed.update.step == UpdateStep::Replace)
 }
 
-async fn uids(api: &Apiserver, pod: &Facts) -> Known<Uids> {
+async fn uids(api: &Apiserver, pod: &PodFacts) -> Known<Uids> {
     let mut uids = Uids::new();
     for name in pod.live.iter().flat_map(|live| live.claims()) {
         let claim: Result<PersistentVolumeClaim, ApiError> = api.get(&pod.namespace, name).await;

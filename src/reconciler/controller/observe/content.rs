@@ -18,7 +18,7 @@ use super::ages::Ages;
 use super::objects::Object;
 use crate::controller::apiserver::Apiserver;
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::{Facts, others};
+use crate::controller::pods::{PodFacts, others};
 use seen::Seen;
 use stayput_restart::{Change, Known, PodUpdate, Policy, annotation};
 
@@ -38,7 +38,7 @@ impl ContentReader {
         &mut self,
         api: &Apiserver,
         namespace: &str,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         ages: &Ages<'_>,
     ) {
         let mut used = BTreeSet::new();
@@ -80,7 +80,7 @@ impl ContentReader {
     pub(super) fn added_to(
         &self,
         update: Known<Option<PodUpdate>>,
-        pod: &Facts,
+        pod: &PodFacts,
         container: &str,
         policy: &Policy,
     ) -> Known<Option<PodUpdate>> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::engine_client::Node;
 
 /// Last reported data directories of each pod's engine, by uid. An engine that ended has its data there
@@ -14,7 +14,7 @@ pub(super) struct DataPaths(BTreeMap<String, Vec<String>>);
 impl DataPaths {
     /// Records the directories of the nodes that the engine lists, and forgets pods that are gone. Two nodes
     /// may have one name: then the directories of both count.
-    pub(super) fn remember(&mut self, pods: &[Arc<Facts>], nodes: &[Node]) {
+    pub(super) fn remember(&mut self, pods: &[Arc<PodFacts>], nodes: &[Node]) {
         let there: BTreeSet<&str> = pods.iter().map(|facts| facts.uid.as_str()).collect();
         self.0.retain(|uid, _| there.contains(uid.as_str()));
         let mut told: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();

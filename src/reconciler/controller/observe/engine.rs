@@ -19,7 +19,7 @@ use super::ages::Ages;
 use super::snapshot::unknown;
 use crate::controller::credentials::{CredentialsError, Reach};
 use crate::controller::metrics::{Metrics, Side};
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::engine_client::{self, Endpoint, EngineClient, EngineError, Topology};
 pub(crate) use convert::health;
 use convert::known;
@@ -118,9 +118,9 @@ impl ViewError {
 
 /// The endpoints to ask, best first: ready nodes before others, those under way last, and of these one of
 /// each StatefulSet in turn. All nodes of one may be cut off from the others.
-pub(super) fn endpoints(pods: &[Arc<Facts>], ages: &Ages<'_>, port: u16) -> Vec<Endpoint> {
+pub(super) fn endpoints(pods: &[Arc<PodFacts>], ages: &Ages<'_>, port: u16) -> Vec<Endpoint> {
     let mut of_each = BTreeMap::<_, usize>::new();
-    let place = |pod: &Arc<Facts>| {
+    let place = |pod: &Arc<PodFacts>| {
         let host = pod.address.clone()?;
         let state = (ages.is_under_way(&pod.uid), !pod.ready, pod.terminating);
         let set = pod.owner.as_ref().map(|owner| owner.uid.clone());

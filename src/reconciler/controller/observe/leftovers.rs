@@ -12,7 +12,7 @@ use super::ages::Ages;
 use super::engine::{Ours, endpoints};
 use super::{Observer, snapshot};
 use crate::cluster::SearchCluster;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_api::State;
 use stayput_restart::{Pod, Time, has_leftovers};
 
@@ -39,7 +39,7 @@ impl LookAtRest {
 
     /// True if the node of this pod serves, as far as pod and manager show, outside of the cluster. Then the
     /// engine is read as long as the looks show it, so that it stays in the report.
-    pub(super) fn shows_outside(&self, facts: &Facts, pod: &Pod, now: Time) -> bool {
+    pub(super) fn shows_outside(&self, facts: &PodFacts, pod: &Pod, now: Time) -> bool {
         let has_time_to_join =
             facts.ready_since.is_some_and(|since| now.since(since) < TIME_TO_JOIN);
         // A manager that does not answer hides an engine that may run.
@@ -65,7 +65,7 @@ impl Observer {
     }
 
     async fn look(&mut self, cluster: &SearchCluster) -> bool {
-        let pods: Vec<Arc<Facts>> = self.pods.iter().cloned().collect();
+        let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
         let known = snapshot::bare(cluster, &self.pods, String::new());
         let must_read = BTreeSet::new();
         let ages = Ages::of(&known, &must_read, false, pods.len());
@@ -119,16 +119,16 @@ mod tests {
                 }]},
             });
             let pod = serde_json::from_value(pod).unwrap();
-            Facts::of(&pod, &Reading::default()).unwrap()
+            PodFacts::of(&pod, &Reading::default()).unwrap()
         };
         let after =
             |seconds: u64| Time::parse("2026-11-21T03:00:00Z").unwrap().plus(seconds * 1000);
-        let silent = |facts: &Facts| Pod {
+        let silent = |facts: &PodFacts| Pod {
             manager: Err(Unknown { message: "no answer".into() }),
             ..snapshot::pod(facts)
         };
         let outside =
-            |facts: &Facts, seconds| looked.shows_outside(facts, &silent(facts), after(seconds));
+            |facts: &PodFacts, seconds| looked.shows_outside(facts, &silent(facts), after(seconds));
         let ready = facts("logs-0", "True");
         assert!(!outside(&ready, 59) && outside(&ready, 60));
         assert!(!outside(&facts("logs-1", "True"), 60), "it is listed");

@@ -17,7 +17,7 @@ use super::sources::{SourceReader, sources_of};
 use crate::cluster::{Checked, Live};
 use crate::controller::credentials::ClientOfPod;
 use crate::controller::metrics::Metrics;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_api::{Code, Cursor, Status};
 use stayput_net::manager_client::{ClientError, ManagerClient};
 use stayput_restart::{Known, Manager};
@@ -45,7 +45,7 @@ struct LastStatus {
     /// Time of the request.
     at: Instant,
     /// The pod at the time of the request.
-    facts: Arc<Facts>,
+    facts: Arc<PodFacts>,
     manager: Known<Manager>,
     /// Files of the pod's configs.
     configs: Generations,
@@ -66,8 +66,8 @@ pub(super) enum Doubt {
 impl Managers {
     /// The pods whose managers should be asked now: first those under way, then the one that was not
     /// asked for the longest time.
-    pub(super) fn due(&self, pods: &[Arc<Facts>], ages: &Ages<'_>) -> Vec<Arc<Facts>> {
-        let is_due = |pod: &&Arc<Facts>| {
+    pub(super) fn due(&self, pods: &[Arc<PodFacts>], ages: &Ages<'_>) -> Vec<Arc<PodFacts>> {
+        let is_due = |pod: &&Arc<PodFacts>| {
             let last = self.known.get(&pod.uid);
             let has_changed = last.is_some_and(|last| {
                 last.facts.ready != pod.ready || last.facts.address != pod.address
@@ -76,7 +76,7 @@ impl Managers {
                 self.background.is_asking(&pod.uid) && !ages.is_under_way(&pod.uid);
             !is_being_asked && (has_changed || ages.is_over(&pod.uid, last.map(|last| last.at)))
         };
-        let mut due: Vec<Arc<Facts>> = pods.iter().filter(is_due).cloned().collect();
+        let mut due: Vec<Arc<PodFacts>> = pods.iter().filter(is_due).cloned().collect();
         due.sort_by_key(|pod| (!ages.is_under_way(&pod.uid), self.asked(&pod.uid)));
         due
     }
@@ -94,7 +94,7 @@ impl Managers {
         answers: Vec<Answer>,
         sources: &SourceReader,
         checked: &Checked,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
     ) -> Vec<Doubt> {
         let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
         self.known.retain(|uid, _| there.contains(uid.as_str()));
@@ -176,7 +176,7 @@ impl Managers {
             "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
         });
         let pod = serde_json::from_value(pod).expect("a pod");
-        let facts = Facts::of(&pod, &crate::controller::pods::Reading::default());
+        let facts = PodFacts::of(&pod, &crate::controller::pods::Reading::default());
         let last = LastStatus {
             at: Instant::now(),
             facts: Arc::new(facts.expect("its facts")),
@@ -220,7 +220,7 @@ fn compare(
     configs: &Generations,
     read: &SourceReader,
     checked: &Checked,
-    pod: &Facts,
+    pod: &PodFacts,
 ) -> Manager {
     let status = &told.status;
     let mut manager = Manager::from(status);
@@ -285,7 +285,7 @@ mod tests {
             "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1" },
         });
         let pod = serde_json::from_value(pod).unwrap();
-        let pods = [Arc::new(Facts::of(&pod, &Reading::default()).unwrap())];
+        let pods = [Arc::new(PodFacts::of(&pod, &Reading::default()).unwrap())];
         let cluster = serde_json::json!({
             "apiVersion": "stayput.dev/v1alpha1",
             "kind": "SearchCluster",

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::owners::Owners;
 use crate::controller::apiserver::ApiError;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::workload::Set;
 
 /// Time that a pod may be absent: its set makes it again at once, unless that is refused.
@@ -39,11 +39,11 @@ impl Missing {
     pub(super) fn look(
         &mut self,
         owners: &Owners,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         selector: &Selector,
         now: Instant,
     ) -> Vec<MissingPod> {
-        let pods: BTreeMap<&str, &Facts> =
+        let pods: BTreeMap<&str, &PodFacts> =
             pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
         for (name, set) in owners.sets() {
             self.look_at(name, set, &pods, selector, now);
@@ -61,7 +61,7 @@ impl Missing {
         &mut self,
         name: &str,
         set: Result<Option<&Set>, &ApiError>,
-        pods: &BTreeMap<&str, &Facts>,
+        pods: &BTreeMap<&str, &PodFacts>,
         selector: &Selector,
         now: Instant,
     ) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use stayput_restart::{self as restart, Ledger, MemberStep, Time, UpdateStep};
 
 use super::owners::Owners;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::workload::{Set, ordinal};
 
 /// For each set, by uid: the lowest ordinal that makes pods of higher ones wait, and the reason.
@@ -23,7 +23,7 @@ impl OrderedReady {
     /// Checks the sets of these pods, if any pod is to be replaced.
     pub(super) fn of(
         owners: &Owners,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         seen: &[restart::Pod],
         ledger: &Ledger,
         now: Time,
@@ -31,7 +31,7 @@ impl OrderedReady {
         if !seen.iter().any(is_replaced) {
             return Self::default();
         }
-        let mut sets: BTreeMap<&str, Vec<&Facts>> = BTreeMap::new();
+        let mut sets: BTreeMap<&str, Vec<&PodFacts>> = BTreeMap::new();
         for pod in pods {
             if let Some(owner) = &pod.owner {
                 sets.entry(&owner.uid).or_default().push(pod);
@@ -49,7 +49,7 @@ impl OrderedReady {
 
     /// Reason why the set would make no pod in the place of this one, if the pod is to be replaced and has to
     /// wait.
-    pub(super) fn why_not(&self, facts: &Facts, pod: &restart::Pod) -> Option<String> {
+    pub(super) fn why_not(&self, facts: &PodFacts, pod: &restart::Pod) -> Option<String> {
         let owner = facts.owner.as_ref().filter(|_| is_replaced(pod))?;
         let (awaited, why) = self.first.get(&owner.uid)?;
         let is_later = ordinal(&facts.name).is_some_and(|ordinal| ordinal > *awaited);
@@ -70,14 +70,14 @@ fn is_replaced(pod: &restart::Pod) -> bool {
 /// The lowest ordinal that a set in order waits for, and the reason.
 fn first_awaited(
     set: &Set,
-    pods: &[&Facts],
+    pods: &[&PodFacts],
     ours: &BTreeSet<&str>,
     now: Time,
 ) -> Option<(i64, String)> {
     if !set.is_ordered {
         return None;
     }
-    let pods: BTreeMap<i64, &Facts> =
+    let pods: BTreeMap<i64, &PodFacts> =
         pods.iter().filter_map(|pod| Some((ordinal(&pod.name)?, *pod))).collect();
     set.ordinals().find_map(|ordinal| {
         let why = match pods.get(&ordinal) {
@@ -96,6 +96,6 @@ fn first_awaited(
     })
 }
 
-fn is_too_new(set: &Set, pod: &Facts, now: Time) -> bool {
+fn is_too_new(set: &Set, pod: &PodFacts, now: Time) -> bool {
     set.min_ready > 0 && pod.ready_since.is_none_or(|since| now.since(since) < set.min_ready)
 }

@@ -17,7 +17,7 @@ use super::ages::Ages;
 use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::{Facts, Owner};
+use crate::controller::pods::{Owner, PodFacts};
 use crate::workload::{NotComparable, Set, ordinal, replaces};
 use templates::{Key, Templates, UpdateError};
 
@@ -38,7 +38,7 @@ impl Owners {
         &mut self,
         api: &Apiserver,
         namespace: &str,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         ages: &Ages<'_>,
         must_read: &BTreeSet<String>,
     ) {
@@ -64,7 +64,7 @@ impl Owners {
     }
 
     /// The actual and the wanted revision of a pod, if they differ.
-    fn pair(&self, pod: &Facts) -> Option<[Key; 2]> {
+    fn pair(&self, pod: &PodFacts) -> Option<[Key; 2]> {
         let owner = pod.owner.as_ref()?;
         let set = self.set(owner).ok()?;
         let wanted = set.wanted().ok()?;
@@ -74,7 +74,7 @@ impl Owners {
     }
 
     /// Reason to expect that the owner replaces the pod, or may do so.
-    pub(super) fn outdated(&self, pod: &Facts) -> Option<String> {
+    pub(super) fn outdated(&self, pod: &PodFacts) -> Option<String> {
         let owner = pod.owner.as_ref()?;
         match &self.known.get(&owner.name)?.1 {
             Ok(set) => replaces(set.as_ref()?, &pod.namespace, &pod.name, &owner.revision),
@@ -86,12 +86,12 @@ impl Owners {
     }
 
     /// Names of the StatefulSets of operators that want another revision than some of their pods have.
-    pub(super) fn replaced_by_operators(&self, pods: &[Arc<Facts>]) -> BTreeSet<String> {
-        let is_replaced = |pod: &&Arc<Facts>| {
+    pub(super) fn replaced_by_operators(&self, pods: &[Arc<PodFacts>]) -> BTreeSet<String> {
+        let is_replaced = |pod: &&Arc<PodFacts>| {
             let set = self.set_of(pod);
             set.is_some_and(|set| set.operator.is_some()) && self.pair(pod).is_some()
         };
-        let owner = |pod: &Arc<Facts>| Some(pod.owner.as_ref()?.name.clone());
+        let owner = |pod: &Arc<PodFacts>| Some(pod.owner.as_ref()?.name.clone());
         pods.iter().filter(is_replaced).filter_map(owner).collect()
     }
 
@@ -99,7 +99,7 @@ impl Owners {
     /// StatefulSet owns it. `data_paths`: data directories of its engine.
     pub(super) fn update(
         &mut self,
-        pod: &Facts,
+        pod: &PodFacts,
         manager_port: u16,
         data_paths: &[String],
     ) -> Known<Option<PodUpdate>> {
@@ -130,19 +130,19 @@ impl Owners {
     }
 
     /// The template that the pod's owner wants, if it differs from the pod's own.
-    pub(crate) fn wanted_template(&self, pod: &Facts) -> Option<&Value> {
+    pub(crate) fn wanted_template(&self, pod: &PodFacts) -> Option<&Value> {
         let [_, wanted] = self.pair(pod)?;
         self.templates.template(&wanted)
     }
 
     /// The template that the pod was made from, if its owner wants another one.
-    pub(super) fn actual_template(&self, pod: &Facts) -> Option<&Value> {
+    pub(super) fn actual_template(&self, pod: &PodFacts) -> Option<&Value> {
         let [actual, _] = self.pair(pod)?;
         self.templates.template(&actual)
     }
 
     /// The set that a pod belongs to, if it was read.
-    pub(super) fn set_of(&self, pod: &Facts) -> Option<&Set> {
+    pub(super) fn set_of(&self, pod: &PodFacts) -> Option<&Set> {
         self.set(pod.owner.as_ref()?).ok()
     }
 

@@ -20,7 +20,7 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 
 /// Maximum age of an answer about a pod that is not under way.
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ enum Question {
 }
 
 impl Question {
-    fn of_all(pod: &Facts, update: &PodUpdate) -> Self {
+    fn of_all(pod: &PodFacts, update: &PodUpdate) -> Self {
         let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
         Self::Of { owner, patch: update.patch.clone() }
     }
@@ -87,7 +87,7 @@ impl PatchDryRuns {
     pub(super) fn replace_refused(
         &mut self,
         policy: &Policy,
-        facts: &Facts,
+        facts: &PodFacts,
         pod: &mut restart::Pod,
     ) {
         self.replaced.remove(&facts.uid);
@@ -112,15 +112,15 @@ impl PatchDryRuns {
         &mut self,
         api: &Apiserver,
         policy: &Policy,
-        pods: &[(&Arc<Facts>, &restart::Pod)],
+        pods: &[(&Arc<PodFacts>, &restart::Pod)],
         ages: &Ages<'_>,
         end: Instant,
     ) {
         self.asked.clear();
         self.may_replace = policy.update.contains(&UpdateStep::Replace);
-        let mut due: BTreeMap<Question, (&Facts, &PodUpdate)> = BTreeMap::new();
+        let mut due: BTreeMap<Question, (&PodFacts, &PodUpdate)> = BTreeMap::new();
         for (facts, pod) in pods {
-            let facts: &Facts = facts;
+            let facts: &PodFacts = facts;
             let Ok(Some(update)) = &pod.update else { continue };
             let update = self.replaced.get(&facts.uid).unwrap_or(update);
             if !policy.update.contains(&update.step) || !is_patched(update) {
@@ -145,7 +145,7 @@ impl PatchDryRuns {
         let mut due: Vec<_> = due.into_iter().collect();
         let last = |question: &Question| self.known.get(question).and_then(|(at, _)| *at);
         due.sort_by_key(|(question, _)| (question.is_of_all(), last(question)));
-        let ask = async |(question, (facts, update)): (Question, (&Facts, &PodUpdate))| {
+        let ask = async |(question, (facts, update)): (Question, (&PodFacts, &PodUpdate))| {
             let end = question.is_of_all().then_some(end);
             let answer = answer(api, facts, update, ages.is_under_way(&facts.uid));
             let answer = done_by(end, answer).await;
@@ -207,7 +207,7 @@ fn is_patched(update: &PodUpdate) -> bool {
 
 /// Makes a dry run. Before a turn a missing answer counts as a refusal: the next one may come after the stop.
 /// In a turn the node waits for it.
-async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: bool) -> Answer {
+async fn answer(api: &Apiserver, pod: &PodFacts, update: &PodUpdate, is_under_way: bool) -> Answer {
     match ask(api, pod, update).await {
         Ok(Ok(answer)) => answer,
         // The pod is another one by now, or has changed: the next look has another question.
@@ -224,7 +224,7 @@ async fn answer(api: &Apiserver, pod: &Facts, update: &PodUpdate, is_under_way: 
 
 async fn ask(
     api: &Apiserver,
-    pod: &Facts,
+    pod: &PodFacts,
     update: &PodUpdate,
 ) -> Result<Result<Answer, ApiError>, Failure> {
     let PodPatch { images, resources, .. } = &update.patch;
@@ -269,7 +269,7 @@ async fn ask(
 /// Images, by container, that admission makes of the wanted ones, where it changes them.
 async fn try_images(
     api: &Apiserver,
-    pod: &Facts,
+    pod: &PodFacts,
     images: &BTreeMap<String, Change>,
 ) -> Result<Result<BTreeMap<String, String>, ApiError>, Failure> {
     let patch = patches::images(pod, On::AnyVersion, images)?;

@@ -28,7 +28,7 @@ use super::snapshot::unknown;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::{done_by, join_limited};
 use crate::controller::fit::{Coming, is_it, is_on_one_node, nodes_of, why_no_room, why_not};
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 
 use successor::Successors;
 
@@ -41,12 +41,12 @@ const NODES_MAX_AGE: Duration = Duration::from_secs(60);
 /// Results of the checks, by uid of the pod.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
-    known: BTreeMap<String, Found>,
+    known: BTreeMap<String, RoomCheck>,
     nodes: Nodes,
 }
 
 #[derive(Debug)]
-struct Found {
+struct RoomCheck {
     /// Time of the check; `None` if there was no time for it.
     at: Option<Instant>,
     /// Revision of the replacement, and step of its update.
@@ -60,7 +60,7 @@ struct Found {
 }
 
 /// A Kubernetes node and the pods on it; no node if it is gone.
-type Place = Result<(Option<Node>, Vec<Pod>), ApiError>;
+type NodePods = Result<(Option<Node>, Vec<Pod>), ApiError>;
 
 impl Rooms {
     /// Checks the due pods that the policy allows to be replaced or resized, and forgets all others. Checks
@@ -69,7 +69,7 @@ impl Rooms {
         &mut self,
         api: &Apiserver,
         policy: &Policy,
-        pods: &[(&Arc<Facts>, &restart::Pod)],
+        pods: &[(&Arc<PodFacts>, &restart::Pod)],
         owners: &Owners,
         ages: &Ages<'_>,
         end: Instant,
@@ -79,24 +79,24 @@ impl Rooms {
             let needs_room = matches!(update.step, UpdateStep::Replace | UpdateStep::Resize);
             (needs_room && policy.update.contains(&update.step)).then_some((*facts, update))
         });
-        let asked: Vec<(&Arc<Facts>, &PodUpdate)> = asked.collect();
+        let asked: Vec<(&Arc<PodFacts>, &PodUpdate)> = asked.collect();
         self.known.retain(|uid, _| asked.iter().any(|(facts, _)| facts.uid == *uid));
-        let is_due = |(facts, update): &&(&Arc<Facts>, &PodUpdate)| {
+        let is_due = |(facts, update): &&(&Arc<PodFacts>, &PodUpdate)| {
             self.known.get(&facts.uid).is_none_or(|found| {
                 let is_old = found.at.is_none_or(|at| at.elapsed() >= MAX_AGE);
                 !found.is_of(update) || is_old || ages.is_under_way(&facts.uid)
             })
         };
-        let mut due: Vec<(&Arc<Facts>, &PodUpdate)> =
+        let mut due: Vec<(&Arc<PodFacts>, &PodUpdate)> =
             asked.iter().filter(is_due).copied().collect();
-        let last = |facts: &Facts| self.known.get(&facts.uid).and_then(|found| found.at);
+        let last = |facts: &PodFacts| self.known.get(&facts.uid).and_then(|found| found.at);
         due.sort_by_key(|(facts, _)| (!ages.is_under_way(&facts.uid), last(facts)));
-        let end_of = |facts: &Facts| (!ages.is_under_way(&facts.uid)).then_some(end);
+        let end_of = |facts: &PodFacts| (!ages.is_under_way(&facts.uid)).then_some(end);
 
         let successors = Successors::ask(api, owners, ages, &due, end).await;
         self.nodes.forget_old();
         let nodes = &self.nodes;
-        let ask = async |(facts, update): (&Arc<Facts>, &PodUpdate)| {
+        let ask = async |(facts, update): (&Arc<PodFacts>, &PodUpdate)| {
             let answers = match (update.step, successors.refused(ages, facts, update)) {
                 (UpdateStep::Replace, Some(Some(why))) => Some(Answers::Undeletable(why)),
                 (UpdateStep::Replace, Some(None)) => {
@@ -121,14 +121,14 @@ impl Rooms {
         }
         let place = async |(name, end)| done_by(end, place(api, name)).await;
         let places = join_limited(names.into_iter().map(place).collect()).await;
-        let places: BTreeMap<&str, Place> = places.into_iter().flatten().collect();
+        let places: BTreeMap<&str, NodePods> = places.into_iter().flatten().collect();
         for (facts, update, answers) in &answers {
             let found = answers
                 .as_ref()
-                .and_then(|answers| Found::of(facts, update, answers, owners, &places));
+                .and_then(|answers| RoomCheck::of(facts, update, answers, owners, &places));
             let known = self.known.get(&facts.uid);
             if found.is_some() || known.is_none_or(|known| !known.is_of(update)) {
-                let found = found.unwrap_or_else(|| Found::not_asked(facts, update));
+                let found = found.unwrap_or_else(|| RoomCheck::not_asked(facts, update));
                 self.known.insert(facts.uid.clone(), found);
             }
         }
@@ -155,14 +155,14 @@ impl Rooms {
     }
 }
 
-impl Found {
+impl RoomCheck {
     /// The result of a check, if the Kubernetes node that it needs was read.
     fn of(
-        pod: &Facts,
+        pod: &PodFacts,
         update: &PodUpdate,
         answers: &Answers,
         owners: &Owners,
-        places: &BTreeMap<&str, Place>,
+        places: &BTreeMap<&str, NodePods>,
     ) -> Option<Self> {
         let place = match node_of(pod).filter(|_| answers.depends_on_node()) {
             Some(name) => Some((name, places.get(name)?)),
@@ -192,7 +192,7 @@ impl Found {
         (&self.revision, self.step) == (&update.to, update.step)
     }
 
-    fn not_asked(pod: &Facts, update: &PodUpdate) -> Self {
+    fn not_asked(pod: &PodFacts, update: &PodUpdate) -> Self {
         let message = format!(
             "whether there is room for {} as it is to be was not asked yet: the apiserver is slow to answer",
             pod.name
@@ -228,7 +228,7 @@ impl Answers {
     }
 }
 
-async fn answers(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Answers {
+async fn answers(api: &Apiserver, pod: &PodFacts, nodes: &Nodes) -> Answers {
     match undeletable(api, pod).await {
         Some(why) => Answers::Undeletable(why),
         None => Answers::Bound(bound(api, pod, nodes).await),
@@ -237,7 +237,7 @@ async fn answers(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Answers {
 
 /// Reason why the apiserver would not delete a pod. A missing answer counts, too: after a stop it would come
 /// too late.
-async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
+async fn undeletable(api: &Apiserver, pod: &PodFacts) -> Option<String> {
     match api.try_to_delete_pod(&pod.namespace, &pod.name, &pod.uid).await {
         Ok(()) => None,
         // The pod is gone by now, or another one has its name.
@@ -246,7 +246,7 @@ async fn undeletable(api: &Apiserver, pod: &Facts) -> Option<String> {
     }
 }
 
-fn node_of(pod: &Facts) -> Option<&str> {
+fn node_of(pod: &PodFacts) -> Option<&str> {
     pod.live.as_ref()?.kubernetes_node.as_deref()
 }
 
@@ -290,7 +290,7 @@ impl Nodes {
     }
 }
 
-async fn bound(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Result<Bound, ApiError> {
+async fn bound(api: &Apiserver, pod: &PodFacts, nodes: &Nodes) -> Result<Bound, ApiError> {
     let mut bound = Bound { is_on_one_node: false, uids: Uids::new(), leaving: None };
     for name in pod.live.iter().flat_map(|live| live.claims()) {
         let claim: PersistentVolumeClaim = api.get(&pod.namespace, name).await?;
@@ -310,7 +310,7 @@ async fn bound(api: &Apiserver, pod: &Facts, nodes: &Nodes) -> Result<Bound, Api
     Ok(bound)
 }
 
-async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
+async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, NodePods) {
     let read = async {
         let node = match api.node(name).await {
             Ok(node) => Some(node),
@@ -323,11 +323,11 @@ async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, Place) {
 }
 
 fn judge(
-    pod: &Facts,
+    pod: &PodFacts,
     revision: &str,
     owners: &Owners,
     name: &str,
-    place: &Place,
+    place: &NodePods,
 ) -> Known<Option<String>> {
     let (node, there) = match place {
         Ok((node, there)) => (node, there),
@@ -351,7 +351,7 @@ fn judge(
 }
 
 /// The replacement of this pod, if its template was read.
-fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
+fn coming(pod: &PodFacts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
     let itself = there.iter().find(|one| is_it(one, &pod.uid));
     let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
     if is_same_template {
@@ -367,7 +367,12 @@ fn coming(pod: &Facts, revision: &str, owners: &Owners, there: &[Pod]) -> Option
 
 /// Reason why the Kubernetes node of a pod has no room for its new size. Without the right to read nodes the
 /// resize is tried, and the kubelet refuses it.
-fn why_not_larger(pod: &Facts, update: &PodUpdate, name: &str, place: &Place) -> Option<String> {
+fn why_not_larger(
+    pod: &PodFacts,
+    update: &PodUpdate,
+    name: &str,
+    place: &NodePods,
+) -> Option<String> {
     let Ok((Some(node), there)) = place else { return None };
     let itself = there.iter().find(|one| is_it(one, &pod.uid))?;
     let mut wanted = itself.spec.clone()?;
@@ -382,7 +387,7 @@ fn why_not_larger(pod: &Facts, update: &PodUpdate, name: &str, place: &Place) ->
     Some(format!("the Kubernetes node {name} has no room for the new size of {}: {why}", pod.name))
 }
 
-fn would_be_lost(pod: &Facts, claim: &str) -> String {
+fn would_be_lost(pod: &PodFacts, claim: &str) -> String {
     format!(
         "its volume claim {claim} is being deleted, which ends once the pod {} is gone: the data would be \
          lost with it. Nothing takes that back: move the data to other nodes, or copy it",
@@ -390,7 +395,7 @@ fn would_be_lost(pod: &Facts, claim: &str) -> String {
     )
 }
 
-fn unread(pod: &Facts, error: &dyn Display) -> restart::Unknown {
+fn unread(pod: &PodFacts, error: &dyn Display) -> restart::Unknown {
     unknown(format!(
         "cannot find out whether another pod in the place of {} would fit where its volume is: {error}",
         pod.name

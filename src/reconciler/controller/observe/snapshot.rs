@@ -8,7 +8,7 @@ use kube::core::{Selector, SelectorExt};
 
 use crate::cluster::SearchCluster;
 use crate::controller::applied::phase_applied_by;
-use crate::controller::pods::{Facts, Pods};
+use crate::controller::pods::{PodFacts, Pods};
 use stayput_restart::{
     Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
 };
@@ -57,7 +57,7 @@ pub(crate) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> 
     let bare = bare(cluster, pods, seen.fresh_id.clone());
     let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
     let port = cluster.spec.manager.port;
-    let asked = |(pod, facts): (Pod, &Arc<Facts>)| match known.get(pod.uid.as_str()) {
+    let asked = |(pod, facts): (Pod, &Arc<PodFacts>)| match known.get(pod.uid.as_str()) {
         // Each field is named, so that a new one must be thought of here.
         Some(known) => Pod {
             uid: pod.uid,
@@ -122,7 +122,7 @@ pub(crate) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> 
 }
 
 /// A pod whose manager was not asked yet.
-pub(super) fn pod(facts: &Facts) -> Pod {
+pub(super) fn pod(facts: &PodFacts) -> Pod {
     Pod {
         uid: facts.uid.clone(),
         name: facts.name.clone(),
@@ -158,7 +158,7 @@ pub(super) fn pod(facts: &Facts) -> Pod {
 /// The parts of the pod that an update needs, if its cluster updates pods. `data_paths`: data directories of
 /// its engine.
 pub(super) fn live(
-    facts: &Facts,
+    facts: &PodFacts,
     manager_port: u16,
     data_paths: &[String],
 ) -> Option<Box<LivePod>> {
@@ -170,7 +170,7 @@ pub(super) fn live(
 }
 
 /// The other SearchClusters that select pods of this one.
-pub(super) fn overlaps(pods: &[Arc<Facts>], others: &[(String, Selector)]) -> Vec<String> {
+pub(super) fn overlaps(pods: &[Arc<PodFacts>], others: &[(String, Selector)]) -> Vec<String> {
     others
         .iter()
         .filter(|(_, selector)| pods.iter().any(|pod| selector.matches(&pod.labels)))

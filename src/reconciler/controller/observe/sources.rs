@@ -17,7 +17,7 @@ use super::objects::Object;
 use crate::cluster::{Checked, MissingSource, NotAllowed, Sources, allows};
 use crate::controller::apiserver::{ApiError, Apiserver, namespaced_name};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 use stayput_api::without_initial_masters;
 use stayput_restart::{self as restart, Settings};
@@ -62,7 +62,10 @@ pub(super) struct SourceReader {
 ///
 /// # Errors
 /// Message that says why there are none, and what to do.
-pub(super) fn sources_of<'a>(checked: &'a Checked, pod: &'a Facts) -> Result<&'a Sources, String> {
+pub(super) fn sources_of<'a>(
+    checked: &'a Checked,
+    pod: &'a PodFacts,
+) -> Result<&'a Sources, String> {
     match &pod.sources {
         _ if !checked.sources.is_empty() => Ok(&checked.sources),
         Some(Ok(found)) => Ok(found),
@@ -72,7 +75,7 @@ pub(super) fn sources_of<'a>(checked: &'a Checked, pod: &'a Facts) -> Result<&'a
 }
 
 /// The names of a pod's sources, for people.
-pub(super) fn objects_of(checked: &Checked, pod: &Facts) -> Vec<String> {
+pub(super) fn objects_of(checked: &Checked, pod: &PodFacts) -> Vec<String> {
     let objects = sources_of(checked, pod).map(|sources| sources.objects(&pod.name));
     objects.iter().flatten().map(ToString::to_string).collect()
 }
@@ -98,7 +101,7 @@ impl SourceReader {
         api: &Apiserver,
         cluster: &ObjectMeta,
         checked: &Checked,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         ages: &Ages<'_>,
     ) {
         let (namespace, name) = namespaced_name(cluster);
@@ -140,7 +143,7 @@ impl SourceReader {
     }
 
     /// The checksum of a pod's config in its sources.
-    pub(super) fn of(&self, checked: &Checked, pod: &Facts) -> restart::Sources {
+    pub(super) fn of(&self, checked: &Checked, pod: &PodFacts) -> restart::Sources {
         let sources = match sources_of(checked, pod) {
             Ok(sources) => sources,
             Err(message) => return restart::Sources::Unknown(message),
@@ -165,7 +168,7 @@ impl SourceReader {
     pub(super) fn alike<'a>(
         &self,
         checked: &Checked,
-        pod: &Facts,
+        pod: &PodFacts,
         configs: impl Iterator<Item = &'a Generation>,
     ) -> BTreeSet<String> {
         let Ok(sources) = sources_of(checked, pod) else { return BTreeSet::new() };
@@ -221,7 +224,7 @@ impl SourceReader {
     pub(super) fn configs<'a>(
         &self,
         checked: &Checked,
-        pods: impl Iterator<Item = (&'a restart::Pod, &'a Facts)>,
+        pods: impl Iterator<Item = (&'a restart::Pod, &'a PodFacts)>,
     ) -> restart::KnownConfigs {
         let mut known = restart::KnownConfigs::default();
         for (pod, facts) in pods {
@@ -282,10 +285,10 @@ impl SourceReader {
 fn may_read(
     source: &Source,
     object: &Object,
-    pods: &[Arc<Facts>],
+    pods: &[Arc<PodFacts>],
     (namespace, cluster): (&str, &str),
 ) -> Result<(), NotAllowed> {
-    let is_mounted = |pod: &Arc<Facts>| pod.mounted_secrets.contains(&source.name);
+    let is_mounted = |pod: &Arc<PodFacts>| pod.mounted_secrets.contains(&source.name);
     if source.kind == SourceKind::ConfigMap || pods.iter().any(is_mounted) {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
 use crate::controller::execute::patches::{self, On};
 use crate::controller::failure::Failure;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 
 /// Refused rollbacks, by uid of the pod.
 #[derive(Debug, Default)]
@@ -25,18 +25,19 @@ impl UndoDryRuns {
         &mut self,
         api: &Apiserver,
         ledger: &Ledger,
-        pods: &[(&Arc<Facts>, &restart::Pod)],
+        pods: &[(&Arc<PodFacts>, &restart::Pod)],
     ) {
         let due =
             pods.iter().filter_map(|(facts, pod)| Some((facts, to_be_set_back(ledger, pod)?)));
-        let ask =
-            async |(facts, patch): (&&Arc<Facts>, PodPatch)| match ask(api, facts, &patch).await {
-                Ok(Err(error)) if is_definite(&error) => {
-                    let why = error.to_string();
-                    Some((facts.uid.clone(), Unreturnable { patch, why }))
-                }
-                Ok(Ok(()) | Err(_)) | Err(_) => None,
-            };
+        let ask = async |(facts, patch): (&&Arc<PodFacts>, PodPatch)| match ask(api, facts, &patch)
+            .await
+        {
+            Ok(Err(error)) if is_definite(&error) => {
+                let why = error.to_string();
+                Some((facts.uid.clone(), Unreturnable { patch, why }))
+            }
+            Ok(Ok(()) | Err(_)) | Err(_) => None,
+        };
         let answers = join_limited(due.map(ask).collect()).await;
         self.0 = answers.into_iter().flatten().collect();
     }
@@ -59,7 +60,7 @@ fn is_definite(error: &ApiError) -> bool {
 
 async fn ask(
     api: &Apiserver,
-    pod: &Facts,
+    pod: &PodFacts,
     patch: &PodPatch,
 ) -> Result<Result<(), ApiError>, Failure> {
     let PodPatch { images, resources, .. } = patch;

@@ -40,7 +40,7 @@ impl Reading {
 
 /// Facts about a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct PodFacts {
     pub(crate) uid: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
@@ -87,7 +87,7 @@ pub(crate) struct Owner {
     pub(crate) revision: String,
 }
 
-impl Facts {
+impl PodFacts {
     /// The facts of a pod; `None` if it lacks a field that every pod from the apiserver has.
     pub(crate) fn of(pod: &Pod, reading: &Reading) -> Option<Self> {
         let metadata = &pod.metadata;
@@ -203,7 +203,7 @@ mod tests {
                 }],
             }});
             let pod: Pod = serde_json::from_value(pod).expect("a pod");
-            Facts::of(&pod, &Reading::default()).expect("its facts").owner.is_some()
+            PodFacts::of(&pod, &Reading::default()).expect("its facts").owner.is_some()
         };
         assert!(owner("apps/v1", "StatefulSet", true));
         assert!(!owner("apps/v1", "StatefulSet", false));

@@ -13,7 +13,7 @@ use crate::random_id::random_id;
 use stayput_restart::Snapshot;
 
 /// Result of a look.
-pub(super) enum Look {
+pub(super) enum LookResult {
     Snapshot(Box<Snapshot>),
     /// The observation is of an older version of the SearchCluster.
     Again,
@@ -31,7 +31,7 @@ pub(super) async fn look(
     must_read: &BTreeSet<String>,
     with_engine: bool,
     reads_live: bool,
-) -> Result<Look, Failure> {
+) -> Result<LookResult, Failure> {
     let (api, known) = (cx.api.clone(), Arc::clone(cluster));
     let live = async { if reads_live { api.cluster_of(&known).await.map(Some) } else { Ok(None) } };
     let (live, snapshot) = tokio::join!(live, observe(cx, &known, spec, must_read, with_engine));
@@ -41,14 +41,14 @@ pub(super) async fn look(
             && live.disabled_by_annotation() == known.disabled_by_annotation();
         let live = cx.cluster.remember(live);
         if !is_same_spec {
-            return Ok(Look::OtherSpec);
+            return Ok(LookResult::OtherSpec);
         }
         *cluster = spec.apply(live);
         if !is_known {
-            return Ok(Look::Again);
+            return Ok(LookResult::Again);
         }
     }
-    Ok(Look::Snapshot(Box::new(snapshot?)))
+    Ok(LookResult::Snapshot(Box::new(snapshot?)))
 }
 
 async fn observe(

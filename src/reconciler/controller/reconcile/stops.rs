@@ -12,7 +12,7 @@ use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::failure::{Failure, Outcome, both};
 use crate::controller::observe::refresh;
-use crate::controller::pods::{Facts, Pods, Reading};
+use crate::controller::pods::{PodFacts, Pods, Reading};
 use stayput_restart::{Action, Plan, Snapshot, plan};
 
 /// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
@@ -93,15 +93,15 @@ async fn read_pods(
     known: &Pods,
     stops: &[&Action],
     reading: &Reading,
-) -> (Vec<Facts>, Unread) {
-    let pods: Vec<Arc<Facts>> =
+) -> (Vec<PodFacts>, Unread) {
+    let pods: Vec<Arc<PodFacts>> =
         stops.iter().filter_map(|stop| known.by_uid(stop.pod()?).cloned()).collect();
-    let read = async |pod: &Facts| (pod.uid.clone(), api.get(&pod.namespace, &pod.name).await);
+    let read = async |pod: &PodFacts| (pod.uid.clone(), api.get(&pod.namespace, &pod.name).await);
     let read: Vec<_> = join_limited(pods.iter().map(|pod| read(pod)).collect()).await;
     let (mut live, mut unread) = (Vec::new(), Unread::default());
     for (uid, pod) in read {
         match pod {
-            Ok(pod) => live.extend(Facts::of(&pod, reading)),
+            Ok(pod) => live.extend(PodFacts::of(&pod, reading)),
             Err(failure) => {
                 unread.uids.insert(uid);
                 unread.failure = Some(failure);

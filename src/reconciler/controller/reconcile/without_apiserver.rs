@@ -18,7 +18,7 @@ use crate::controller::context::Context;
 use crate::controller::effective_spec::EffectiveSpec;
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::STATUS_TIMEOUT;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_net::manager_client::{ManagerClient, fleet};
 use stayput_restart::{Action, Manager, annotation, start_request, starts_in_ledger};
 
@@ -26,7 +26,7 @@ use stayput_restart::{Action, Manager, annotation, start_request, starts_in_ledg
 const SEND_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The starts of the last written ledger, and the clients to send them.
-pub(super) struct Starts {
+pub(super) struct OwedStarts {
     cluster: Arc<SearchCluster>,
     rollback: bool,
     /// Uids of the pods whose nodes a person wants stopped.
@@ -36,11 +36,11 @@ pub(super) struct Starts {
     metrics: Arc<Metrics>,
 }
 
-impl Starts {
+impl OwedStarts {
     pub(super) fn of(cx: &Context, cluster: &Arc<SearchCluster>, spec: &EffectiveSpec) -> Self {
         let uids = cluster.status.iter().flat_map(|status| status.ledger.unreleased_pods());
         let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
-        let is_to_be_stopped = |pod: &&Arc<Facts>| {
+        let is_to_be_stopped = |pod: &&Arc<PodFacts>| {
             cluster.spec.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
         };
         let stopped = cx.observer.pods.iter().filter(is_to_be_stopped);

@@ -15,12 +15,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Looks up names at the apiserver.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct NameLookup {
     common: CommonArgs,
     cluster: Option<String>,
 }
 
-impl Names {
+impl NameLookup {
     /// `cluster` is the cluster on the command line.
     pub(super) const fn new(common: CommonArgs, cluster: Option<String>) -> Self {
         Self { common, cluster }

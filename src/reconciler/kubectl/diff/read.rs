@@ -44,8 +44,8 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
         let report = report.filter(|_| !under_way.contains(node.as_str()));
         let mut is_outdated = false;
         let wanted = match objects.of_pod(&cluster, pod).await? {
-            Ok(Found::Leaves(wanted)) => wanted,
-            Ok(Found::Revisions([actual, wanted])) => {
+            Ok(PodGoal::Leaves(wanted)) => wanted,
+            Ok(PodGoal::Revisions([actual, wanted])) => {
                 let containers = ContainerFacts::of(pod);
                 let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
                 let container = engine_container(&containers, port, default);
@@ -68,7 +68,7 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
 }
 
 /// The owner's wish for a pod.
-enum Found {
+enum PodGoal {
     /// The pod is about to be removed.
     Leaves(Wanted),
     /// The revision that the pod was made from, and the wanted one.
@@ -87,7 +87,7 @@ impl Objects<'_> {
         &mut self,
         cluster: &SearchCluster,
         pod: &Pod,
-    ) -> Result<Result<Found, NotComparable>, SelectionError> {
+    ) -> Result<Result<PodGoal, NotComparable>, SelectionError> {
         let controllers =
             pod.owner_references().iter().filter(|owner| owner.controller == Some(true));
         let Some(owner) = controllers.into_iter().find(|owner| is_stateful_set(owner)) else {
@@ -98,7 +98,7 @@ impl Objects<'_> {
             return Ok(Err(NotComparable::OwnerGone(name)));
         };
         if let Some(leaves) = leaves(cluster, &set, &pod.name_any()) {
-            return Ok(Ok(Found::Leaves(leaves)));
+            return Ok(Ok(PodGoal::Leaves(leaves)));
         }
         let update = match set.wanted() {
             Ok(update) => update.to_owned(),
@@ -113,7 +113,7 @@ impl Objects<'_> {
         let Some(wanted) = self.revision(&update).await? else {
             return Ok(Err(NotComparable::RevisionGone(update)));
         };
-        Ok(Ok(Found::Revisions([actual, wanted])))
+        Ok(Ok(PodGoal::Revisions([actual, wanted])))
     }
 
     async fn set(&mut self, name: &str) -> Result<Option<Set>, SelectionError> {

@@ -3,12 +3,12 @@
 use super::made::Made;
 use crate::certificates::{cluster_role_binding, role, role_binding};
 use crate::kubectl::apiserver::{ApiError, Kind};
-use stayput_certificates::names::Names;
+use stayput_certificates::names::SecretNames;
 
 /// Creates the rights; with `secrets`, also for the certificates; with `declared`, also to make nodes.
 pub(super) async fn make(
     made: &mut Made<'_>,
-    names: &Names,
+    names: &SecretNames,
     secrets: bool,
     declared: bool,
 ) -> Result<(), ApiError> {

@@ -10,7 +10,7 @@ use super::made::Made;
 use crate::certificates::{Secrets, is_ours};
 use crate::kubectl::apiserver::{ApiError, Kind};
 use crate::kubectl::json::InitResult;
-use stayput_certificates::names::{MANAGED_BY, Names};
+use stayput_certificates::names::{MANAGED_BY, SecretNames};
 use stayput_certificates::{Problem, decide};
 
 /// Limit of the steps, more than there are.
@@ -19,7 +19,7 @@ const MAX_STEPS: usize = 8;
 /// Creates or renews CA and certificate, if they are absent or due.
 pub(super) async fn make(
     made: &mut Made<'_>,
-    names: &Names,
+    names: &SecretNames,
     server_name: &str,
     now: u64,
 ) -> Result<(), InitError> {
@@ -101,7 +101,7 @@ async fn read(made: &Made<'_>, name: &str) -> Result<Option<Secret>, InitError> 
 /// `ClusterIssuer/NAME`.
 pub(super) async fn order(
     made: &mut Made<'_>,
-    names: &Names,
+    names: &SecretNames,
     issuer: &str,
     server_name: &str,
 ) -> Result<(), ApiError> {

@@ -20,18 +20,18 @@ use crate::kubectl::args::InitArgs;
 use crate::kubectl::json::InitResult;
 use crate::kubectl::options::{into_commands, into_quoted_commands};
 use crate::workload::Set;
-use stayput_certificates::names::Names;
+use stayput_certificates::names::SecretNames;
 use stayput_inject::EngineFound;
 
 /// The pods that were found.
-struct Found {
+struct SelectedPods {
     selector: LabelSelector,
     /// The engine of a pod, or of a template, if it has one.
     engine: Option<EngineFound>,
     by: By,
 }
 
-impl Found {
+impl SelectedPods {
     fn new(selector: LabelSelector, spec: &impl Serialize, by: By) -> Self {
         Self { selector, engine: stayput_inject::engine(&json!(spec)), by }
     }
@@ -56,7 +56,7 @@ pub(super) struct Next {
 /// Creates the SearchCluster unless it `is_there`.
 pub(super) async fn make(
     made: &mut Made<'_>,
-    names: &Names,
+    names: &SecretNames,
     args: &InitArgs,
     is_there: bool,
 ) -> Result<Next, InitError> {
@@ -67,11 +67,11 @@ pub(super) async fn make(
         made.note(kind, name, InitResult::Unchanged, "");
     } else {
         let object = match &found {
-            Some(Found { selector, engine: Some(engine), .. }) => {
+            Some(SelectedPods { selector, engine: Some(engine), .. }) => {
                 let pods = Pods { selector: selector.clone(), reached: engine.reached };
                 search_cluster(names, &pods, &wanted)
             }
-            Some(Found { engine: None, .. }) => {
+            Some(SelectedPods { engine: None, .. }) => {
                 Err("its pods have no container of Elasticsearch or OpenSearch: choose \
                                     others with --selector")
             }
@@ -95,7 +95,7 @@ pub(super) async fn make(
 async fn wanted(
     made: &Made<'_>,
     args: &InitArgs,
-    found: Option<&Found>,
+    found: Option<&SelectedPods>,
 ) -> Result<Wanted, ApiError> {
     let mut wanted = Wanted {
         engine_http: args.engine_http,
@@ -104,7 +104,9 @@ async fn wanted(
         credentials: args.credentials.clone(),
         is_cert_managers: args.cert_manager.is_some(),
     };
-    let Some(Found { by: By::Operator(operator), engine, .. }) = found else { return Ok(wanted) };
+    let Some(SelectedPods { by: By::Operator(operator), engine, .. }) = found else {
+        return Ok(wanted);
+    };
     let there =
         async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
     let has_tls = engine.and_then(|engine| engine.reached.has_tls);
@@ -137,12 +139,12 @@ fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
     LabelSelector { match_labels: Some(labels), match_expressions: None }
 }
 
-async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitError> {
+async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, InitError> {
     let asked = Asked::of(made.session);
     if let Some(selector) = &args.selector {
         let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
         let pod = pod_with(&asked, selector).await?;
-        return Ok(pod.map(|pod| Found::new(by_labels(labels), &pod.spec, By::Selector)));
+        return Ok(pod.map(|pod| SelectedPods::new(by_labels(labels), &pod.spec, By::Selector)));
     }
     if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
         && let Some(spec) = &set.spec
@@ -150,14 +152,18 @@ async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<Found>, InitErr
         let selector = spec.selector.clone();
         let set = Set::of(&set);
         let on_delete = set.replaced_from.map(|_| set.on_delete_command(asked.namespace));
-        return Ok(Some(Found::new(selector, &spec.template.spec, By::StatefulSet(on_delete))));
+        return Ok(Some(SelectedPods::new(
+            selector,
+            &spec.template.spec,
+            By::StatefulSet(on_delete),
+        )));
     }
     for operator in &OPERATORS {
         let label = operator.label;
         let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
         if let Some(pod) = pod {
             let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
-            let mut found = Found::new(selector, &pod.spec, By::Operator(operator));
+            let mut found = SelectedPods::new(selector, &pod.spec, By::Operator(operator));
             if let Some(engine) = &mut found.engine
                 && engine.reached.has_tls.is_none()
             {
@@ -189,9 +195,9 @@ async fn pod_with(asked: &Asked<'_>, labels: &str) -> Result<Option<Pod>, ApiErr
 
 async fn next(
     made: &Made<'_>,
-    names: &Names,
+    names: &SecretNames,
     wanted: &Wanted,
-    found: Option<&Found>,
+    found: Option<&SelectedPods>,
 ) -> Result<Next, InitError> {
     let (namespace, name) = (&made.session.namespace, &names.cluster);
     let (mut notes, mut commands) = (Vec::new(), Vec::new());

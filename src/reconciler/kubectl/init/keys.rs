@@ -9,16 +9,20 @@ use crate::kubectl::apiserver::{ApiError, Kind, document};
 use crate::kubectl::json::InitResult;
 use crate::kubectl::session::Session;
 use stayput_certificates::Problem;
-use stayput_certificates::key_set::{Facts, KeySet, Unpublished, decide};
-use stayput_certificates::names::{KEY_SET, Names};
+use stayput_certificates::key_set::{KeySet, KeySetFacts, Unpublished, decide};
+use stayput_certificates::names::{KEY_SET, SecretNames};
 
 const USE: &str = "the apiserver's public keys; managers check the reconciler's tokens with them";
 
-pub(super) async fn make(made: &mut Made<'_>, names: &Names, now: u64) -> Result<(), InitError> {
+pub(super) async fn make(
+    made: &mut Made<'_>,
+    names: &SecretNames,
+    now: u64,
+) -> Result<(), InitError> {
     let there = made.find(Kind::ConfigMap, KEY_SET).await?;
     let there: Option<ConfigMap> =
         there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
-    let decision = decide(&Facts {
+    let decision = decide(&KeySetFacts {
         namespace: names.namespace.clone(),
         cluster: names.cluster.clone(),
         now,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
-use stayput_certificates::names::Names;
+use stayput_certificates::names::SecretNames;
 use stayput_inject::Reachability;
 
 /// The selector of the pods, and how to reach their engine.
@@ -29,7 +29,7 @@ pub(super) struct Wanted {
 /// The SearchCluster, or the setting that is missing and how to give it. The reconciler itself finds the
 /// config's sources in the pods.
 pub(super) fn search_cluster(
-    names: &Names,
+    names: &SecretNames,
     pods: &Pods,
     wanted: &Wanted,
 ) -> Result<Value, &'static str> {

@@ -60,14 +60,14 @@ pub(super) struct Subject {
 }
 
 /// Everything that was read about it.
-pub(super) struct Found {
+pub(super) struct ClusterRead {
     cluster: SearchCluster,
     pods: Vec<Pod>,
     zones: Zones,
     reconciler: Reconciler,
 }
 
-impl Found {
+impl ClusterRead {
     pub(super) fn model(&self, before: PageModel) -> PageModel {
         let before = before.with_reconciler(self.reconciler.clone());
         before.read(&self.cluster, self.pods.iter(), &self.zones, now())
@@ -76,7 +76,7 @@ impl Found {
 
 impl Subject {
     /// Reads everything, if the SearchCluster exists.
-    pub(super) async fn read(&self) -> Result<Option<Found>, ApiError> {
+    pub(super) async fn read(&self) -> Result<Option<ClusterRead>, ApiError> {
         let Some(cluster) = self.cluster().await? else { return Ok(None) };
         let pods = match apiserver::selector(&cluster) {
             Ok(_) => apiserver::pods(&self.client, &cluster).await?,
@@ -84,7 +84,7 @@ impl Subject {
             Err(_) => Vec::new(),
         };
         let (zones, reconciler) = tokio::join!(self.zones(), Box::pin(self.reconciler()));
-        Ok(Some(Found { cluster, pods, zones, reconciler }))
+        Ok(Some(ClusterRead { cluster, pods, zones, reconciler }))
     }
 
     async fn cluster(&self) -> Result<Option<SearchCluster>, ApiError> {
@@ -111,7 +111,7 @@ impl Subject {
     }
 
     /// Follows the SearchCluster until nobody can get the pages any more.
-    pub(super) async fn follow(self, first: Found, model: PageModel, out: Sender<Seen>) {
+    pub(super) async fn follow(self, first: ClusterRead, model: PageModel, out: Sender<Seen>) {
         let mut model = model;
         let mut found = Some(first);
         loop {
@@ -137,7 +137,12 @@ impl Subject {
     }
 
     /// Watches the SearchCluster, from the state that was read, until it must be read anew.
-    async fn watch(&self, found: &Found, mut model: PageModel, out: &Sender<Seen>) -> PageModel {
+    async fn watch(
+        &self,
+        found: &ClusterRead,
+        mut model: PageModel,
+        out: &Sender<Seen>,
+    ) -> PageModel {
         let Ok(selector) = apiserver::selector(&found.cluster) else {
             sleep(self.pace.check).await;
             return model;

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::flow::member::give_back::not_just_given_back;
 use crate::flow::member::restarted::until_started;
 use crate::flow::observed::describe_zone;
-use crate::lookup::{Lookup, Names};
+use crate::lookup::{Lookup, NameSet};
 use crate::rules::{Evaluation, NAMED, StopImpact, list_names};
 use crate::{Blocker, Code, Ledger, Manager, MemberStep, Pod, Restart};
 
@@ -65,7 +65,7 @@ fn judge_together<'a>(
     restart: &Restart,
     candidates: &[&'a Pod],
 ) -> Result<Vec<(&'a Manager, StopImpact)>, Vec<Blocked<'a>>> {
-    let uids: Names<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
+    let uids: NameSet<'_> = candidates.iter().map(|pod| pod.uid.as_str()).collect();
     let evaluation = Evaluation::of(&context.index, ledger, context.policy, &uids);
     let mut managers = Vec::with_capacity(candidates.len());
     let mut blocked = Vec::new();

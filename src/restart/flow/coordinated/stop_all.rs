@@ -23,7 +23,7 @@ use crate::flow::member::{
 use crate::flow::observed::{is_over_time, not_paused};
 use crate::flow::turn::{GiveBack, Turn};
 use crate::ledger::RestartChange;
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::{Action, Blocker, Code, Direction, Ledger, Manager, Member, Pod, Restart};
 use stayput_api::{Desired, State};
 
@@ -257,7 +257,7 @@ fn prepare_once(
     restart: &Restart,
 ) -> Result<Changes, Box<Changes>> {
     let held = ledger.debts.allocation.iter().flat_map(|debt| &debt.holders);
-    let held: Names<'_> = held.map(String::as_str).collect();
+    let held: NameSet<'_> = held.map(String::as_str).collect();
     // Allocation is held for several members, and the action is the same for each.
     let holder = active(restart).find(|(_, one)| held.contains(&*one.pod_uid));
     if let Some((_, member)) = holder

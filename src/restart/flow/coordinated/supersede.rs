@@ -15,7 +15,7 @@ use crate::flow::history::record_end;
 use crate::flow::observed::{expected_now, is_to_be_stopped};
 use crate::flow::target::{members_of, scheduled};
 use crate::ledger::LedgerChange;
-use crate::lookup::{Lookup, Names};
+use crate::lookup::{Lookup, NameSet};
 use crate::{
     AllocationDebt, Blocker, Code, Direction, Ending, Ledger, Manager, Member, MemberStep, Once,
     Outcome, Pod, Reason, Request, Restart, Strategy,
@@ -105,7 +105,7 @@ fn take_over(
     }
     let mut members = members_of(context, &request.target)?;
     let uids: Vec<String> = members.iter().map(|member| member.pod_uid.clone()).collect();
-    let meant: Names<'_> = uids.iter().map(String::as_str).collect();
+    let meant: NameSet<'_> = uids.iter().map(String::as_str).collect();
     for (_, member) in active(restart) {
         let Some(pod) = context.index.pod(&member.pod_uid).filter(|pod| !pod.terminating) else {
             return Err(format!("the pod {} is gone or being deleted", member.pod));

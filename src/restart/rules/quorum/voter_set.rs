@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blocker::{Check, refuse};
-use crate::lookup::OwnNames;
+use crate::lookup::OwnedNameSet;
 use crate::rules::last_resort;
 use crate::{Code, Engine, Node, Voting};
 
@@ -98,7 +98,7 @@ impl<'a> VoterSet<'a> {
     }
 
     /// Passes if enough members are left. The work is proportional to the members.
-    pub(super) fn check(&self, candidate: &str, down: &OwnNames, cluster: &str) -> Check {
+    pub(super) fn check(&self, candidate: &str, down: &OwnedNameSet, cluster: &str) -> Check {
         let others = self.present.iter().filter(|(name, _)| **name != candidate);
         let leaving = others.filter(|(name, _)| down.contains(**name));
         let own = self.present.get(candidate).copied().unwrap_or(0);

@@ -3,7 +3,7 @@
 
 use super::table::cases;
 use crate::index::Index;
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::rules::Evaluation;
 use crate::{Request, Strategy};
 
@@ -11,7 +11,8 @@ use crate::{Request, Strategy};
 fn blockers(text: &str) -> [Option<&'static str>; 2] {
     let case = cases(&format!("case: any\n{text}")).remove(0);
     let view = Index::new(&case.snapshot);
-    let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let evaluation =
+        Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &NameSet::default());
     let evaluation = evaluation.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == "d-0").expect("d-0");
     let request = Request { strategy: Strategy::Immediate, ..Request::default() };

@@ -8,7 +8,7 @@ use proptest::test_runner::RngSeed;
 
 use super::table::{Case, cases};
 use crate::index::Index;
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::rules::node_counts::NodeCounts;
 use crate::rules::{Evaluation, order};
 use crate::{Disabled, Pod, ShardCopies, ShardCopy, Share, Snapshot, Strategy as How};
@@ -160,7 +160,7 @@ proptest! {
     fn counting_on_is_counting_anew(text in cluster_text()) {
         let case = case(&text);
         let view = Index::new(&case.snapshot);
-        let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+        let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &NameSet::default());
         let Ok(mut evaluation) = evaluation else { return Ok(()) };
         let asked: Vec<&Pod> =
             case.snapshot.pods.iter().filter(|pod| case.asked.contains(&pod.name)).collect();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{engine, id};
-use crate::lookup::OwnNames;
+use crate::lookup::OwnedNameSet;
 use crate::rules::{MasterVoters, QuorumAfterStop};
 use crate::tests::world::votes::Votes as Model;
 use crate::{Engine, Voting};
@@ -113,7 +113,7 @@ fn compare(enumerated: &mut Enumerated, kinds: &[usize], ups: &[usize], asked: &
             of_kind[of_kind.len() - many..].iter().map(|place| 1 << place)
         });
         let down: u32 = down.sum();
-        let names: OwnNames = members(down).into_iter().collect();
+        let names: OwnedNameSet = members(down).into_iter().collect();
         let candidates = in_it.iter().flat_map(|of_kind| {
             let last = of_kind.last().filter(|last| Some(*last) != of_kind.first());
             of_kind.first().into_iter().chain(last).copied()
@@ -192,7 +192,7 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
             let engine = masters((1 << ready) - 1, all, all);
             let ours = MasterVoters::of(&engine, "search/logs").after_stop(
                 "m0",
-                &OwnNames::default(),
+                &OwnedNameSet::default(),
                 None,
             );
             let majority = ready > n / 2 + 1;
@@ -205,6 +205,7 @@ fn counting_ready_masters_is_wrong_for_even_numbers() {
     }
     assert_eq!(differ, [(2, 2), (4, 3), (6, 4), (8, 5)]);
     let one = masters(1, 1, 1);
-    let one = MasterVoters::of(&one, "search/logs").after_stop("m0", &OwnNames::default(), None);
+    let one =
+        MasterVoters::of(&one, "search/logs").after_stop("m0", &OwnedNameSet::default(), None);
     assert!(matches!(one, QuorumAfterStop::Lost(_)), "{one:?}");
 }

@@ -2,7 +2,7 @@
 
 use super::table::cases;
 use crate::index::Index;
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::rules::Evaluation;
 use crate::{Code, Request, Strategy};
 
@@ -16,7 +16,8 @@ fn blockers(name: &str) -> [Option<&'static str>; 2] {
         node.roles_unknown = true;
     }
     let view = Index::new(&case.snapshot);
-    let evaluation = Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &Names::default());
+    let evaluation =
+        Evaluation::of(&view, &case.snapshot.ledger, &case.policy, &NameSet::default());
     let evaluation = evaluation.expect("an engine that answers");
     let pod = case.snapshot.pods.iter().find(|pod| pod.name == name).expect("a pod");
     let before = evaluation.check_rules(pod, Strategy::Rolling);

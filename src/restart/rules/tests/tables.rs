@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::table::{Case, cases};
 use crate::index::Index;
-use crate::lookup::Names;
+use crate::lookup::NameSet;
 use crate::rules::{Evaluation, order, predicates, select};
 use crate::{Disabled, Pod, Predicate};
 
@@ -25,7 +25,7 @@ impl Case {
     ) -> Result<T, Answer> {
         let view = Index::new(&self.snapshot);
         let together: Vec<&Pod> = self.together.iter().map(|name| self.pod(name)).collect();
-        let together: Names<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
+        let together: NameSet<'_> = together.iter().map(|pod| pod.uid.as_str()).collect();
         let evaluation = Evaluation::of(&view, &self.snapshot.ledger, &self.policy, &together);
         let mut evaluation =
             evaluation.map_err(|no| ("all".to_owned(), Some((no.code.as_str(), no.message))))?;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Change, Ledger, StartDebt};
 
-pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     let old = &facts.snapshot.ledger.debts;
     if old.is_empty() && !new.debts.is_empty() && !facts.snapshot.cluster.finalizer {
         wrong.push("a debt is made before the finalizer is on".into());
@@ -33,7 +33,7 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
 
 /// A node that is kept stopped needs no start now, and its entry starts it later. Only its pod must be
 /// as it was before an update: the entry knows nothing of that.
-fn is_up_to_another(facts: &Facts, new: &Ledger, debt: &StartDebt) -> bool {
+fn is_up_to_another(facts: &Input, new: &Ledger, debt: &StartDebt) -> bool {
     let is_kept = new.kept_stopped.iter().any(|entry| entry.pod_uid == debt.pod_uid);
     let live = facts.pod(&debt.pod_uid).and_then(|pod| pod.live.as_ref());
     let left = debt.update.as_ref().zip(live).is_some_and(|(fixed, live)| {
@@ -52,7 +52,7 @@ fn has_any(changes: &BTreeMap<String, Change>, live: &BTreeMap<String, String>) 
 }
 
 /// The start owed to a pod that is not listed is forgotten.
-fn absent(facts: &Facts, debt: &StartDebt, wrong: &mut Vec<String>) {
+fn absent(facts: &Input, debt: &StartDebt, wrong: &mut Vec<String>) {
     let is_replaced = facts.snapshot.pods.iter().any(|pod| pod.node == debt.node);
     let is_long = |since| facts.snapshot.now.since(since) >= facts.policy.phase_timeout;
     if !is_replaced && !debt.absent_since.is_some_and(is_long) {
@@ -60,7 +60,7 @@ fn absent(facts: &Facts, debt: &StartDebt, wrong: &mut Vec<String>) {
     }
 }
 
-fn allocation(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+fn allocation(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     let Some(before) = &facts.snapshot.ledger.debts.allocation else {
         let engine = facts.engine().and_then(|engine| engine.allocation.as_ref().ok());
         if let Some(made) = &new.debts.allocation {
@@ -89,7 +89,7 @@ fn allocation(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
 }
 
 /// The engine has no marker of the debt's restart.
-pub(super) fn allocation_is_paid(facts: &Facts) -> bool {
+pub(super) fn allocation_is_paid(facts: &Input) -> bool {
     let Some(debt) = &facts.snapshot.ledger.debts.allocation else { return true };
     let Some(Ok(now)) = facts.engine().map(|engine| engine.allocation.as_ref()) else {
         return false;
@@ -97,7 +97,7 @@ pub(super) fn allocation_is_paid(facts: &Facts) -> bool {
     now.marker.as_ref().is_none_or(|marker| marker.restart != debt.restart)
 }
 
-fn records(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+fn records(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     for debt in &facts.snapshot.ledger.debts.records {
         if new.debts.records.iter().any(|other| other.node_id == debt.node_id) {
             continue;

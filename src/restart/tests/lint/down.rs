@@ -1,14 +1,14 @@
 //! A node that is down although nobody asked for that is in the table of nodes, in a condition and in the number
 //! that the metric shows; and no other node is in the table as down.
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Member, Pod, Report, Snapshot};
 use stayput_api::State;
 
 /// The table has no more nodes.
 const MOST_NODES: usize = 100;
 
-pub(super) fn check(facts: &Facts, report: &Report, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, report: &Report, wrong: &mut Vec<String>) {
     let shown = report.nodes.iter().filter(|row| row.down.is_some());
     for row in shown.filter(|row| !may_be_shown(facts, &row.name)) {
         wrong.push(format!("{} is not down, and the table of nodes says so", row.name));
@@ -38,7 +38,7 @@ pub(super) fn check(facts: &Facts, report: &Report, wrong: &mut Vec<String>) {
 
 /// Whether its engine does not run, or runs outside of its cluster; of a silent manager, whether nothing shows that
 /// it serves.
-fn is_down(facts: &Facts, pod: &Pod) -> bool {
+fn is_down(facts: &Input, pod: &Pod) -> bool {
     let is_outside = is_of_this_cluster(facts) && facts.node(&pod.node).is_none();
     match facts.manager(&pod.uid).map(|manager| manager.state) {
         Some(State::Stopped | State::Failed | State::Stuck | State::Backoff) => true,
@@ -48,7 +48,7 @@ fn is_down(facts: &Facts, pod: &Pod) -> bool {
 }
 
 /// Whether the engine that answers is that of our pods.
-fn is_of_this_cluster(facts: &Facts) -> bool {
+fn is_of_this_cluster(facts: &Input) -> bool {
     let snapshot = facts.snapshot;
     let known = snapshot.ledger.cluster_uuid.as_ref();
     facts.engine().is_some_and(|engine| {
@@ -58,7 +58,7 @@ fn is_of_this_cluster(facts: &Facts) -> bool {
 }
 
 /// Whether a pod of this node is down, or missing. One in the place of a member's pod may be shown or not.
-fn may_be_shown(facts: &Facts, node: &str) -> bool {
+fn may_be_shown(facts: &Input, node: &str) -> bool {
     let Snapshot { pods, missing, .. } = facts.snapshot;
     let is_so = |pod: &Pod| {
         let is_in_hand = is_in_hand(facts, |member| member.pod_uid == pod.uid);
@@ -67,19 +67,19 @@ fn may_be_shown(facts: &Facts, node: &str) -> bool {
     pods.iter().any(is_so) || missing.iter().any(|missing| missing.name == node)
 }
 
-fn is_expected(facts: &Facts, pod: &Pod) -> bool {
+fn is_expected(facts: &Input, pod: &Pod) -> bool {
     // Also in the place of a member's pod.
     is_wanted(facts, pod) || is_in_hand(facts, |member| member.node == pod.node)
 }
 
 /// Whether somebody wants it to be down.
-fn is_wanted(facts: &Facts, pod: &Pod) -> bool {
+fn is_wanted(facts: &Input, pod: &Pod) -> bool {
     let uid = pod.uid.as_str();
     pod.terminating || facts.is_to_be_stopped(uid) || facts.kept_stopped(uid).is_some()
 }
 
 /// Whether a restart has such a member under way. After a phase the nodes of one that only goes forward are down.
-fn is_in_hand(facts: &Facts, is_it: impl Fn(&Member) -> bool) -> bool {
+fn is_in_hand(facts: &Input, is_it: impl Fn(&Member) -> bool) -> bool {
     let is_late = facts.restart().is_some_and(|restart| facts.is_late_forward(restart));
     !is_late && facts.snapshot.ledger.under_way().any(is_it)
 }
@@ -103,7 +103,7 @@ fn a_node_that_is_down_and_not_shown_is_found() {
         }
         let found = |report: &Report| {
             let mut wrong = Vec::new();
-            check(&Facts::new(&spoiled, &policy), report, &mut wrong);
+            check(&Input::new(&spoiled, &policy), report, &mut wrong);
             wrong
         };
         assert_eq!(found(&report(&spoiled, &policy, &made)), Vec::<String>::new(), "{state:?}");
@@ -116,7 +116,7 @@ fn a_node_that_is_down_and_not_shown_is_found() {
 
         let shown = report(&spoiled, &policy, &made);
         let mut wrong = Vec::new();
-        check(&Facts::new(&snapshot, &policy), &shown, &mut wrong);
+        check(&Input::new(&snapshot, &policy), &shown, &mut wrong);
         assert_eq!(wrong, [format!("{node} is not down, and the table of nodes says so")]);
     }
 }

@@ -1,13 +1,13 @@
 //! A drain begins ahead only of a stop that is being prepared, of a node that has a slot; it ends early only if the manager has taken our stop, drains, and nobody is sent there.
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Action, Drain, Endpoint, MemberStep, Plan};
 use stayput_api::{RequestKind, State};
 
 /// What kube-proxy is left to follow.
 const PROXY_DELAY: u64 = 500;
 
-pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
+pub(super) fn begin(facts: &Input, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
     let member = facts
         .restart()
         .and_then(|restart| restart.members.iter().find(|member| member.pod_uid == uid));
@@ -36,7 +36,7 @@ pub(super) fn begin(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong:
     }
 }
 
-pub(super) fn end(facts: &Facts, uid: &str, sequence: u64, drain: u64, wrong: &mut Vec<String>) {
+pub(super) fn end(facts: &Input, uid: &str, sequence: u64, drain: u64, wrong: &mut Vec<String>) {
     let (Some(pod), Some(manager)) = (facts.pod(uid), facts.manager(uid)) else {
         wrong.push(format!("the drain of {uid} ends, which is not known"));
         return;

@@ -1,10 +1,10 @@
 //! Calls to the engine: each needs its debt in the ledger first, none changes what is not ours, and
 //! nothing is cleaned up before the new process is proven.
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{AllocationBefore, Marker, Member, MemberStep, Outcome, RecordDebt, Strategy};
 
-pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
+pub(super) fn tighten(facts: &Input, value: &str, marker: &Marker, wrong: &mut Vec<String>) {
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
     let journaled =
         owed.is_some_and(|debt| debt.restart == marker.restart && debt.before == marker.before);
@@ -45,7 +45,7 @@ pub(super) fn tighten(facts: &Facts, value: &str, marker: &Marker, wrong: &mut V
     }
 }
 
-pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<String>) {
+pub(super) fn restore(facts: &Input, before: &AllocationBefore, wrong: &mut Vec<String>) {
     let Some(Ok(allocation)) = facts.engine().map(|engine| engine.allocation.as_ref()) else {
         wrong.push("allocation is restored and not known".into());
         return;
@@ -83,7 +83,7 @@ pub(super) fn restore(facts: &Facts, before: &AllocationBefore, wrong: &mut Vec<
     }
 }
 
-pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
+pub(super) fn flush(facts: &Input, node: &str, wrong: &mut Vec<String>) {
     let Some(restart) = facts.restart() else {
         wrong.push(format!("a flush for {node} without a restart"));
         return;
@@ -106,7 +106,7 @@ pub(super) fn flush(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
     }
 }
 
-pub(super) fn put_record(facts: &Facts, node_id: &str, reason: &str, wrong: &mut Vec<String>) {
+pub(super) fn put_record(facts: &Input, node_id: &str, reason: &str, wrong: &mut Vec<String>) {
     let debts = &facts.snapshot.ledger.debts;
     let reason_of = |id: &str| format!("{} {id}", facts.snapshot.cluster.name);
     let is_owed = |debt: &RecordDebt| debt.node_id == node_id && reason_of(&debt.restart) == reason;
@@ -127,7 +127,7 @@ pub(super) fn put_record(facts: &Facts, node_id: &str, reason: &str, wrong: &mut
     }
 }
 
-pub(super) fn delete_record(facts: &Facts, node_id: &str, wrong: &mut Vec<String>) {
+pub(super) fn delete_record(facts: &Input, node_id: &str, wrong: &mut Vec<String>) {
     let ledger = &facts.snapshot.ledger;
     let records = facts.engine().and_then(|engine| engine.records.as_ref().ok());
     let record = records

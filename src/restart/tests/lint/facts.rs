@@ -10,12 +10,12 @@ use crate::{
 use stayput_api::ConfigChoice;
 use stayput_api::{Desired, RequestKind, State};
 
-pub(super) struct Facts<'a> {
+pub(super) struct Input<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) policy: &'a Policy,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> Input<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, policy: &'a Policy) -> Self {
         Self { snapshot, policy }
     }

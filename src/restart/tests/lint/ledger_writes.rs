@@ -1,13 +1,13 @@
 //! What one ledger write may change.
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::{debts, left_out, members, superseding, updates};
 use crate::{
     Direction, HistoryEntry, Ledger, MAX_HANDLED, MAX_HISTORY, Member, MemberStep, Outcome, Pod,
     Restart, annotation,
 };
 
-pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     let old = &facts.snapshot.ledger;
     if old == new {
         wrong.push("the ledger is written as it is".into());
@@ -54,7 +54,7 @@ pub(super) fn check(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     memory(old, new, wrong);
 }
 
-fn begins(facts: &Facts, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
+fn begins(facts: &Input, new: &Ledger, begun: &Restart, wrong: &mut Vec<String>) {
     let old = &facts.snapshot.ledger;
     let id = &begun.request.id;
     let waited = old.queued.as_ref().is_some_and(|queued| &queued.id == id);
@@ -106,7 +106,7 @@ fn check_restart(before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     }
 }
 
-fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+fn ends(facts: &Input, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     let Some(entry) = new.history.iter().rev().find(|entry| &entry.id == id) else {
         wrong.push(format!("L1: {id} is over and in no history"));
@@ -156,7 +156,7 @@ fn ends(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) 
     }
 }
 
-fn allocation_is_settled(facts: &Facts, id: &str, new: &Ledger, wrong: &mut Vec<String>) {
+fn allocation_is_settled(facts: &Input, id: &str, new: &Ledger, wrong: &mut Vec<String>) {
     let held = facts.snapshot.ledger.debts.allocation.as_ref();
     let held = held.filter(|_| !facts.is_deleted_with_its_pods());
     if held.is_some_and(|debt| debt.restart == id)
@@ -167,7 +167,7 @@ fn allocation_is_settled(facts: &Facts, id: &str, new: &Ledger, wrong: &mut Vec<
     }
 }
 
-fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+fn kept_stopped(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     for entry in &new.kept_stopped {
         let before = facts.kept_stopped(&entry.pod_uid);
@@ -207,7 +207,7 @@ fn kept_stopped(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
     }
 }
 
-pub(super) fn should_be_stopped(facts: &Facts, pod: &Pod) -> bool {
+pub(super) fn should_be_stopped(facts: &Input, pod: &Pod) -> bool {
     let stopped = &facts.snapshot.cluster.stopped;
     stopped.contains(&pod.node)
         || stopped.contains(&pod.name)

@@ -1,6 +1,6 @@
 //! Nodes that a restart which the reconciler asks for itself leaves out before their turn.
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::ledger_writes::should_be_stopped;
 use super::updates;
 use crate::{Restart, Sources, Strategy};
@@ -12,7 +12,7 @@ pub(super) fn is_own(restart: &Restart) -> bool {
 }
 
 /// Whether such a restart may leave this node out.
-pub(super) fn may_be(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+pub(super) fn may_be(facts: &Input, restart: &Restart, uid: &str) -> bool {
     if !is_for_configs(restart) {
         return updates::is_left_out(facts, restart, uid);
     }
@@ -29,14 +29,14 @@ fn is_for_configs(restart: &Restart) -> bool {
 }
 
 /// It is down, and its start is owed on a config that others run on and its sources do not have.
-fn is_started_later(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+fn is_started_later(facts: &Input, restart: &Restart, uid: &str) -> bool {
     let mut debts = facts.snapshot.ledger.debts.start.iter();
     let is_held = debts.any(|debt| debt.pod_uid == uid && debt.checksum.is_some());
     restart.request.strategy == Strategy::Coordinated && is_held
 }
 
 /// It runs, on what its sources have now.
-fn has_its_config(facts: &Facts, uid: &str) -> bool {
+fn has_its_config(facts: &Input, uid: &str) -> bool {
     let Some(Sources::Checksum(wanted)) = facts.pod(uid).map(|pod| &pod.sources) else {
         return false;
     };

@@ -1,12 +1,12 @@
 //! How a member may change in one ledger write.
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::{left_out, updates};
 use crate::{Direction, Ledger, Member, MemberStep, Outcome, Restart, Sources, Strategy};
 use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 
 pub(super) fn check(
-    facts: &Facts,
+    facts: &Input,
     ledger: &Ledger,
     before: &Restart,
     after: &Restart,
@@ -66,7 +66,7 @@ fn restart_is_zone(restart: &Restart) -> bool {
 
 /// When the first of a zone takes its slot, so do all others; but not a node that is to be kept
 /// stopped: it is stopped after the zone and by itself, and a turn would start it again.
-fn all_or_nothing(facts: &Facts, before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
+fn all_or_nothing(facts: &Input, before: &Restart, after: &Restart, wrong: &mut Vec<String>) {
     let waits =
         |restart: &Restart| restart.members.iter().all(|one| one.step == MemberStep::Scheduled);
     let goes = after.members.iter().any(|member| member.step == MemberStep::Restarting);
@@ -80,7 +80,7 @@ fn all_or_nothing(facts: &Facts, before: &Restart, after: &Restart, wrong: &mut 
 
 /// Whether the engine came back by itself after our stop, on a config that has been replaced since,
 /// in a restart that does not turn back.
-fn came_back(facts: &Facts, restart: &Restart, member: &Member) -> bool {
+fn came_back(facts: &Input, restart: &Restart, member: &Member) -> bool {
     let goes_on = restart.request.strategy == Strategy::Coordinated;
     goes_on
         && facts.manager(&member.pod_uid).is_some_and(|manager| {
@@ -91,7 +91,7 @@ fn came_back(facts: &Facts, restart: &Restart, member: &Member) -> bool {
 }
 
 fn check_member(
-    facts: &Facts,
+    facts: &Input,
     ledger: &Ledger,
     restart: &Restart,
     old: &Member,
@@ -183,7 +183,7 @@ fn check_member(
 }
 
 /// A slot was given back: the stop that may still arrive will be refused, and nothing is held.
-fn given_back(facts: &Facts, ledger: &Ledger, old: &Member, new: &Member, wrong: &mut Vec<String>) {
+fn given_back(facts: &Input, ledger: &Ledger, old: &Member, new: &Member, wrong: &mut Vec<String>) {
     let node = &old.node;
     let fenced = facts
         .manager(&old.pod_uid)
@@ -203,7 +203,7 @@ fn given_back(facts: &Facts, ledger: &Ledger, old: &Member, new: &Member, wrong:
     }
 }
 
-fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<String>) {
+fn compensation(facts: &Input, old: &Member, new: &Member, wrong: &mut Vec<String>) {
     let Some(back) = &new.compensation else {
         if old.compensation.is_some() && new.step != MemberStep::Finished {
             wrong.push(format!("S4: {} loses its compensation", old.node));
@@ -238,11 +238,11 @@ fn compensation(facts: &Facts, old: &Member, new: &Member, wrong: &mut Vec<Strin
     }
 }
 
-fn leaves(facts: &Facts, member: &Member) -> bool {
+fn leaves(facts: &Input, member: &Member) -> bool {
     facts.pod(&member.pod_uid).is_some_and(|pod| pod.leaving.is_some())
 }
 
-fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
+fn slot(facts: &Input, restart: &Restart, member: &Member, wrong: &mut Vec<String>) {
     let node = &member.node;
     updates::slot(facts, member, wrong);
     let mut owed = facts.snapshot.ledger.debts.start.iter();
@@ -281,7 +281,7 @@ fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<Strin
     {
         wrong.push(format!("S7: {node} takes a slot and its process is not written down"));
     }
-    if let Some(wanted) = facts.pod(&member.pod_uid).and_then(Facts::wanted_config)
+    if let Some(wanted) = facts.pod(&member.pod_uid).and_then(Input::wanted_config)
         && member.expected.as_ref() != Some(&wanted)
     {
         wrong.push(format!("S3: {node} takes a slot for {:?}, not {wanted}", member.expected));
@@ -289,7 +289,7 @@ fn slot(facts: &Facts, restart: &Restart, member: &Member, wrong: &mut Vec<Strin
 }
 
 /// Whether it is kept stopped, or not started again yet.
-fn is_kept_stopped(facts: &Facts, member: &Member) -> bool {
+fn is_kept_stopped(facts: &Input, member: &Member) -> bool {
     let answered = |sequence| {
         facts.manager(&member.pod_uid).is_some_and(|manager| manager.sequence >= sequence)
     };
@@ -299,7 +299,7 @@ fn is_kept_stopped(facts: &Facts, member: &Member) -> bool {
 }
 
 fn finished(
-    facts: &Facts,
+    facts: &Input,
     ledger: &Ledger,
     old: &Member,
     member: &Member,
@@ -321,7 +321,7 @@ fn finished(
 
 /// Whether each stop of ours for a finished member was followed by an accepted start, or the start
 /// is a debt.
-pub(super) fn is_started_or_owed(facts: &Facts, member: &Member, new: &Ledger) -> bool {
+pub(super) fn is_started_or_owed(facts: &Input, member: &Member, new: &Ledger) -> bool {
     if facts.was_proven(member) {
         return true;
     }

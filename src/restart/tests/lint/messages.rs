@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 
 use super::down;
-use super::facts::Facts;
+use super::facts::Input;
 use crate::lookup::Hashed;
 use crate::{Action, Condition, Ledger, Plan, Report, Snapshot, Voting, report};
 
@@ -107,7 +107,7 @@ struct Text<'a> {
     text: &'a str,
 }
 
-pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, plan: &Plan, wrong: &mut Vec<String>) {
     let snapshot = facts.snapshot;
     let report = report(snapshot, facts.policy, plan);
     deletion(snapshot, &report, wrong);

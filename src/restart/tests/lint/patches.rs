@@ -1,9 +1,9 @@
 //! Writes to pods and to the SearchCluster: each with the value that was read, none without a change.
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Action, Phase, annotation};
 
-pub(super) fn check(facts: &Facts, action: &Action, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, action: &Action, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     let ledger = &facts.snapshot.ledger;
     match action {
@@ -43,7 +43,7 @@ pub(super) fn check(facts: &Facts, action: &Action, wrong: &mut Vec<String>) {
 }
 
 fn patch(
-    facts: &Facts,
+    facts: &Input,
     uid: &str,
     changes: &std::collections::BTreeMap<String, crate::Change>,
     wrong: &mut Vec<String>,

@@ -1,6 +1,6 @@
 //! Stop and start requests: never without a ledger entry, never against the rules.
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::{outages, votes};
 use crate::{
     Action, Color, Direction, Manager, Member, MemberStep, Plan, Pod, Predicate, Request, Restart,
@@ -16,7 +16,7 @@ enum Cause<'a> {
     Debt(&'a StartDebt),
 }
 
-pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
+pub(super) fn stop(facts: &Input, plan: &Plan, uid: &str, sequence: u64, wrong: &mut Vec<String>) {
     let Some(cause) = cause_of_stop(facts, uid, sequence) else {
         wrong.push(format!("S6: stop {sequence} of {uid} is not in the ledger"));
         return;
@@ -69,7 +69,7 @@ pub(super) fn stop(facts: &Facts, plan: &Plan, uid: &str, sequence: u64, wrong: 
 /// A node that is lost with us comes back by itself: in a coordinated restart on the config that it goes
 /// to or not at all, otherwise on whatever its manager can start it on.
 pub(super) fn resume(
-    facts: &Facts,
+    facts: &Input,
     uid: &str,
     sequence: u64,
     resume: Option<&Resume>,
@@ -104,7 +104,7 @@ pub(super) fn resume(
     }
 }
 
-fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
+fn cause_of_stop<'a>(facts: &Input<'a>, uid: &str, sequence: u64) -> Option<Cause<'a>> {
     if let Some(member) = facts.member(uid) {
         if member.step == MemberStep::Restarting
             && member.stop_sequence == sequence
@@ -127,7 +127,7 @@ fn cause_of_stop<'a>(facts: &Facts<'a>, uid: &str, sequence: u64) -> Option<Caus
 }
 
 /// Conditions that forbid every new stop.
-fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
+fn check_allowed(facts: &Input, name: &str, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     let debts = &facts.snapshot.ledger.debts;
     // A restart that only goes forward does not wait for nodes that are gone or silent.
@@ -156,7 +156,7 @@ fn check_allowed(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
     }
 }
 
-fn not_deleted(facts: &Facts, name: &str, wrong: &mut Vec<String>) {
+fn not_deleted(facts: &Input, name: &str, wrong: &mut Vec<String>) {
     if facts.snapshot.cluster.deleting {
         wrong.push(format!("{name} is stopped while the SearchCluster is deleted"));
     }
@@ -181,7 +181,7 @@ fn check_pod(pod: &Pod, manager: &Manager, wrong: &mut Vec<String>) {
 }
 
 fn stop_of_turn(
-    facts: &Facts,
+    facts: &Input,
     pod: &Pod,
     manager: &Manager,
     member: &Member,
@@ -239,7 +239,7 @@ fn stop_of_turn(
     // Once frozen, the entry counts; later changes of the sources are for the next restart.
     let wanted = match restart.frozen {
         Some(_) => member.expected.clone(),
-        None => Facts::wanted_config(pod),
+        None => Input::wanted_config(pod),
     };
     if declared && (manager.mounted.is_none() || manager.mounted != wanted) {
         wrong.push(format!("{name} is stopped before its config is mounted"));
@@ -247,7 +247,7 @@ fn stop_of_turn(
     if declared && manager.mounted != member.expected {
         wrong.push(format!("S3: {name} is stopped and its entry expects {:?}", member.expected));
     }
-    let under_way = Facts::taken_down(restart.members.iter());
+    let under_way = Input::taken_down(restart.members.iter());
     match restart.request.strategy {
         Strategy::Coordinated => {
             if !restart.once.allocation || !restart.once.flush {
@@ -274,7 +274,7 @@ fn stop_of_turn(
 }
 
 /// A node that hangs is not stopped, and counts as down for all others.
-fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<String>) {
+fn check_silent(facts: &Input, pod: &Pod, under_way: usize, wrong: &mut Vec<String>) {
     let name = &pod.name;
     if facts.silent().any(|node| node == pod.node) {
         wrong.push(format!("{name} is stopped before it has said what it is"));
@@ -296,7 +296,7 @@ fn check_silent(facts: &Facts, pod: &Pod, under_way: usize, wrong: &mut Vec<Stri
 }
 
 /// S2 and S10, computed independently. A stop that is no part of a `request` has no consent of one.
-fn check_outage(facts: &Facts, pod: &Pod, request: Option<&Request>, wrong: &mut Vec<String>) {
+fn check_outage(facts: &Input, pod: &Pod, request: Option<&Request>, wrong: &mut Vec<String>) {
     if facts.policy.allow_outage || request.is_some_and(|request| request.allow_outage) {
         return;
     }
@@ -321,7 +321,7 @@ fn check_outage(facts: &Facts, pod: &Pod, request: Option<&Request>, wrong: &mut
     }
 }
 
-fn check_health(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+fn check_health(facts: &Input, pod: &Pod, wrong: &mut Vec<String>) {
     let is_in = facts.serves(pod);
     let Some(health) = facts.engine().and_then(|engine| engine.health.as_ref().ok()) else {
         if is_in {
@@ -353,7 +353,7 @@ pub(super) struct Start<'a> {
     pub(super) config: ConfigChoice,
 }
 
-pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
+pub(super) fn start(facts: &Input, asked: &Start, wrong: &mut Vec<String>) {
     let Some(pod) = facts.pod(asked.uid) else {
         wrong.push(format!("a start of {}, which is no pod of this snapshot", asked.uid));
         return;
@@ -410,7 +410,7 @@ pub(super) fn start(facts: &Facts, asked: &Start, wrong: &mut Vec<String>) {
 }
 
 fn start_of_turn(
-    facts: &Facts,
+    facts: &Input,
     pod: &Pod,
     member: &Member,
     asked: &Start,
@@ -464,7 +464,7 @@ fn start_of_turn(
 /// Whether nothing may be stopped (S9) while all nodes of a coordinated restart are being started. The
 /// pod of this one was replaced then, and its engine already runs on what it is to be started on: the
 /// start only shows that.
-fn is_new_and_held(facts: &Facts, member: &Member) -> bool {
+fn is_new_and_held(facts: &Input, member: &Member) -> bool {
     let held = |restart: &Restart| {
         restart.request.strategy == Strategy::Coordinated
             && restart.frozen.is_some()
@@ -477,7 +477,7 @@ fn is_new_and_held(facts: &Facts, member: &Member) -> bool {
 }
 
 /// A rolling restart may not take a node to where the others are not.
-fn check_config(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+fn check_config(facts: &Input, pod: &Pod, wrong: &mut Vec<String>) {
     let Sources::Checksum(checksum) = &pod.sources else { return };
     let (seen, remembered) = (&facts.snapshot.configs, &facts.snapshot.ledger.configs);
     let find = |checksum: &String| seen.of(checksum).or_else(|| remembered.of(checksum));

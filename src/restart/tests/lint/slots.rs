@@ -1,10 +1,10 @@
 //! No node keeps its slot while it cannot be stopped, and what we have changed for it stays in force.
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::outages;
 use crate::{Action, Color, Direction, Member, MemberStep, Plan, Predicate, Restart, Strategy};
 
-pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, plan: &Plan, wrong: &mut Vec<String>) {
     // The step of a member may come after a change of the ledger that something else needs.
     if matches!(plan.actions.first(), Some(Action::WriteLedger(_))) {
         return;
@@ -41,7 +41,7 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
 
 /// While paused, either a node was stopped, or may have been, or all wait. Once the checksums are frozen one was: its
 /// pod may have been replaced since.
-fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
+fn coordinated(facts: &Input, restart: &Restart, wrong: &mut Vec<String>) {
     let mut slots =
         restart.members.iter().filter(|one| one.step == MemberStep::Restarting).peekable();
     let is_open = restart.direction == Direction::Open && restart.frozen.is_none();
@@ -59,7 +59,7 @@ fn coordinated(facts: &Facts, restart: &Restart, wrong: &mut Vec<String>) {
 
 /// A coordinated restart that only goes forward has no end while a node is not back: allocation is
 /// limited for a phase, and then set back.
-fn forward(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
+fn forward(facts: &Input, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
     if !facts.is_late_forward(restart)
         || plan.actions.iter().any(|one| matches!(one, Action::RestoreAllocation { .. }))
     {
@@ -73,7 +73,7 @@ fn forward(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String
 }
 
 /// Allocation is limited for no longer than a phase for nodes whose managers do not answer.
-fn silent(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
+fn silent(facts: &Input, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>) {
     let held =
         || restart.members.iter().filter(|one| one.is_under_way() && is_tight_for(facts, one));
     let mut all = held().peekable();
@@ -90,7 +90,7 @@ fn silent(facts: &Facts, plan: &Plan, restart: &Restart, wrong: &mut Vec<String>
 }
 
 /// Whether allocation is limited by us, for this member too.
-fn is_tight_for(facts: &Facts, member: &Member) -> bool {
+fn is_tight_for(facts: &Input, member: &Member) -> bool {
     let owed = facts.snapshot.ledger.debts.allocation.as_ref();
     let seen = facts.engine().and_then(|engine| engine.allocation.as_ref().ok());
     owed.is_some_and(|debt| debt.holders.contains(&member.pod_uid))
@@ -98,7 +98,7 @@ fn is_tight_for(facts: &Facts, member: &Member) -> bool {
 }
 
 /// Why the node may not be stopped now although allocation would change that.
-fn why_not(facts: &Facts, restart: &Restart, member: &Member) -> Option<String> {
+fn why_not(facts: &Input, restart: &Restart, member: &Member) -> Option<String> {
     let pod = facts.pod(&member.pod_uid)?;
     let engine = facts.engine()?;
     let health = engine.health.as_ref().ok()?;

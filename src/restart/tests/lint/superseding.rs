@@ -1,7 +1,7 @@
 //! A restart supersedes another one under way: only if that can go neither forward nor back, only on
 //! request of a person, and with all nodes and debts of the other one.
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Direction, Ledger, Member, Outcome, Request, Restart, Strategy, annotation};
 use stayput_api::State;
 
@@ -14,7 +14,7 @@ pub(super) fn happens(before: &Restart, new: &Ledger) -> bool {
     superseded || new.restart.is_some() && before.members.iter().any(Member::is_under_way)
 }
 
-pub(super) fn check(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, before: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let id = &before.request.id;
     let Some(after) = &new.restart else {
         wrong.push(format!("S11: {id} is superseded by no restart"));
@@ -58,7 +58,7 @@ pub(super) fn check(facts: &Facts, before: &Restart, new: &Ledger, wrong: &mut V
 }
 
 /// Whether it has not started on its frozen config and cannot any more.
-fn is_lost(facts: &Facts, member: &Member) -> bool {
+fn is_lost(facts: &Input, member: &Member) -> bool {
     let Some(manager) = facts.manager(&member.pod_uid) else { return false };
     let run = manager.run.as_ref().and_then(|run| run.checksum.as_ref());
     let runs = matches!(manager.state, State::Running | State::Starting);
@@ -71,7 +71,7 @@ fn is_lost(facts: &Facts, member: &Member) -> bool {
 
 /// S4, S5, S8: no node is left behind, and no request sent before can take effect any more.
 fn check_taken_over(
-    facts: &Facts,
+    facts: &Input,
     member: &Member,
     after: &Restart,
     new: &Ledger,
@@ -100,7 +100,7 @@ fn check_taken_over(
 }
 
 /// The debt stays, and the new nodes hold it.
-fn allocation(facts: &Facts, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
+fn allocation(facts: &Input, after: &Restart, new: &Ledger, wrong: &mut Vec<String>) {
     let Some(owed) = &facts.snapshot.ledger.debts.allocation else { return };
     let Some(still) = &new.debts.allocation else {
         wrong.push("S8: allocation is owed and not taken over".into());

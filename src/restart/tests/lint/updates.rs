@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::Facts;
+use super::facts::Input;
 use super::ledger_writes::should_be_stopped;
 use crate::{Change, LivePod, Member, MemberStep, Pod, PodPatch, PodUpdate, Restart, UpdateStep};
 use stayput_api::{Desired, State};
@@ -34,7 +34,7 @@ impl Field {
 
 /// Images or sizes, of whichever container: of a pod whose engine is stopped, or whose container does not run.
 pub(super) fn patch(
-    facts: &Facts,
+    facts: &Input,
     uid: &str,
     changes: &BTreeMap<String, Change>,
     field: Field,
@@ -102,7 +102,7 @@ pub(super) fn patch(
 
 /// The label of the revision says that all of it is there.
 pub(super) fn metadata(
-    facts: &Facts,
+    facts: &Input,
     uid: &str,
     labels: &BTreeMap<String, Change>,
     wrong: &mut Vec<String>,
@@ -168,14 +168,14 @@ pub(super) fn metadata(
 }
 
 /// The update of a pod that has never started, if it is allowed: no engine is stopped for it.
-fn repair<'a>(facts: &Facts<'a>, pod: &'a Pod) -> Option<&'a PodUpdate> {
+fn repair<'a>(facts: &Input<'a>, pod: &'a Pod) -> Option<&'a PodUpdate> {
     let has_run = pod.not_started.is_none() || pod.manager.is_ok();
     let update = pod.update.as_ref().ok().and_then(Option::as_ref).filter(|_| !has_run)?;
     facts.policy.update.contains(&update.step).then_some(update)
 }
 
 /// A pod whose engine goes on is labelled only while nothing else concerns it.
-fn left_alone(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
+fn left_alone(facts: &Input, pod: &Pod, wrong: &mut Vec<String>) {
     let cluster = &facts.snapshot.cluster;
     for (is_so, what) in [
         (cluster.paused, "while paused"),
@@ -189,7 +189,7 @@ fn left_alone(facts: &Facts, pod: &Pod, wrong: &mut Vec<String>) {
 }
 
 /// A member takes its slot for a step that is allowed.
-pub(super) fn slot(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
+pub(super) fn slot(facts: &Input, member: &Member, wrong: &mut Vec<String>) {
     let step = member.update.as_ref().map(|fixed| fixed.update.step);
     if let Some(step) = step.filter(|step| !facts.policy.update.contains(step)) {
         let (node, step) = (&member.node, step.name());
@@ -198,7 +198,7 @@ pub(super) fn slot(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
 }
 
 /// A node that is done has what its pod was to be changed to, and says so.
-pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
+pub(super) fn done(facts: &Input, member: &Member, wrong: &mut Vec<String>) {
     let Some(fixed) = &member.update else { return };
     let (node, to) = (&member.node, &fixed.update.to);
     if let Some(successor) = facts.successor(member) {
@@ -235,7 +235,7 @@ pub(super) fn done(facts: &Facts, member: &Member, wrong: &mut Vec<String>) {
 }
 
 /// A pod that is replaced can be deleted, and another one in its place fits; another size has room.
-pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
+pub(super) fn fits(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
     let member = facts.member(uid).filter(|member| member.step == MemberStep::Restarting);
     let fixed = member.and_then(|member| member.update.as_ref());
     let is_replaced = fixed.is_some_and(|fixed| fixed.update.step == UpdateStep::Replace);
@@ -254,7 +254,7 @@ pub(super) fn fits(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
 }
 
 /// Only of a stopped member whose step it is, and whose process the cluster does not list any more.
-pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
+pub(super) fn delete(facts: &Input, uid: &str, wrong: &mut Vec<String>) {
     let Some((pod, _)) = living(facts, uid, wrong) else { return };
     let name = &pod.name;
     let member = facts.member(uid).filter(|member| {
@@ -282,7 +282,7 @@ pub(super) fn delete(facts: &Facts, uid: &str, wrong: &mut Vec<String>) {
 }
 
 /// A manager is told to end only where a new container is wanted, and no new image makes one.
-pub(super) fn exit(facts: &Facts, uid: &str, sequence: u64, exit: bool, wrong: &mut Vec<String>) {
+pub(super) fn exit(facts: &Input, uid: &str, sequence: u64, exit: bool, wrong: &mut Vec<String>) {
     let turn = facts
         .member(uid)
         .filter(|member| member.step == MemberStep::Restarting && member.stop_sequence == sequence);
@@ -306,7 +306,7 @@ pub(super) fn is_for_updates(restart: &Restart) -> bool {
 }
 
 /// Nothing is to be updated, or not this way; or somebody wants the node to be stopped.
-pub(super) fn is_left_out(facts: &Facts, restart: &Restart, uid: &str) -> bool {
+pub(super) fn is_left_out(facts: &Input, restart: &Restart, uid: &str) -> bool {
     let is_needless = facts.pod(uid).is_some_and(|pod| match &pod.update {
         Ok(Some(update)) => {
             !facts.policy.update.contains(&update.step)
@@ -357,7 +357,7 @@ fn lacks(wanted: &BTreeMap<String, Change>, live: &BTreeMap<String, String>) -> 
 }
 
 fn living<'a>(
-    facts: &Facts<'a>,
+    facts: &Input<'a>,
     uid: &str,
     wrong: &mut Vec<String>,
 ) -> Option<(&'a Pod, &'a LivePod)> {
@@ -370,7 +370,7 @@ fn living<'a>(
 }
 
 /// The manager reports that its engine is stopped by this request.
-fn is_stopped_by(facts: &Facts, uid: &str, sequence: u64) -> bool {
+fn is_stopped_by(facts: &Input, uid: &str, sequence: u64) -> bool {
     // Another client's start may have been refused since.
     facts.manager(uid).is_some_and(|manager| {
         manager.state == State::Stopped
@@ -380,7 +380,7 @@ fn is_stopped_by(facts: &Facts, uid: &str, sequence: u64) -> bool {
 }
 
 /// No engine runs in the pod.
-fn is_down(facts: &Facts, pod: &Pod, live: &LivePod, wrong: &mut Vec<String>) {
+fn is_down(facts: &Input, pod: &Pod, live: &LivePod, wrong: &mut Vec<String>) {
     let is_down = match facts.manager(&pod.uid) {
         Some(manager) => manager.state == State::Stopped && manager.desired == Desired::Stopped,
         None => live.waiting.is_some(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Engine, ExclusionDebt, Ledger, MemberStep, Strategy, Voting};
 
 /// Longer than any request may be delayed, in milliseconds.
@@ -12,7 +12,7 @@ const LATE_REQUEST_WINDOW: u64 = 300_000;
 /// Committed and accepted configuration, and the excluded nodes.
 type Seen<'a> = (&'a BTreeSet<String>, &'a BTreeSet<String>, &'a BTreeSet<String>);
 
-fn seen<'a>(facts: &Facts<'a>) -> Option<Seen<'a>> {
+fn seen<'a>(facts: &Input<'a>) -> Option<Seen<'a>> {
     match facts.engine()?.voting.as_ref().ok()? {
         Voting::Configurations { committed, accepted, excluded } => {
             Some((committed, accepted, excluded))
@@ -21,12 +21,12 @@ fn seen<'a>(facts: &Facts<'a>) -> Option<Seen<'a>> {
     }
 }
 
-fn debt<'a>(facts: &Facts<'a>) -> Option<&'a ExclusionDebt> {
+fn debt<'a>(facts: &Input<'a>) -> Option<&'a ExclusionDebt> {
     facts.snapshot.ledger.debts.exclusion.as_ref()
 }
 
 /// The nodes that are excluded, but not by us.
-fn foreign(facts: &Facts, excluded: &BTreeSet<String>) -> Vec<String> {
+fn foreign(facts: &Input, excluded: &BTreeSet<String>) -> Vec<String> {
     let ledger = &facts.snapshot.ledger;
     let late = |node: &String| {
         let lifted = ledger.removed_exclusions.iter().find(|one| &one.node == node);
@@ -36,7 +36,7 @@ fn foreign(facts: &Facts, excluded: &BTreeSet<String>) -> Vec<String> {
     excluded.iter().filter(|node| !late(node) && !owed(node)).cloned().collect()
 }
 
-pub(super) fn exclude(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
+pub(super) fn exclude(facts: &Input, node: &str, wrong: &mut Vec<String>) {
     let turn = debt(facts).filter(|debt| debt.node == node).and_then(|debt| {
         let member = facts.member(&debt.pod_uid)?;
         (member.step == MemberStep::Restarting && member.node == node).then_some(member)
@@ -73,7 +73,7 @@ pub(super) fn exclude(facts: &Facts, node: &str, wrong: &mut Vec<String>) {
     }
 }
 
-pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
+pub(super) fn clear(facts: &Input, wrong: &mut Vec<String>) {
     let Some((.., excluded)) = seen(facts) else {
         wrong.push("voting exclusions are removed and not known".into());
         return;
@@ -95,7 +95,7 @@ pub(super) fn clear(facts: &Facts, wrong: &mut Vec<String>) {
 }
 
 /// What one write may change of the debts.
-pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
+pub(super) fn owed(facts: &Input, new: &Ledger, wrong: &mut Vec<String>) {
     let (before, after) = (debt(facts), new.debts.exclusion.as_ref());
     let node = |debt: Option<&ExclusionDebt>| debt.map(|debt| debt.node.clone());
     if node(before) == node(after) {
@@ -111,7 +111,7 @@ pub(super) fn owed(facts: &Facts, new: &Ledger, wrong: &mut Vec<String>) {
 }
 
 /// A debt is made for a node whose turn it is.
-fn made_by(facts: &Facts, new: &Ledger, made: &ExclusionDebt, wrong: &mut Vec<String>) {
+fn made_by(facts: &Input, new: &Ledger, made: &ExclusionDebt, wrong: &mut Vec<String>) {
     let turn = new.restart.iter().any(|restart| {
         restart.request.strategy != Strategy::Coordinated
             && restart.members.iter().any(|member| {
@@ -127,7 +127,7 @@ fn made_by(facts: &Facts, new: &Ledger, made: &ExclusionDebt, wrong: &mut Vec<St
 }
 
 /// A debt is paid once the engine no longer has the exclusion.
-fn paid(facts: &Facts, new: &Ledger, before: &ExclusionDebt, wrong: &mut Vec<String>) {
+fn paid(facts: &Input, new: &Ledger, before: &ExclusionDebt, wrong: &mut Vec<String>) {
     let deleted = facts.is_deleted_with_its_pods();
     let gone = match (facts.engine().map(|engine| &engine.voting), seen(facts)) {
         (_, Some((.., excluded))) => !excluded.contains(&before.node),
@@ -144,14 +144,14 @@ fn paid(facts: &Facts, new: &Ledger, before: &ExclusionDebt, wrong: &mut Vec<Str
 
 /// Whether the exclusion that is owed is that of `name`, which is owed a start as well: it is removed
 /// after that one is paid.
-pub(super) fn is_removed_later(facts: &Facts, name: &str) -> bool {
+pub(super) fn is_removed_later(facts: &Input, name: &str) -> bool {
     let is_its = debt(facts).is_some_and(|debt| debt.node == name);
     is_its && facts.snapshot.ledger.debts.start.iter().any(|debt| debt.node == name)
 }
 
 /// An exclusion exists, or may exist, that no member under way is going to remove, and the engine
 /// answers, so that it could be removed now.
-pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {
+pub(super) fn is_exclusion_unowned(facts: &Input) -> bool {
     let by_no_member = |debt: &ExclusionDebt| {
         facts.member(&debt.pod_uid).is_none_or(|member| !member.is_under_way())
     };
@@ -159,7 +159,7 @@ pub(super) fn is_exclusion_unowned(facts: &Facts) -> bool {
 }
 
 /// Whether `node` may be the recipient of a vote that another node is handing over.
-pub(super) fn taken_away(facts: &Facts, engine: &Engine, node: &str) -> Option<String> {
+pub(super) fn taken_away(facts: &Input, engine: &Engine, node: &str) -> Option<String> {
     let other = debt(facts).map(|debt| &debt.node).filter(|other| *other != node)?;
     let this = engine.nodes.iter().find(|listed| listed.name == node)?;
     let members = facts.restart().map(|restart| &restart.members[..]).unwrap_or_default();

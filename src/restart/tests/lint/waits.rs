@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::Facts;
+use super::facts::Input;
 use crate::{Action, Ledger, MemberStep, Plan};
 
 /// The shortest time until the next plan if there is nothing to do, in milliseconds.
 const MIN_IDLE_REQUEUE: u64 = 1_000;
 
-pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
+pub(super) fn check(facts: &Input, plan: &Plan, wrong: &mut Vec<String>) {
     let acted = acted_on(facts, plan);
     for pod in &facts.snapshot.pods {
         let times =
@@ -47,7 +47,7 @@ pub(super) fn check(facts: &Facts, plan: &Plan, wrong: &mut Vec<String>) {
 
 /// No node of the restart is under way or waits, and a phase has passed since that was seen to last; or
 /// it has lasted for a phase, and that was not seen.
-fn is_over_for_long(facts: &Facts) -> bool {
+fn is_over_for_long(facts: &Input) -> bool {
     let Some(restart) = facts.restart() else { return false };
     let is_left = |step| match step {
         MemberStep::Finished => false,
@@ -62,7 +62,7 @@ fn is_over_for_long(facts: &Facts) -> bool {
 }
 
 /// Pods for which an action does something.
-fn acted_on(facts: &Facts, plan: &Plan) -> BTreeSet<String> {
+fn acted_on(facts: &Input, plan: &Plan) -> BTreeSet<String> {
     let mut acted = BTreeSet::new();
     let under_way = |acted: &mut BTreeSet<String>| {
         for member in facts.restart().map(|restart| &restart.members[..]).unwrap_or_default() {

@@ -16,13 +16,13 @@ const REVISION: &str = "controller-revision-hash";
 
 /// A correct plan of three nodes, of which the last one is updated.
 #[derive(Clone)]
-struct Moment {
+struct CorrectPlan {
     snapshot: Snapshot,
     policy: Policy,
     plan: Plan,
 }
 
-impl Moment {
+impl CorrectPlan {
     /// The first plan after these lines that matches.
     fn of(lines: &[&str], is_it: impl Fn(&Plan, &Snapshot) -> bool) -> Self {
         let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
@@ -112,7 +112,7 @@ fn exit(plan: &mut Plan) -> &mut bool {
 #[test]
 fn a_label_without_what_it_says_is_found() {
     let lines = ["template logs-2 label=b"];
-    let moment = Moment::of(&lines, |made, _| has(made, is_metadata));
+    let moment = CorrectPlan::of(&lines, |made, _| has(made, is_metadata));
     moment.finds("nothing asks for it", |one| {
         one.policy.update.remove(&UpdateStep::Relabel);
     });
@@ -139,11 +139,11 @@ fn a_label_without_what_it_says_is_found() {
 
 #[test]
 fn a_restart_for_a_template_that_is_not_proven_is_found() {
-    let stops = Moment::of(&["template logs-2 asked=b"], |made, _| has(made, is_stop));
+    let stops = CorrectPlan::of(&["template logs-2 asked=b"], |made, _| has(made, is_stop));
     stops.finds("is told to end: true, not false", |one| *exit(&mut one.plan) = true);
-    let labels = Moment::of(&["template logs-2 asked=b"], |made, _| has(made, is_metadata));
-    labels.finds("S3: logs-2 is labelled before the proof", Moment::leaves_the_cluster);
-    labels.finds("S3: logs-2 is done and labelled", Moment::is_called_done);
+    let labels = CorrectPlan::of(&["template logs-2 asked=b"], |made, _| has(made, is_metadata));
+    labels.finds("S3: logs-2 is labelled before the proof", CorrectPlan::leaves_the_cluster);
+    labels.finds("S3: logs-2 is done and labelled", CorrectPlan::is_called_done);
     labels.finds("S12: logs-2 is labelled Some", |one| one.update().update.to = "other".into());
 }
 
@@ -161,7 +161,7 @@ fn a_step_that_is_not_allowed_is_found() {
         ("template logs-2 memory=2Gi", UpdateStep::Resize),
         ("template logs-2 affinity=b", UpdateStep::Replace),
     ] {
-        let moment = Moment::of(&[template], takes_slot);
+        let moment = CorrectPlan::of(&[template], takes_slot);
         let complaint = format!("S12: logs-2 takes a slot for the step {}", step.name());
         moment.finds(&complaint, |one| {
             one.policy.update.remove(&step);
@@ -172,11 +172,11 @@ fn a_step_that_is_not_allowed_is_found() {
 #[test]
 fn an_image_in_the_wrong_moment_is_found() {
     let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
-    let moment = Moment::of(&["template logs-2 image=b"], |made, _| has(made, is_image));
-    let engine = |one: &mut Moment, change: &dyn Fn(&mut Change)| {
+    let moment = CorrectPlan::of(&["template logs-2 image=b"], |made, _| has(made, is_image));
+    let engine = |one: &mut CorrectPlan, change: &dyn Fn(&mut Change)| {
         change(changes(&mut one.plan, "images").get_mut("engine").unwrap());
     };
-    moment.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    moment.finds("S12: logs-2 is changed before it is stopped", CorrectPlan::engine_runs);
     moment.finds("changed to what its entry does not have", |one| {
         engine(one, &|change| change.wanted = Some("z".into()));
     });
@@ -190,22 +190,22 @@ fn an_image_in_the_wrong_moment_is_found() {
     moment.finds("S12: logs-2 is GivingBack and is changed", |one| {
         one.member().step = MemberStep::GivingBack;
     });
-    moment.finds("S3: logs-2 is done and its pod", Moment::is_called_done);
+    moment.finds("S3: logs-2 is done and its pod", CorrectPlan::is_called_done);
 }
 
 #[test]
 fn a_container_beside_the_managers_that_is_not_made_anew_or_not_ready_is_found() {
     let lines = ["template logs-2 sidecar=b"];
     let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
-    let image = Moment::of(&lines, |made, _| has(made, is_image));
-    image.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    let image = CorrectPlan::of(&lines, |made, _| has(made, is_image));
+    image.finds("S12: logs-2 is changed before it is stopped", CorrectPlan::engine_runs);
     image.finds("its engine may run", |one| one.snapshot.ledger.restart = None);
-    let starts = Moment::of(&lines, |made, _| has(made, is_start));
+    let starts = CorrectPlan::of(&lines, |made, _| has(made, is_start));
     starts.finds("before its pod is as it is wanted: another container is the old one", |one| {
         let old = one.live().others["sidecar"].id.clone().unwrap();
         one.update().others.insert("sidecar".into(), old);
     });
-    let labels = Moment::of(&lines, |made, _| has(made, is_metadata));
+    let labels = CorrectPlan::of(&lines, |made, _| has(made, is_metadata));
     labels.finds("S3: logs-2 is labelled and its sidecar is not ready", |one| {
         one.live().others.get_mut("sidecar").unwrap().ready = false;
     });
@@ -213,9 +213,9 @@ fn a_container_beside_the_managers_that_is_not_made_anew_or_not_ready_is_found()
 
 #[test]
 fn a_container_that_is_not_made_anew_is_found() {
-    let stops = Moment::of(&["template logs-2 env=b"], |made, _| has(made, is_stop));
+    let stops = CorrectPlan::of(&["template logs-2 env=b"], |made, _| has(made, is_stop));
     stops.finds("is told to end: false, not true", |one| *exit(&mut one.plan) = false);
-    let starts = Moment::of(&["template logs-2 env=b"], |made, _| has(made, is_start));
+    let starts = CorrectPlan::of(&["template logs-2 env=b"], |made, _| has(made, is_start));
     starts.finds("before its pod is as it is wanted: its container is the old one", |one| {
         let old = one.update().container_id.clone();
         one.live().container_id = old;
@@ -229,7 +229,7 @@ fn an_image_that_can_never_be_pulled_is_given_up_at_once() {
         let mut live = snapshot.pods.iter().filter_map(|pod| pod.live.as_ref()?.waiting.as_ref());
         live.any(|waiting| waiting.reason == "ImagePullBackOff")
     };
-    let moment = Moment::of(&lines, is_waited_for);
+    let moment = CorrectPlan::of(&lines, is_waited_for);
     let gives_up = |reason: &str| {
         let mut moment = moment.clone();
         moment.live().waiting.as_mut().unwrap().reason = reason.into();
@@ -248,7 +248,7 @@ fn a_way_back_that_is_none_is_found() {
         let mut members = snapshot.ledger.members();
         has(made, is_image) && members.any(|member| member.step == MemberStep::Aborting)
     };
-    let moment = Moment::of(&lines, is_back);
+    let moment = CorrectPlan::of(&lines, is_back);
     moment.finds("S12: logs-2 is not set back to what it was", |one| {
         changes(&mut one.plan, "images").get_mut("engine").unwrap().wanted = Some("z".into());
     });
@@ -261,29 +261,29 @@ fn a_way_back_that_is_none_is_found() {
 fn a_size_in_the_wrong_moment_is_found() {
     let is_resize = |action: &Action| matches!(action, Action::Resize { .. });
     let lines = ["template logs-2 memory=2Gi"];
-    let moment = Moment::of(&lines, |made, _| has(made, is_resize));
-    moment.finds("S12: logs-2 is changed before it is stopped", Moment::engine_runs);
+    let moment = CorrectPlan::of(&lines, |made, _| has(made, is_resize));
+    moment.finds("S12: logs-2 is changed before it is stopped", CorrectPlan::engine_runs);
     moment.finds("S12: logs-2 is resized on the step Container", |one| {
         one.update().update.step = UpdateStep::Container;
     });
     moment.finds("changed to what its entry does not have", |one| {
         changes(&mut one.plan, "resources").get_mut("engine").unwrap().wanted = Some("{}".into());
     });
-    let stops = Moment::of(&lines, |made, _| has(made, is_stop));
+    let stops = CorrectPlan::of(&lines, |made, _| has(made, is_stop));
     stops.finds("is to be resized, and there is no room", |one| {
         one.pod().room = Ok(Some("the node is full".into()));
     });
-    let starts = Moment::of(&lines, |made, _| has(made, is_start));
+    let starts = CorrectPlan::of(&lines, |made, _| has(made, is_start));
     starts.finds("wanted: its size is not in effect", |one| one.live().resized.clear());
-    let labels = Moment::of(&lines, |made, _| has(made, is_metadata));
+    let labels = CorrectPlan::of(&lines, |made, _| has(made, is_metadata));
     labels.finds("S3: logs-2 is labelled before the proof", |one| one.live().resized.clear());
 }
 
 #[test]
 fn a_pod_that_is_deleted_in_the_wrong_moment_is_found() {
     let lines = ["template logs-2 affinity=b"];
-    let moment = Moment::of(&lines, |made, _| has(made, is_delete));
-    moment.finds("S12: logs-2 is deleted before it is stopped", Moment::engine_runs);
+    let moment = CorrectPlan::of(&lines, |made, _| has(made, is_delete));
+    moment.finds("S12: logs-2 is deleted before it is stopped", CorrectPlan::engine_runs);
     moment.finds("S12: logs-2 is deleted while the cluster lists it", |one| {
         let other = one.snapshot.engine.as_ref().unwrap().nodes[0].clone();
         let ephemeral_id = one.member().ephemeral_id.clone().unwrap();
@@ -294,7 +294,7 @@ fn a_pod_that_is_deleted_in_the_wrong_moment_is_found() {
         one.update().update.step = UpdateStep::Container;
     });
     moment.finds("logs-2 is deleted twice", |one| one.pod().terminating = true);
-    let stops = Moment::of(&lines, |made, _| has(made, is_stop));
+    let stops = CorrectPlan::of(&lines, |made, _| has(made, is_stop));
     for moment in [&moment, &stops] {
         moment.finds("is to be replaced, and cannot be deleted", |one| {
             one.pod().undeletable = Some("pods are forbidden to be deleted".into());
@@ -318,7 +318,7 @@ fn a_pod_in_its_place_that_is_another_one_than_wanted_is_found() {
         });
         ends && snapshot.ledger.under_way().any(|member| member.node == "logs-2")
     };
-    let moment = Moment::of(&["template logs-2 affinity=b"], is_done);
+    let moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);
     moment.finds("S3: logs-2 is done and mounts other volume claims", |one| {
         one.live().claims = BTreeSet::from(["other".to_owned()]);
     });
@@ -347,8 +347,8 @@ fn ended(made: &Plan) -> Option<(Outcome, String)> {
 #[test]
 fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
     let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
-    let moment = Moment::of(&["template logs-2 affinity=b"], is_done);
-    let after = |change: &dyn Fn(&mut Moment)| {
+    let moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);
+    let after = |change: &dyn Fn(&mut CorrectPlan)| {
         let mut moment = moment.clone();
         change(&mut moment);
         ended(&crate::plan(&moment.snapshot, &moment.policy))
@@ -360,7 +360,7 @@ fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
     let forbidden = format!("{by_name}the reconciler may not read them");
     assert_eq!(after(&|one| one.pod().claim_uids = Ok([].into())), done(&forbidden));
     // It is asked again, as long as there is time.
-    let unread = |one: &mut Moment| {
+    let unread = |one: &mut CorrectPlan| {
         let message = "the apiserver does not answer".to_owned();
         one.pod().claim_uids = Err(crate::Unknown { message });
     };
@@ -377,7 +377,7 @@ fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
 #[test]
 fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
     let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
-    let mut moment = Moment::of(&["template logs-2 affinity=b"], is_done);
+    let mut moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);
     let to = moment.update().update.to.clone();
     for step in [UpdateStep::Relabel, UpdateStep::Replace] {
         let lacks = crate::PodUpdate { from: to.clone(), step, ..moment.update().update.clone() };
@@ -400,7 +400,7 @@ fn a_start_that_is_owed_and_that_nothing_is_up_to_is_found() {
         has(made, |action| matches!(action, Action::WriteLedger(new) if new.debts.start.is_empty()))
             && !seen.ledger.debts.start.is_empty()
     };
-    let moment = Moment::of(&lines, pays);
+    let moment = CorrectPlan::of(&lines, pays);
     moment.finds("S8: the start owed to logs-2 is forgotten", |one| {
         let Some(Action::WriteLedger(new)) = one.plan.actions.first_mut() else { panic!() };
         new.kept_stopped.clear();

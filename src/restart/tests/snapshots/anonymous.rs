@@ -12,7 +12,7 @@ const NOW: Time = Time(1_767_614_400_000);
 
 /// Numbers by kind and text, in the order in which they are met.
 #[derive(Default)]
-struct Names {
+struct Pseudonyms {
     known: BTreeMap<(Kind, String), usize>,
     /// How much later everything is.
     shift: i64,
@@ -31,12 +31,13 @@ pub(super) fn of(saved: &Saved) -> Saved {
     let value = serde_json::to_value(saved).unwrap();
     let has_windows = !value["policy"]["windows"].is_null();
     let distance = NOW.0.cast_signed() - saved.snapshot.now.0.cast_signed();
-    let mut names = Names { shift: if has_windows { 0 } else { distance }, ..Names::default() };
+    let mut names =
+        Pseudonyms { shift: if has_windows { 0 } else { distance }, ..Pseudonyms::default() };
     let value = names.value(value);
     Saved::parse(&value.to_string()).unwrap()
 }
 
-impl Names {
+impl Pseudonyms {
     fn value(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(&text)),
@@ -116,7 +117,7 @@ impl Names {
 
 #[test]
 fn equal_words_stay_equal_and_times_keep_their_distance() {
-    let mut names = Names { shift: 1_000, ..Names::default() };
+    let mut names = Pseudonyms { shift: 1_000, ..Pseudonyms::default() };
     let uid = "6f9c0f5e-63a1-4a4c-8a0e-0d5f3a3b2c1d";
     assert_eq!(
         names.text(&format!("{uid} 2026-11-18T11:06:40.000Z logs-0")),

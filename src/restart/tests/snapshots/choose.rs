@@ -16,14 +16,14 @@ const SCENARIO: &str = "scenario.";
 const MOST_PODS: usize = 8;
 
 /// A snapshot to choose from.
-struct Found {
+struct SnapshotOfTest {
     /// The test or the scenario that it was taken in.
     test: String,
     saved: Saved,
     features: BTreeSet<String>,
 }
 
-impl Found {
+impl SnapshotOfTest {
     fn new(test: String, saved: Saved) -> Self {
         let features = features::of(&saved);
         Self { test, saved, features }
@@ -36,13 +36,13 @@ pub(super) fn choose_anew(recorded: PathBuf) {
     for (name, saved) in read(recorded) {
         // kind.test.port.number
         let test = name.rsplitn(3, '.').nth(2).unwrap().to_owned();
-        all.push(Found::new(test, anonymous::of(&saved)));
+        all.push(SnapshotOfTest::new(test, anonymous::of(&saved)));
     }
     println!("{} recorded snapshots", all.len());
     for (name, snapshots) in snapshots_of_each() {
         let mut known = BTreeSet::new();
         let small = snapshots.into_iter().filter(|saved| saved.snapshot.pods.len() <= MOST_PODS);
-        let found = small.map(|saved| Found::new(format!("{SCENARIO}{name}"), saved));
+        let found = small.map(|saved| SnapshotOfTest::new(format!("{SCENARIO}{name}"), saved));
         all.extend(found.filter(|found| known.insert(found.features.clone())));
     }
     println!("{} with those of the scenarios", all.len());
@@ -53,7 +53,7 @@ pub(super) fn choose_anew(recorded: PathBuf) {
         }
     }
     let mut of_one: BTreeMap<&str, usize> = BTreeMap::new();
-    for Found { test, saved, .. } in chosen(&all) {
+    for SnapshotOfTest { test, saved, .. } in chosen(&all) {
         let number = of_one.entry(test).or_default();
         *number += 1;
         let text = compact::text(&serde_json::to_value(saved).unwrap());
@@ -62,12 +62,12 @@ pub(super) fn choose_anew(recorded: PathBuf) {
 }
 
 /// Again and again the one that adds most to those that are chosen already; the first of several.
-fn chosen(all: &[Found]) -> Vec<&Found> {
+fn chosen(all: &[SnapshotOfTest]) -> Vec<&SnapshotOfTest> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut of_one: BTreeMap<&str, usize> = BTreeMap::new();
     let mut chosen = Vec::new();
     for (kind, count) in KINDS {
-        let of_kind: Vec<&Found> =
+        let of_kind: Vec<&SnapshotOfTest> =
             all.iter().filter(|found| found.test.starts_with(kind)).collect();
         while chosen.len() < count {
             // What nobody has yet counts most.
@@ -77,7 +77,8 @@ fn chosen(all: &[Found]) -> Vec<&Found> {
                 Some(2) => 1,
                 Some(_) => 0,
             };
-            let worth = |found: &Found| -> usize { found.features.iter().map(of_word).sum() };
+            let worth =
+                |found: &SnapshotOfTest| -> usize { found.features.iter().map(of_word).sum() };
             let known = |test: &str| of_one.get(test).copied().unwrap_or_default();
             let left = of_kind.iter().filter(|found| known(&found.test) < of_each(kind));
             let best = left.rev().max_by_key(|found| worth(found));

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::recovery::Due;
-use super::state::{Place, now_ms};
+use super::state::{CopyState, now_ms};
 use super::{Cluster, Core, Mode, routing};
 
 /// The pause between two attempts to find a master: short at first, then as in the real engines.
@@ -98,7 +98,7 @@ impl Cluster {
         for (name, index) in indices {
             for (number, shard) in index.shards.iter().enumerate() {
                 for copy in &shard.copies {
-                    let Place::Initializing { node, since_ms } = &copy.place else { continue };
+                    let CopyState::Initializing { node, since_ms } = &copy.place else { continue };
                     let recovery = Due {
                         index: name.clone(),
                         shard: super::document::ShardId { uuid: index.uuid.clone(), number },

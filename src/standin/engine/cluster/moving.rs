@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::state::{Index, Place, Shard, ShardCopy, State, now_ms};
+use super::state::{CopyState, Index, Shard, ShardCopy, State, now_ms};
 
 /// The setting with the names of the excluded nodes.
 pub(crate) const EXCLUDED: &str = "cluster.routing.allocation.exclude._name";
@@ -41,7 +41,7 @@ pub(super) fn begin(
         let has_copy =
             |node: &&String| shard.copies.iter().any(|copy| copy.node() == Some(node.as_str()));
         let Some(to) = nodes.iter().find(|node| !has_copy(node)) else { continue };
-        let place = Place::Initializing { node: to.clone(), since_ms: now_ms() };
+        let place = CopyState::Initializing { node: to.clone(), since_ms: now_ms() };
         let moves_from = Some(from.clone());
         shard.copies.push(ShardCopy { primary: false, place, last_node: None, moves_from });
     }

@@ -29,7 +29,7 @@ pub(crate) struct Written {
 }
 
 /// The number of documents, and some of them.
-pub(crate) type Found = (usize, Vec<Document>);
+pub(crate) type Hits = (usize, Vec<Document>);
 
 impl Cluster {
     /// Writes a document, by `deadline`.
@@ -80,7 +80,7 @@ impl Cluster {
         self: &Arc<Self>,
         name: &str,
         most: usize,
-    ) -> Result<Vec<Result<Found, Failure>>, Failure> {
+    ) -> Result<Vec<Result<Hits, Failure>>, Failure> {
         let state = self.local_state();
         let index = state.indices.get(name).ok_or_else(|| Failure::no_such_index(name))?;
         let shards = (0..index.shards.len()).map(|number| {
@@ -200,7 +200,7 @@ impl Cluster {
         store::read(&directory, id).map_err(|error| Failure::disk(&error))
     }
 
-    pub(super) fn list_here(&self, shard: &ShardId, most: usize) -> Result<Found, Failure> {
+    pub(super) fn list_here(&self, shard: &ShardId, most: usize) -> Result<Hits, Failure> {
         let directory = self.data.shard(&shard.uuid, shard.number);
         store::list(&directory, most).map_err(|error| Failure::disk(&error))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::moving;
-use super::state::{Index, Place, Shard, ShardCopy, State, now_ms, time_value};
+use super::state::{CopyState, Index, Shard, ShardCopy, State, now_ms, time_value};
 
 /// The setting for which copies may be allocated.
 pub(crate) const ALLOCATION: &str = "cluster.routing.allocation.enable";
@@ -32,7 +32,7 @@ pub(super) fn remove_nodes(state: &mut State, gone: &BTreeSet<String>, reason: &
                 };
                 // After a stop of the whole cluster, no copy waits for its node.
                 let delayed = delay > 0 && reason != "CLUSTER_RECOVERED";
-                copy.place = Place::Unassigned {
+                copy.place = CopyState::Unassigned {
                     reason: reason.to_owned(),
                     since_ms: now,
                     delayed_ms: delayed.then_some(now.saturating_add(delay)),
@@ -49,7 +49,7 @@ pub(super) fn fail_copy(index: &mut Index, number: usize, node: &str) {
     let Some(shard) = index.shards.get_mut(number) else { return };
     let copy = shard.copies.iter_mut().find(|copy| !copy.primary && copy.node() == Some(node));
     if let Some(copy) = copy {
-        copy.place = Place::Unassigned {
+        copy.place = CopyState::Unassigned {
             reason: "ALLOCATION_FAILED".to_owned(),
             since_ms: now_ms(),
             delayed_ms: None,
@@ -65,7 +65,7 @@ pub(super) fn reopen(index: &mut Index) {
         shard.copies.retain(|copy| copy.moves_from.is_none());
         for copy in &mut shard.copies {
             copy.last_node = copy.node().map(str::to_owned).or(copy.last_node.take());
-            copy.place = Place::Unassigned {
+            copy.place = CopyState::Unassigned {
                 reason: "INDEX_REOPENED".to_owned(),
                 since_ms: now_ms(),
                 delayed_ms: None,
@@ -91,7 +91,7 @@ fn settle_primary(shard: &mut Shard) {
     } else if shard.copies.iter().any(|copy| copy.primary && copy.node().is_none()) {
         for copy in shard.copies.iter_mut().filter(|copy| copy.node().is_some()) {
             copy.last_node = copy.node().map(str::to_owned);
-            copy.place = Place::Unassigned {
+            copy.place = CopyState::Unassigned {
                 reason: "PRIMARY_FAILED".to_owned(),
                 since_ms: now_ms(),
                 delayed_ms: None,
@@ -104,8 +104,8 @@ fn settle_primary(shard: &mut Shard) {
 pub(super) fn start_copy(index: &mut Index, number: usize, node: &str) {
     let Some(shard) = index.shards.get_mut(number) else { return };
     for copy in &mut shard.copies {
-        if matches!(&copy.place, Place::Initializing { node: on, .. } if on == node) {
-            copy.place = Place::Started { node: node.to_owned() };
+        if matches!(&copy.place, CopyState::Initializing { node: on, .. } if on == node) {
+            copy.place = CopyState::Started { node: node.to_owned() };
             shard.in_sync.insert(node.to_owned());
         }
     }
@@ -154,7 +154,7 @@ fn load(state: &State) -> Vec<String> {
 
 fn place(shard: &mut Shard, nodes: &[String], enabled: &str, now: u64) {
     for copy in &mut shard.copies {
-        if let Place::Unassigned { delayed_ms: delayed @ Some(_), .. } = &mut copy.place
+        if let CopyState::Unassigned { delayed_ms: delayed @ Some(_), .. } = &mut copy.place
             && delayed.is_some_and(|until| until <= now)
         {
             *delayed = None;
@@ -163,7 +163,7 @@ fn place(shard: &mut Shard, nodes: &[String], enabled: &str, now: u64) {
     for at in 0..shard.copies.len() {
         let Some(node) = target(shard, &shard.copies[at], nodes, enabled) else { continue };
         let copy = &mut shard.copies[at];
-        copy.place = Place::Initializing { node, since_ms: now };
+        copy.place = CopyState::Initializing { node, since_ms: now };
         if copy.primary {
             shard.primary_term += 1;
         }
@@ -172,7 +172,7 @@ fn place(shard: &mut Shard, nodes: &[String], enabled: &str, now: u64) {
 
 /// The nodes where `copy` may be placed now.
 fn target(shard: &Shard, copy: &ShardCopy, nodes: &[String], enabled: &str) -> Option<String> {
-    let Place::Unassigned { delayed_ms, .. } = &copy.place else { return None };
+    let CopyState::Unassigned { delayed_ms, .. } = &copy.place else { return None };
     let last = copy.last_node.as_ref();
     let is_new = copy.primary && shard.in_sync.is_empty();
     let allowed = match enabled {
@@ -199,8 +199,8 @@ pub(super) fn next_deadline(state: &State) -> Option<u64> {
     let shards = state.indices.values().flat_map(|index| &index.shards);
     let copies = shards.flat_map(|shard| &shard.copies);
     let deadlines = copies.filter_map(|copy| match &copy.place {
-        Place::Unassigned { delayed_ms, .. } => *delayed_ms,
-        Place::Initializing { .. } | Place::Started { .. } => None,
+        CopyState::Unassigned { delayed_ms, .. } => *delayed_ms,
+        CopyState::Initializing { .. } | CopyState::Started { .. } => None,
     });
     deadlines.min()
 }

@@ -121,7 +121,7 @@ impl Shard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShardCopy {
     pub(crate) primary: bool,
-    pub(crate) place: Place,
+    pub(crate) place: CopyState,
     /// The node it was on before it was unassigned.
     pub(crate) last_node: Option<String>,
     /// The node with the copy whose place it takes when it is complete.
@@ -132,31 +132,34 @@ pub(crate) struct ShardCopy {
 impl ShardCopy {
     /// A copy that was never placed.
     pub(crate) fn new(primary: bool, reason: &str) -> Self {
-        let place =
-            Place::Unassigned { reason: reason.to_owned(), since_ms: now_ms(), delayed_ms: None };
+        let place = CopyState::Unassigned {
+            reason: reason.to_owned(),
+            since_ms: now_ms(),
+            delayed_ms: None,
+        };
         Self { primary, place, last_node: None, moves_from: None }
     }
 
     /// The node it is placed on, started or not.
     pub(crate) fn node(&self) -> Option<&str> {
         match &self.place {
-            Place::Unassigned { .. } => None,
-            Place::Initializing { node, .. } | Place::Started { node } => Some(node),
+            CopyState::Unassigned { .. } => None,
+            CopyState::Initializing { node, .. } | CopyState::Started { node } => Some(node),
         }
     }
 
     /// The node it is started on.
     pub(crate) fn started_on(&self) -> Option<&str> {
         match &self.place {
-            Place::Started { node } => Some(node),
-            Place::Unassigned { .. } | Place::Initializing { .. } => None,
+            CopyState::Started { node } => Some(node),
+            CopyState::Unassigned { .. } | CopyState::Initializing { .. } => None,
         }
     }
 }
 
 /// Where a copy is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Place {
+pub(crate) enum CopyState {
     /// Unassigned. `delayed_ms`: until then only its last node may get it.
     Unassigned { reason: String, since_ms: u64, delayed_ms: Option<u64> },
     /// Being recovered on the node.

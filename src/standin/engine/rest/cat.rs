@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Answer, Answered, Node, Request, nodes};
-use crate::engine::cluster::{Failure, NodeInfo, Place};
+use crate::engine::cluster::{CopyState, Failure, NodeInfo};
 use crate::engine::config::Distribution;
 
 /// Columns with their other names; without a header parameter only the first ones are shown.
@@ -114,9 +114,11 @@ impl Node {
                     let key = format!("{}/{number}", index.uuid);
                     let size = copy.started_on().and_then(|id| sizes.get(id)?.get(&key));
                     let (doing, reason) = match &copy.place {
-                        Place::Started { .. } => ("STARTED", None),
-                        Place::Initializing { .. } => ("INITIALIZING", None),
-                        Place::Unassigned { reason, .. } => ("UNASSIGNED", Some(reason.clone())),
+                        CopyState::Started { .. } => ("STARTED", None),
+                        CopyState::Initializing { .. } => ("INITIALIZING", None),
+                        CopyState::Unassigned { reason, .. } => {
+                            ("UNASSIGNED", Some(reason.clone()))
+                        }
                     };
                     rows.push(vec![
                         Some(name.clone()),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::{Answer, Answered, DEFAULT_TIMEOUT, Node, Request};
-use crate::engine::cluster::{Failure, Place, State};
+use crate::engine::cluster::{CopyState, Failure, State};
 use crate::engine::config::Distribution;
 
 /// Numbers of copies by their state.
@@ -34,12 +34,12 @@ impl Counts {
             }
             counts.total += 1;
             match &copy.place {
-                Place::Started { .. } => {
+                CopyState::Started { .. } => {
                     counts.started += 1;
                     counts.primaries += usize::from(copy.primary);
                 }
-                Place::Initializing { .. } => counts.initializing += 1,
-                Place::Unassigned { delayed_ms, .. } => {
+                CopyState::Initializing { .. } => counts.initializing += 1,
+                CopyState::Unassigned { delayed_ms, .. } => {
                     counts.unassigned += 1;
                     counts.delayed += usize::from(delayed_ms.is_some());
                     counts.unassigned_primaries += usize::from(copy.primary);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Answer, Answered, Node, Request};
-use crate::engine::cluster::{NodeInfo, Place, Shard, ShardCopy, State};
+use crate::engine::cluster::{CopyState, NodeInfo, Shard, ShardCopy, State};
 use crate::engine::config::Distribution;
 
 impl Node {
@@ -113,10 +113,10 @@ fn routing_table(state: &State) -> Value {
 fn routed(index: &str, number: usize, shard: &Shard, copy: &ShardCopy) -> Value {
     let moves_to = copy.started_on().and_then(|node| shard.moves_to(node));
     let doing = match &copy.place {
-        Place::Unassigned { .. } => "UNASSIGNED",
-        Place::Initializing { .. } => "INITIALIZING",
-        Place::Started { .. } if moves_to.is_some() => "RELOCATING",
-        Place::Started { .. } => "STARTED",
+        CopyState::Unassigned { .. } => "UNASSIGNED",
+        CopyState::Initializing { .. } => "INITIALIZING",
+        CopyState::Started { .. } if moves_to.is_some() => "RELOCATING",
+        CopyState::Started { .. } => "STARTED",
     };
     let mut routed = json!({
         "state": doing,
@@ -126,7 +126,7 @@ fn routed(index: &str, number: usize, shard: &Shard, copy: &ShardCopy) -> Value 
         "shard": number,
         "index": index,
     });
-    if let Place::Unassigned { reason, delayed_ms, .. } = &copy.place {
+    if let CopyState::Unassigned { reason, delayed_ms, .. } = &copy.place {
         routed["unassigned_info"] = json!({"reason": reason, "delayed": delayed_ms.is_some()});
     }
     routed

@@ -22,7 +22,7 @@ pub(super) struct History(Vec<(u64, Value)>);
 
 /// The times of one node's restart.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct RestartTimes {
     /// The stop was decided.
     pub(super) stop: u64,
     /// No process of the engine was left.
@@ -70,7 +70,7 @@ impl Statuses {
 impl History {
     /// The times of the restart from one run to the next.
     #[track_caller]
-    pub(super) fn of_run(&self, old: &Value, new: &Value) -> Turn {
+    pub(super) fn of_run(&self, old: &Value, new: &Value) -> RestartTimes {
         let judged = |kind: &str| {
             let is_one = |request: &&Value| request["kind"] == kind && request["accepted"] == true;
             let mut requests = self.0.iter().map(|(_, status)| &status["last_request"]);
@@ -84,7 +84,7 @@ impl History {
         let exit = &first(&|status| status["last_exit"]["run"] == *old).1["last_exit"];
         let run = &first(&|status| status["run"]["id"] == *new).1["run"];
         let is_ready = |status: &Value| status["run"]["id"] == *new && status["ready"] == true;
-        Turn {
+        RestartTimes {
             stop: at(&judged("stop")["at"]),
             exited: at(&exit["at"]),
             took: exit["took_ms"].as_u64().expect("milliseconds"),

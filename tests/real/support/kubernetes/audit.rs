@@ -18,7 +18,7 @@ pub(crate) struct Audit {
 
 /// A position in the log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark(usize);
+pub(crate) struct LogPosition(usize);
 
 /// The number of requests, by `VERB RESOURCE`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl Audit {
     }
 
     /// The end of the log.
-    pub(crate) fn now(&self) -> Mark {
-        Mark(self.read().rfind('\n').map_or(0, |end| end + 1))
+    pub(crate) fn now(&self) -> LogPosition {
+        LogPosition(self.read().rfind('\n').map_or(0, |end| end + 1))
     }
 
     /// The requests of `account`, as `NAMESPACE:NAME`, after `mark`.
-    pub(crate) fn since(&self, mark: Mark, account: &str) -> Vec<Value> {
+    pub(crate) fn since(&self, mark: LogPosition, account: &str) -> Vec<Value> {
         let user = format!("system:serviceaccount:{account}");
         let text = self.read();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::*;
 use crate::controller::pods::Reading;
 
-fn facts(labels: Value, annotations: Value) -> Facts {
+fn facts(labels: Value, annotations: Value) -> PodFacts {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {
             "name": "logs-0", "namespace": "search", "uid": "u", "resourceVersion": "7",
@@ -22,7 +22,7 @@ fn facts(labels: Value, annotations: Value) -> Facts {
     }))
     .expect("a pod");
     let reading = Reading { updates: true, ..Reading::default() };
-    Facts::of(&pod, &reading).expect("its facts")
+    PodFacts::of(&pod, &reading).expect("its facts")
 }
 
 fn change(seen: Option<&str>, wanted: Option<&str>) -> Change {

@@ -39,13 +39,13 @@ fn of_app(app: &str, key: &str) -> Value {
 }
 
 /// What is found for a pod with the label `app: search`, of another template than the one of the pod there.
-fn found_of(spec: &Value, before: &Value, other: &Pod) -> Found {
+fn check_of(spec: &Value, before: &Value, other: &Pod) -> ConflictCheck {
     let template = |spec: &Value| -> PodTemplateSpec {
         read(json!({"metadata": {"labels": {"app": "search"}}, "spec": spec}))
     };
     let itself = pod("self", json!({"app": "search"}), before.clone());
     let coming = Coming::of(template(spec), Some(template(before)), &itself, "2");
-    found(&node(), &[itself, other.clone()], &coming)
+    check(&node(), &[itself, other.clone()], &coming)
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_pod_that_is_there_conflicts_by_name() {
         ),
     ];
     for (name, spec, other, expected) in rows {
-        let found = found_of(&spec, &plain, &other);
+        let found = check_of(&spec, &plain, &other);
         let is_as_expected = match expected {
             "" => found.conflicts.is_empty(),
             text => found.conflicts.iter().any(|one| one.contains(text)),
@@ -148,7 +148,7 @@ fn a_port_of_the_node_can_be_had_once() {
     ];
     for (spec, other, conflicts) in rows {
         let found =
-            found_of(&spec, &json!({"containers": []}), &pod("mesh", json!({}), other.clone()));
+            check_of(&spec, &json!({"containers": []}), &pod("mesh", json!({}), other.clone()));
         assert_eq!(!found.conflicts.is_empty(), conflicts, "{spec} {other}: {found:?}");
         assert!(found.conflicts.iter().all(|one| one.contains("the pod search/mesh")), "{found:?}");
     }
@@ -181,7 +181,7 @@ fn what_follows_from_pods_elsewhere_is_not_known_if_the_template_changes_it() {
         ("a wish", &spread("ScheduleAnyway", 2), &spread("ScheduleAnyway", 1), ""),
     ];
     for (name, spec, before, expected) in rows {
-        let found = found_of(spec, before, &mesh);
+        let found = check_of(spec, before, &mesh);
         let is_as_expected = match expected {
             "" => found.unknown.is_empty(),
             text => found.unknown.iter().any(|one| one.contains(text)),
@@ -192,6 +192,6 @@ fn what_follows_from_pods_elsewhere_is_not_known_if_the_template_changes_it() {
         "labelSelector": {}, "topologyKey": HOSTNAME,
         "namespaceSelector": {"matchLabels": {"team": "a"}},
     });
-    let found = found_of(&apart(by_label), &plain, &mesh);
+    let found = check_of(&apart(by_label), &plain, &mesh);
     assert!(found.unknown[0].contains("labels of namespaces"), "{found:?}");
 }

@@ -12,10 +12,10 @@ use stayput_standin::apiserver::{ApiServer, Fault, How};
 use super::Claims;
 use crate::controller::apiserver::Apiserver;
 use crate::controller::metrics::Metrics;
-use crate::controller::pods::{Facts, Reading};
+use crate::controller::pods::{PodFacts, Reading};
 
 /// A pod of that uid, on a Kubernetes node or on none yet.
-fn pod(uid: &str, node: Option<&str>) -> Arc<Facts> {
+fn pod(uid: &str, node: Option<&str>) -> Arc<PodFacts> {
     let claim = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data-logs-2"}});
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {
@@ -25,7 +25,7 @@ fn pod(uid: &str, node: Option<&str>) -> Arc<Facts> {
     }))
     .expect("a pod");
     let reading = Reading { updates: true, ..Reading::default() };
-    Arc::new(Facts::of(&pod, &reading).expect("its facts"))
+    Arc::new(PodFacts::of(&pod, &reading).expect("its facts"))
 }
 
 /// The pod `old` is being replaced, or only its container.

@@ -12,18 +12,18 @@ use super::seen::NOTED;
 use super::*;
 use crate::controller::pods::Reading;
 
-fn pod(noted: Option<&str>, restarts: i32) -> Facts {
+fn pod(noted: Option<&str>, restarts: i32) -> PodFacts {
     of_policy(noted, restarts, None)
 }
 
 /// Its container has this restart policy of its own.
-fn of_policy(noted: Option<&str>, restarts: i32, policy: Option<&str>) -> Facts {
+fn of_policy(noted: Option<&str>, restarts: i32, policy: Option<&str>) -> PodFacts {
     let engine = json!({"name": "opensearch", "restartPolicy": policy, "env": [heap()]});
     of_containers(noted, &json!([engine]), &json!([status("opensearch", restarts)]))
 }
 
 /// Its engine reads nothing when it is started, and a container beside it does.
-fn with_exporter(noted: Option<&str>, restarts: i32) -> Facts {
+fn with_exporter(noted: Option<&str>, restarts: i32) -> PodFacts {
     let containers = json!([{"name": "opensearch"}, {"name": "exporter", "env": [heap()]}]);
     let statuses = json!([status("opensearch", 0), status("exporter", restarts)]);
     of_containers(noted, &containers, &statuses)
@@ -43,7 +43,7 @@ fn status(name: &str, restarts: i32) -> Value {
 }
 
 /// A pod of a StatefulSet with these containers.
-fn of_containers(noted: Option<&str>, containers: &Value, statuses: &Value) -> Facts {
+fn of_containers(noted: Option<&str>, containers: &Value, statuses: &Value) -> PodFacts {
     let object = json!({
         "metadata": {
             "name": "logs-0", "namespace": "n", "uid": "u", "resourceVersion": "1",
@@ -58,7 +58,7 @@ fn of_containers(noted: Option<&str>, containers: &Value, statuses: &Value) -> F
         "status": {"containerStatuses": statuses},
     });
     let pod: Pod = serde_json::from_value(object).unwrap();
-    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
+    PodFacts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
 }
 
 fn metadata(changed: &str, annotations: &Value) -> ObjectMeta {
@@ -83,7 +83,11 @@ fn seen(heap: &str, changed: &str, annotations: &Value) -> ContentReader {
     ContentReader { known: [(source, (Instant::now(), Some(seen)))].into() }
 }
 
-fn update(reader: &ContentReader, pod: &Facts, template: Option<PodUpdate>) -> Option<PodUpdate> {
+fn update(
+    reader: &ContentReader,
+    pod: &PodFacts,
+    template: Option<PodUpdate>,
+) -> Option<PodUpdate> {
     reader.added_to(Ok(template), pod, "opensearch", &Policy::default()).unwrap()
 }
 

@@ -272,7 +272,7 @@ fn nodes_of_each_set_are_among_those_that_are_asked() {
             "status": {"podIP": name, "conditions": [{"type": "Ready", "status": "True"}]},
         });
         let pod = serde_json::from_value(pod).unwrap();
-        Arc::new(Facts::of(&pod, &Reading::default()).unwrap())
+        Arc::new(PodFacts::of(&pod, &Reading::default()).unwrap())
     };
     let pods: Vec<_> =
         (0..9).map(|at| facts("a", at)).chain((0..2).map(|at| facts("b", at))).collect();

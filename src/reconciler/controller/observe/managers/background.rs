@@ -106,13 +106,13 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
-    use crate::controller::pods::{Facts, Reading};
+    use crate::controller::pods::{PodFacts, Reading};
 
-    fn pod(uid: &str) -> Arc<Facts> {
+    fn pod(uid: &str) -> Arc<PodFacts> {
         let pod = serde_json::json!({
             "metadata": { "name": uid, "namespace": "n", "uid": uid, "resourceVersion": "1" },
         });
-        Arc::new(Facts::of(&serde_json::from_value(pod).unwrap(), &Reading::default()).unwrap())
+        Arc::new(PodFacts::of(&serde_json::from_value(pod).unwrap(), &Reading::default()).unwrap())
     }
 
     #[tokio::test(start_paused = true)]

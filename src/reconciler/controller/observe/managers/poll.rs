@@ -11,7 +11,7 @@ use crate::controller::concurrency::join_limited;
 use crate::controller::credentials::{ClientOfPod, CredentialsError};
 use crate::controller::metrics::{Metrics, Side};
 use crate::controller::observe::now;
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use stayput_api::Status;
 use stayput_net::https::NoAnswer as NoReply;
 use stayput_net::manager_client::{ClientError, ManagerClient, Unanswered};
@@ -28,7 +28,7 @@ const ASKING_WINDOW: Duration = Duration::from_secs(10);
 /// A manager's answer, or the reason why there is none.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(super) facts: Arc<Facts>,
+    pub(super) facts: Arc<PodFacts>,
     pub(super) client: Option<ManagerClient>,
     /// Time of the request, at the earliest.
     pub(super) asked_at: Instant,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Missing, Owners};
 use crate::controller::apiserver::ApiError;
-use crate::controller::pods::{Facts, Reading};
+use crate::controller::pods::{PodFacts, Reading};
 use crate::workload::Set;
 
 /// Three pods that are made at once.
@@ -31,13 +31,13 @@ fn set(change: &Value) -> Option<Set> {
     Some(Set::of(&serde_json::from_value::<StatefulSet>(object).expect("a StatefulSet")))
 }
 
-fn pod(name: &str, ready: bool) -> Arc<Facts> {
+fn pod(name: &str, ready: bool) -> Arc<PodFacts> {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": name, "namespace": "search", "uid": name, "resourceVersion": "1"},
         "status": {"conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}]},
     }))
     .expect("a pod");
-    Arc::new(Facts::of(&pod, &Reading::default()).expect("its facts"))
+    Arc::new(PodFacts::of(&pod, &Reading::default()).expect("its facts"))
 }
 
 /// Looks, after so many seconds since the first look.
@@ -53,13 +53,13 @@ impl Looks {
         Self { missing: Missing::default(), begin: Instant::now(), selector }
     }
 
-    fn at(&mut self, seconds: u64, set: Option<Set>, pods: &[Arc<Facts>]) -> Vec<String> {
+    fn at(&mut self, seconds: u64, set: Option<Set>, pods: &[Arc<PodFacts>]) -> Vec<String> {
         let mut owners = Owners::default();
         owners.put("logs", Ok(set));
         self.look(seconds, &owners, pods)
     }
 
-    fn look(&mut self, seconds: u64, owners: &Owners, pods: &[Arc<Facts>]) -> Vec<String> {
+    fn look(&mut self, seconds: u64, owners: &Owners, pods: &[Arc<PodFacts>]) -> Vec<String> {
         let now = self.begin + Duration::from_secs(seconds);
         let missing = self.missing.look(owners, pods, &self.selector, now);
         missing.into_iter().map(|missing| missing.name).collect()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stayput_restart::Time;
 
 use super::first_awaited;
-use crate::controller::pods::{Facts, Reading};
+use crate::controller::pods::{PodFacts, Reading};
 use crate::workload::Set;
 
 const NOW: u64 = 1_795_000_000_000;
@@ -25,7 +25,7 @@ fn set(spec: &Value) -> Set {
 }
 
 /// A pod that is ready since ten seconds, or not ready.
-fn pod(name: &str, is_ready: bool) -> Facts {
+fn pod(name: &str, is_ready: bool) -> PodFacts {
     let condition = json!({
         "type": "Ready", "status": if is_ready { "True" } else { "False" },
         "lastTransitionTime": "2026-11-18T11:06:30Z",
@@ -36,12 +36,12 @@ fn pod(name: &str, is_ready: bool) -> Facts {
         "status": {"conditions": [condition]},
     });
     let pod: Pod = serde_json::from_value(pod).expect("a pod");
-    Facts::of(&pod, &Reading::default()).expect("its facts")
+    PodFacts::of(&pod, &Reading::default()).expect("its facts")
 }
 
 /// The first ordinal that a set waits for, and why.
-fn awaited(spec: Value, pods: &[Facts], ours: &[&str]) -> Option<(i64, String)> {
-    let pods: Vec<&Facts> = pods.iter().collect();
+fn awaited(spec: Value, pods: &[PodFacts], ours: &[&str]) -> Option<(i64, String)> {
+    let pods: Vec<&PodFacts> = pods.iter().collect();
     let ours: BTreeSet<&str> = ours.iter().copied().collect();
     first_awaited(&set(&spec), &pods, &ours, Time(NOW))
 }

@@ -6,11 +6,11 @@ use serde_json::Value;
 use stayput_restart::{Change, PodPatch};
 use stayput_reuse::{resized, runs_once};
 
-use crate::controller::pods::{Facts, LiveFacts};
+use crate::controller::pods::{LiveFacts, PodFacts};
 
 /// The changes that bring a pod from one template to another. Leaves out values that the pod has already, but
 /// not an image: an update that ended in the middle may have left it, and its container need not run.
-pub(super) fn patch([from, to]: [&Value; 2], pod: &Facts, live: &LiveFacts) -> PodPatch {
+pub(super) fn patch([from, to]: [&Value; 2], pod: &PodFacts, live: &LiveFacts) -> PodPatch {
     let mut patch = PodPatch {
         labels: changes(&from["metadata"]["labels"], &to["metadata"]["labels"], &pod.labels),
         annotations: changes(

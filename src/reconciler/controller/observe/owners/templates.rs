@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::patch::patch;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::join_limited;
-use crate::controller::pods::{Facts, LiveFacts, is_data_elsewhere};
+use crate::controller::pods::{LiveFacts, PodFacts, is_data_elsewhere};
 use crate::workload::{NotComparable, Revision, Set, update};
 
 /// Age at which a missing ability of the apiserver is checked again: it may be upgraded.
@@ -93,7 +93,7 @@ impl Templates {
     pub(super) fn update(
         &mut self,
         set: &Set,
-        pod: &Facts,
+        pod: &PodFacts,
         live: &LiveFacts,
         [from, to]: [&str; 2],
         engine_container: &str,

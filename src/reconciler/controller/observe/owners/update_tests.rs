@@ -9,7 +9,7 @@ use stayput_restart::{Change, Known, PodUpdate, UpdateStep};
 use tokio::time::Instant;
 
 use super::Owners;
-use crate::controller::pods::{Facts, Reading};
+use crate::controller::pods::{PodFacts, Reading};
 use crate::workload::Set;
 
 fn merge(into: &mut Value, change: &Value) {
@@ -49,7 +49,7 @@ fn template(change: Value) -> Value {
     template
 }
 
-fn pod(name: &str, revision: &str) -> Facts {
+fn pod(name: &str, revision: &str) -> PodFacts {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {
             "name": name, "namespace": "search", "uid": name, "resourceVersion": "7",
@@ -71,7 +71,7 @@ fn pod(name: &str, revision: &str) -> Facts {
         },
     }))
     .expect("a pod");
-    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
+    PodFacts::of(&pod, &Reading { updates: true, ..Reading::default() }).expect("its facts")
 }
 
 /// The update of `logs-1`, of revision logs-old.

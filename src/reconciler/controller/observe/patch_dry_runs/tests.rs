@@ -18,14 +18,14 @@ use crate::controller::apiserver::Apiserver;
 use crate::controller::metrics::Metrics;
 use crate::controller::observe::ages::Ages;
 use crate::controller::observe::snapshot::{bare, pod as seen};
-use crate::controller::pods::{Facts, Pods, Reading};
+use crate::controller::pods::{PodFacts, Pods, Reading};
 
 const DENIED: &str = "admission webhook \"images.example\" denied the request: not signed";
 
 struct Fixture {
     server: ApiServer,
     api: Apiserver,
-    pods: Vec<Arc<Facts>>,
+    pods: Vec<Arc<PodFacts>>,
     /// How long the apiserver is asked.
     window: Duration,
     /// Pods may be replaced.
@@ -45,7 +45,7 @@ impl Fixture {
             let pod = serde_json::from_value(pod).expect("a pod");
             let made = pods.create(&PostParams::default(), &pod).await.expect("it is created");
             let reading = Reading { updates: true, ..Reading::default() };
-            all.push(Arc::new(Facts::of(&made, &reading).expect("its facts")));
+            all.push(Arc::new(PodFacts::of(&made, &reading).expect("its facts")));
         }
         let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
         Self { server, api, pods: all, window: Duration::from_secs(60), replaces: false }

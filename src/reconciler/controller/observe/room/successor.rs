@@ -17,7 +17,7 @@ use super::super::ages::Ages;
 use super::super::owners::Owners;
 use crate::controller::apiserver::{ApiError, Apiserver};
 use crate::controller::concurrency::{done_by, join_limited};
-use crate::controller::pods::Facts;
+use crate::controller::pods::PodFacts;
 use crate::workload::REVISION_LABEL;
 
 /// Scope of a dry run.
@@ -31,7 +31,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(ages: &Ages<'_>, pod: &Facts, update: &PodUpdate) -> Self {
+    fn of(ages: &Ages<'_>, pod: &PodFacts, update: &PodUpdate) -> Self {
         if ages.is_under_way(&pod.uid) {
             return Self::Pod(pod.uid.clone());
         }
@@ -51,14 +51,14 @@ impl Successors {
         api: &Apiserver,
         owners: &Owners,
         ages: &Ages<'_>,
-        pods: &[(&Arc<Facts>, &PodUpdate)],
+        pods: &[(&Arc<PodFacts>, &PodUpdate)],
         end: Instant,
     ) -> Self {
-        let mut due: BTreeMap<Key, (&Arc<Facts>, &PodUpdate)> = BTreeMap::new();
+        let mut due: BTreeMap<Key, (&Arc<PodFacts>, &PodUpdate)> = BTreeMap::new();
         for (pod, update) in pods.iter().filter(|(_, update)| update.step == UpdateStep::Replace) {
             due.entry(Key::of(ages, pod, update)).or_insert((pod, update));
         }
-        let ask = async |(key, (pod, update)): (Key, (&Arc<Facts>, &PodUpdate))| {
+        let ask = async |(key, (pod, update)): (Key, (&Arc<PodFacts>, &PodUpdate))| {
             let end = matches!(key, Key::Of { .. }).then_some(end);
             done_by(end, why_refused(api, owners, pod, update)).await.map(|why| (key, why))
         };
@@ -70,7 +70,7 @@ impl Successors {
     pub(super) fn refused(
         &self,
         ages: &Ages<'_>,
-        pod: &Facts,
+        pod: &PodFacts,
         update: &PodUpdate,
     ) -> Option<Option<String>> {
         self.0.get(&Key::of(ages, pod, update)).cloned()
@@ -82,7 +82,7 @@ impl Successors {
 async fn why_refused(
     api: &Apiserver,
     owners: &Owners,
-    pod: &Facts,
+    pod: &PodFacts,
     update: &PodUpdate,
 ) -> Option<String> {
     let there: Pod = match api.get(&pod.namespace, &pod.name).await {
@@ -112,7 +112,7 @@ async fn why_refused(
     }
 }
 
-fn sentence(pod: &Facts, why: &dyn fmt::Display) -> String {
+fn sentence(pod: &PodFacts, why: &dyn fmt::Display) -> String {
     format!("the apiserver would not take another pod in the place of {}: {why}", pod.name)
 }
 

@@ -20,7 +20,7 @@ use crate::controller::metrics::Metrics;
 use crate::controller::observe::ages::Ages;
 use crate::controller::observe::owners::Owners;
 use crate::controller::observe::snapshot::{bare, pod as seen};
-use crate::controller::pods::{Facts, Pods, Reading};
+use crate::controller::pods::{PodFacts, Pods, Reading};
 
 const PORT: u16 = 9199;
 
@@ -92,7 +92,7 @@ impl Fixture {
     }
 
     /// A pod of the set on the node; its volume is there, or anywhere in a zone.
-    async fn pod(&self, name: &str, volume_key: &str) -> Arc<Facts> {
+    async fn pod(&self, name: &str, volume_key: &str) -> Arc<PodFacts> {
         let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
         let term =
             json!({"matchExpressions": [{"key": volume_key, "operator": "In", "values": ["a"]}]});
@@ -116,7 +116,7 @@ impl Fixture {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
         let made = create(pods, pod).await;
         let reading = Reading { updates: true, ..Reading::default() };
-        Arc::new(Facts::of(&made, &reading).expect("its facts"))
+        Arc::new(PodFacts::of(&made, &reading).expect("its facts"))
     }
 
     /// Something else on the node.
@@ -132,19 +132,19 @@ impl Fixture {
     }
 
     /// What is found out of these pods.
-    async fn rooms(&self, pods: &[Arc<Facts>]) -> Vec<Known<Option<String>>> {
+    async fn rooms(&self, pods: &[Arc<PodFacts>]) -> Vec<Known<Option<String>>> {
         let (rooms, all) = self.read(pods).await;
         all.iter().map(|pod| rooms.why_not(pod)).collect()
     }
 
-    async fn read(&self, pods: &[Arc<Facts>]) -> (Rooms, Vec<restart::Pod>) {
+    async fn read(&self, pods: &[Arc<PodFacts>]) -> (Rooms, Vec<restart::Pod>) {
         self.read_with(pods, None).await
     }
 
     /// The same, where the pods lack this instead of what their template lacks.
     async fn read_with(
         &self,
-        pods: &[Arc<Facts>],
+        pods: &[Arc<PodFacts>],
         lacks: Option<&restart::PodUpdate>,
     ) -> (Rooms, Vec<restart::Pod>) {
         let cluster: SearchCluster = serde_json::from_value(json!({
@@ -177,7 +177,7 @@ impl Fixture {
     }
 
     /// Whether these pods can be deleted; none is.
-    async fn deletable(&self, pods: &[Arc<Facts>]) -> Vec<Option<String>> {
+    async fn deletable(&self, pods: &[Arc<PodFacts>]) -> Vec<Option<String>> {
         let (rooms, all) = self.read(pods).await;
         all.iter().map(|pod| rooms.undeletable(&pod.uid)).collect()
     }

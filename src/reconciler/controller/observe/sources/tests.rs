@@ -27,10 +27,10 @@ fn checked() -> Checked {
     cluster.check().unwrap()
 }
 
-fn pod() -> Facts {
+fn pod() -> PodFacts {
     let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});
     let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-    Facts::of(&pod, &Reading::default()).unwrap()
+    PodFacts::of(&pod, &Reading::default()).unwrap()
 }
 
 /// The Secret with these keys, the ConfigMap with this text, and what is ignored of each.
@@ -151,14 +151,14 @@ fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
         let spec = json!({"containers": [container], "volumes": [volume]});
         let pod = json!({"metadata": metadata, "spec": spec});
         let pod = serde_json::from_value(pod).unwrap();
-        [Arc::new(Facts::of(&pod, &Reading::default()).unwrap())]
+        [Arc::new(PodFacts::of(&pod, &Reading::default()).unwrap())]
     };
     let mounting = |volume: Value| mounted_in(volume, "STAYPUT_POD_UID");
     let other = mounting(json!({"name": "v", "secret": {"secretName": "other"}}));
     let own = mounting(json!({"name": "v", "secret": {"secretName": "a-config"}}));
     let projected = json!({"sources": [{"secret": {"name": "a-config"}}]});
     let projected = mounting(json!({"name": "v", "projected": projected}));
-    let may = |kind, pods: &[Arc<Facts>], allow: &str| {
+    let may = |kind, pods: &[Arc<PodFacts>], allow: &str| {
         let source = Source { kind, name: "a-config".to_owned() };
         let metadata = serde_json::from_value(json!({"annotations": {ALLOW: allow}})).unwrap();
         may_read(&source, &Object::new(metadata, BTreeMap::new()), pods, ("n", "logs"))

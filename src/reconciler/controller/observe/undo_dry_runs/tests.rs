@@ -24,7 +24,7 @@ async fn a_refusal_of_the_old_size_is_told_and_what_may_pass_is_not() {
     .expect("a pod");
     let made = pods.create(&PostParams::default(), &pod).await.expect("it is created");
     let reading = Reading { updates: true, ..Reading::default() };
-    let facts = Arc::new(Facts::of(&made, &reading).expect("its facts"));
+    let facts = Arc::new(PodFacts::of(&made, &reading).expect("its facts"));
     let mut pod = seen(&facts);
     pod.live = live(&facts, 9199, &[]);
     let change = Change {

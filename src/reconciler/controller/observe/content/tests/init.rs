@@ -3,7 +3,7 @@
 
 use super::*;
 
-fn pod(noted: Option<&str>) -> Facts {
+fn pod(noted: Option<&str>) -> PodFacts {
     let variable = |object: &str| {
         json!([{
             "name": "HEAP",
@@ -40,7 +40,7 @@ fn pod(noted: Option<&str>) -> Facts {
         },
     });
     let pod: Pod = serde_json::from_value(object).unwrap();
-    Facts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
+    PodFacts::of(&pod, &Reading { updates: true, ..Reading::default() }).unwrap()
 }
 
 /// A reader that has seen both ConfigMaps.
@@ -58,7 +58,7 @@ fn policy(steps: &[UpdateStep]) -> Policy {
     Policy { update: steps.iter().copied().collect(), ..Policy::default() }
 }
 
-fn update(reader: &ContentReader, pod: &Facts, policy: &Policy) -> Option<PodUpdate> {
+fn update(reader: &ContentReader, pod: &PodFacts, policy: &Policy) -> Option<PodUpdate> {
     reader.added_to(Ok(None), pod, "opensearch", policy).unwrap()
 }
 
