@@ -235,9 +235,9 @@ impl<'c, 'a> Draft<'c, 'a> {
             let known = self.waiting.get_mut(place).and_then(Option::take);
             let (code, message) = known.unwrap_or_else(|| {
                 if writes_ledger {
-                    (Code::Recording, "the next step is written down first".into())
+                    (Code::Recording, "writing the next step to the ledger first".into())
                 } else if under_way[place] {
-                    (Code::Barrier, "waits for what concerns all nodes".into())
+                    (Code::Barrier, "waiting for a cluster-wide step".into())
                 } else {
                     at_rest(pod)
                 }

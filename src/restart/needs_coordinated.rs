@@ -250,8 +250,8 @@ fn judge<'a>(
 fn unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
     if let Some(node) = without_pod(context) {
         let message = format!(
-            "{node} is in the cluster, and no pod of it is listed, so nobody knows whether the nodes can \
-             change their config one by one"
+            "{node} is in the cluster without a listed pod, so it is unknown whether a rolling restart \
+             is safe"
         );
         return Some(Blocker { code: Code::PodGone, message });
     }
@@ -259,8 +259,7 @@ fn unknown_of_any(context: &Context<'_>, all: &[Known<'_>]) -> Option<Blocker> {
     unknown.find_map(|known| match context.index.manager(&known.pod.uid) {
         Err(blocker) => {
             let message = format!(
-                "nobody knows what {} runs on, so nobody knows whether the nodes can change their config \
-                 one by one: {}",
+                "the config of {} is unknown, so it is unknown whether a rolling restart is safe: {}",
                 known.pod.node, blocker.message
             );
             Some(Blocker { message, ..blocker })
@@ -279,8 +278,8 @@ fn without_pod<'a>(context: &Context<'a>) -> Option<&'a str> {
 
 fn never_seen(pod: &Pod) -> String {
     format!(
-        "the config that {} runs on was never seen in its sources, so nobody knows whether the nodes \
-         can change it one by one",
+        "the config that {} runs on was never seen in its sources, so it is unknown whether a rolling \
+         restart is safe",
         pod.node
     )
 }

@@ -85,7 +85,7 @@ pub(super) fn is_on_expected(manager: &Manager, member: &Member) -> bool {
 pub(super) fn overtaken(manager: &Manager, member: &Member) -> Turn {
     if manager.sequence < member.stop_sequence && manager.desired == Desired::Running {
         let by = manager.last_client();
-        return Turn::Abort(format!("{by} gave its manager a request in the middle"));
+        return Turn::Abort(format!("{by} sent its manager another request during the restart"));
     }
     interfered(manager, member)
 }
@@ -96,8 +96,7 @@ pub(super) fn interfered(manager: &Manager, member: &Member) -> Turn {
     Turn::finish(Ending {
         outcome: Outcome::Interfered,
         reason: format!(
-            "{by} gave the manager of {} a request with sequence {} in the middle; the engine is \
-             asked to be {}",
+            "{by} sent the manager of {} request {} during the restart; it wants the engine to be {}",
             member.node,
             manager.sequence,
             manager.desired.as_str()
@@ -122,7 +121,7 @@ pub(super) fn start_failure(manager: &Manager, member: &Member) -> Option<String
             (member.expected.is_some() && run.checksum != member.expected).then(|| {
                 format!(
                     "its engine runs with {}, not with {}",
-                    run.checksum.as_deref().unwrap_or("a config that is not certain"),
+                    run.checksum.as_deref().unwrap_or("an unknown config"),
                     member.expected.as_deref().unwrap_or_default()
                 )
             })

@@ -30,7 +30,7 @@ pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes 
                     changes.change(LedgerChange::SetAllocationDebt(None));
                     match allocation::left_behind(observed, debt) {
                         Some(left) => changes.event(None, Reason::ForeignController, left),
-                        None => changes.event(None, Reason::DebtPaid, "Allocation is as it was"),
+                        None => changes.event(None, Reason::DebtPaid, "Allocation is restored"),
                     }
                 }
             }
@@ -40,7 +40,7 @@ pub(super) fn pay_allocation(context: &Context<'_>, ledger: &Ledger) -> Changes 
             changes.change(LedgerChange::SetAllocationDebt(None));
         }
         Err(blocker) => {
-            let message = format!("allocation must be set back: {}", blocker.message);
+            let message = format!("allocation must be restored: {}", blocker.message);
             changes.wait_all(Code::Debts, message);
         }
     }

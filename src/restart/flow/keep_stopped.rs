@@ -114,7 +114,7 @@ fn begin(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Result<Changes, B
         config: ConfigChoice::Mounted,
         checksum: None,
     }));
-    let message = format!("{} is stopped and kept so; its pod stays", pod.node);
+    let message = format!("{} is being stopped and stays stopped; its pod is kept", pod.node);
     changes.event(Some(&pod.uid), Reason::NodeStopped, message);
     Ok(changes)
 }
@@ -175,7 +175,7 @@ fn leave_restart(ledger: &Ledger, pod: &Pod) -> Changes {
     left.step = MemberStep::Finished;
     left.compensation = None;
     left.ending =
-        Some(Ending { outcome: Outcome::Interfered, reason: "it is to be kept stopped".into() });
+        Some(Ending { outcome: Outcome::Interfered, reason: "it must stay stopped".into() });
     let pod_uids = vec![pod.uid.clone()];
     changes.change(LedgerChange::ReleaseAllocation { pod_uids, is_restored: false });
     changes.change(RestartChange::SetMember { index, member: Box::new(left) });
@@ -207,9 +207,9 @@ fn stop(
     let running = manager.desired == Desired::Running;
     let message = match (running, &manager.last_request) {
         (true, Some(last)) => {
-            format!("{} started it although it is to be kept stopped; left alone", last.by)
+            format!("{} started it although it must stay stopped; left running", last.by)
         }
-        (true, None) => "it runs although it is to be kept stopped; left alone".to_owned(),
+        (true, None) => "it runs although it must stay stopped; left running".to_owned(),
         (false, _) => "kept stopped on request (spec.stopped or stayput.dev/stopped)".to_owned(),
     };
     let code = if running { Code::Interfered } else { Code::KeptStopped };
@@ -243,7 +243,7 @@ fn release(
 ) -> Result<Changes, Blocker> {
     let manager = context.index.manager(&pod.uid)?;
     if ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid) {
-        refuse(Code::Debts, "its pod is set back before it is started")?;
+        refuse(Code::Debts, "its pod is rolled back before it is started")?;
     }
     let is_decided = kept.releasing && manager.sequence >= kept.sequence;
     let is_refused = was_refused(manager, kept.sequence);
@@ -252,8 +252,7 @@ fn release(
         let mut changes = Changes::of_ledger(LedgerChange::RemoveKeptStopped(kept.clone()));
         let on = match kept.config {
             ConfigChoice::LastGood => {
-                " on its last good config: on what is mounted it might not be in one cluster with the \
-                 others"
+                " on its last good config: the mounted one might keep it out of the cluster"
             }
             ConfigChoice::Mounted => "",
         };

@@ -25,8 +25,8 @@ pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<M
     members.sort_by(|one, other| one.node.cmp(&other.node));
     if members.len() > MAX_MEMBERS {
         return Err(format!(
-            "{} nodes are meant, and one restart has at most {MAX_MEMBERS}: ask for some of them, by --node, --role \
-             or --zone",
+            "{} nodes are selected, and one restart has at most {MAX_MEMBERS}: select fewer with --node, \
+             --role or --zone",
             members.len()
         ));
     }
@@ -35,7 +35,7 @@ pub(super) fn members_of(context: &Context<'_>, target: &Target) -> Result<Vec<M
     }
     match &target.zone {
         Some(zone) if !zones(context).contains(zone.as_str()) => Err(no_such_zone(context, zone)),
-        Some(_) | None => Err("it means no node that may be restarted".into()),
+        Some(_) | None => Err("it selects no node that may be restarted".into()),
     }
 }
 
@@ -101,7 +101,7 @@ fn unknown_among(context: &Context<'_>, target: &Target) -> Option<String> {
         };
         format!(
             "role and zone of {} are not known: {they} {are} not in the cluster, or {do_not} answer; \
-             request it again once that is over, or name the nodes (`--node`)",
+             request it again later, or name the nodes (`--node`)",
             list_names(&unknown),
         )
     })

@@ -38,7 +38,7 @@ impl WorkingCopy {
         copy
     }
 
-    /// Assumes that the restart under way is over.
+    /// Assumes that the restart under way has ended.
     fn assume_current_is_over(&mut self) {
         let under_way = uids(&self.snapshot.ledger, Member::is_under_way);
         finish(&mut self.snapshot, &under_way);

@@ -331,8 +331,8 @@ impl Restart {
             return Some("every node is stopped, and all of them are started on the new config");
         }
         (self.direction == Direction::Forward).then_some(
-            "it took the place of a restart that had gone forward, and nodes are down that can \
-             only be started on the new config",
+            "it replaced a restart that only went forward, and some stopped nodes can start only on the \
+             new config",
         )
     }
 }

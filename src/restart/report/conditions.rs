@@ -139,14 +139,14 @@ fn standard(values: &[Value; 5], ledger: &Ledger, for_a_person: Option<&Value>) 
 fn ready(ledger: &Ledger) -> Value {
     let reason = match ledger.history.last().map(|entry| entry.outcome) {
         None | Some(Outcome::Done) => {
-            return value(Status::Yes, "Ready", "what was requested is done, and nothing is owed");
+            return value(Status::Yes, "Ready", "all requests are done, and there are no debts");
         }
         Some(Outcome::Aborted) => "RestartAborted",
         Some(Outcome::RolledBack) => "RestartRolledBack",
         Some(Outcome::Interfered) => "RestartInterfered",
         Some(Outcome::Superseded) => "RestartSuperseded",
     };
-    value(Status::Yes, reason, format!("{}; nothing is owed", last_restart(ledger)))
+    value(Status::Yes, reason, format!("{}; there are no debts", last_restart(ledger)))
 }
 
 /// How the last restart ended, and why; empty if there was none.

@@ -138,7 +138,7 @@ fn why(index: &Index<'_>, commands: &Commands<'_>) -> Option<(&'static str, Stri
         }
         Err(_) if pod.crash_looping => {
             let log = commands.last_log(None);
-            let message = format!("its container ends again and again (CrashLoopBackOff): {log}");
+            let message = format!("its container is crash-looping (CrashLoopBackOff): {log}");
             return Some(("crash_looping", message));
         }
         Err(blocker) if is_missing || !pod.ready => {

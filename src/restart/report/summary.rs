@@ -206,8 +206,8 @@ fn update_message(snapshot: &Snapshot, plan: &Plan, counts: &Counts) -> Option<S
     let why = plan.waiting.iter().find(says_why).map(|waiting| waiting.message.clone());
     let why = why.unwrap_or_else(|| update.fields().into());
     let pods = match counts.pending_update {
-        1 => "1 pod is to get another template".to_owned(),
-        many => format!("{many} pods are to get another template"),
+        1 => "1 pod has an outdated template".to_owned(),
+        many => format!("{many} pods have an outdated template"),
     };
     Some(format!("{pods}; {}: {why}", pod.node))
 }
@@ -221,8 +221,7 @@ pub(super) fn of_deletion(snapshot: &Snapshot, message: Option<String>) -> Optio
     let is_said = |_: &String| snapshot.ledger.still_shown_since.is_none();
     let what = message.filter(is_said).unwrap_or_else(|| left_to_do(snapshot));
     Some(format!(
-        "deleted as soon as everything is as it was: {what}; with its pods deleted, too, it goes at \
-         once; if nobody is to undo this, remove its finalizer {}",
+        "deletion waits for cleanup: {what}; to skip that, delete its pods too, or remove the finalizer {}",
         annotation::FINALIZER
     ))
 }
@@ -236,16 +235,15 @@ fn left_to_do(snapshot: &Snapshot) -> String {
     nodes.extend(releasing.map(|kept| kept.node.as_str()));
     match nodes.as_slice() {
         [] if ended_recently(snapshot) => {
-            "for a minute after a restart a request of it may still arrive late at the engine"
-                .into()
+            "waiting a minute for late requests of the last restart".into()
         }
         [] if ledger.still_shown_since.is_some() => {
             let shows = |pod: &&Pod| pod.annotations.contains_key(annotation::SHOWN);
             let mut names = NameList::default();
             snapshot.pods.iter().filter(shows).for_each(|pod| names.add(&pod.node));
             format!(
-                "annotations cannot be removed from the pods of {names}; it goes without that after \
-                 phaseTimeout"
+                "annotations cannot be removed from the pods of {names}; deletion continues without that \
+                 after phaseTimeout"
             )
         }
         [] => "annotations are removed from its pods".into(),

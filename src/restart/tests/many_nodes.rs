@@ -33,7 +33,7 @@ fn a_restart_of_too_many_nodes_is_refused_before_anything_is_stopped() {
     assert_eq!(ledger.restart, None);
     let reason = &ledger.history.last().expect("it is in the history").reason;
     assert!(
-        reason.starts_with("2001 nodes are meant, and one restart has at most 2000"),
+        reason.starts_with("2001 nodes are selected, and one restart has at most 2000"),
         "{reason}"
     );
 

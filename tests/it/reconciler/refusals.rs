@@ -171,7 +171,7 @@ async fn no_pods_and_pods_of_two_are_told() {
     fixture.ask("r0", "rolling").await;
     let entry = fixture.until_over("r0").await;
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Aborted, 0), "{entry:?}");
-    assert_eq!(entry.reason, "it means no node that may be restarted");
+    assert_eq!(entry.reason, "it selects no node that may be restarted");
     assert_eq!(fixture.processes(), processes);
     select("logs").await;
     let mut other = search_cluster(true);

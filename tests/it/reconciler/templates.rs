@@ -193,7 +193,7 @@ async fn labels_and_an_image_come_to_the_pods_that_exist() {
     relabelled.sort();
     let said = |name: &str| {
         let fields = "metadata.labels.team: a is new";
-        format!("{name} gets what its template has now, and its engine goes on: {fields}")
+        format!("{name} gets the changes of its template while its engine runs: {fields}")
     };
     assert_eq!(relabelled, NODES.map(said), "one for a change, and none for a look");
     let deleted = |asked: &Asked| asked.verb == "delete" && asked.resource == "pods";

@@ -25,9 +25,9 @@ pub(super) fn index(cluster: &FiveNodes) {
     // The other one alone could be restarted, but not the zone as a whole.
     let status = cluster.fixture.status();
     let message = status.report.message.expect("a sentence");
-    assert!(message.contains("zone z0 goes as a whole"), "{message}");
+    assert!(message.contains("zone z0 is restarted as a whole"), "{message}");
     assert!(message.contains("--node logs-m-0"), "{message}");
-    assert!(cluster.stayput(&["why", "logs-m-0"]).contains("zone z0 goes as a whole"));
+    assert!(cluster.stayput(&["why", "logs-m-0"]).contains("zone z0 is restarted as a whole"));
     cluster.stayput(&["cancel", "logs", "--id", &id]);
     let entry = cluster.fixture.until_over(&id);
     assert_eq!(entry.nodes, 0, "{entry:?}");

@@ -40,7 +40,9 @@ pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
     if let Some(other) = context.snapshot.cluster.overlaps.first() {
         return refuse(
             Code::OverlappingSelectors,
-            format!("the SearchCluster {other} selects pods of this one; let one of them go"),
+            format!(
+                "the SearchCluster {other} selects pods of this one; correct one selector, or delete one of them"
+            ),
         );
     }
     let owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| is_waited_for(context, debt));
@@ -54,7 +56,7 @@ pub(crate) fn may_begin_at_all(context: &Context<'_>, ledger: &Ledger, restart: 
 pub(super) fn is_owed_no_start(context: &Context<'_>, ledger: &Ledger, pod: &Pod) -> Check {
     let is_owed = |ledger: &Ledger| ledger.debts.start.iter().any(|debt| debt.pod_uid == pod.uid);
     if is_owed(ledger) || is_owed(&context.snapshot.ledger) {
-        return refuse(Code::Debts, format!("{} is started first: its start is owed", pod.node));
+        return refuse(Code::Debts, format!("{} is started first (status.debts)", pod.node));
     }
     Ok(())
 }

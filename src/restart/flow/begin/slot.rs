@@ -34,7 +34,7 @@ pub(crate) fn begin(
     is_owed_no_start(context, ledger, pod)?;
     let expected = expected_now(pod, manager)?;
     let Some(member) = restart.members.get(index).filter(|one| one.pod_uid == pod.uid) else {
-        let message = "it is no member of this restart".into();
+        let message = "it is not a member of this restart".into();
         return Err(Blocker { code: Code::NotItsTurn, message });
     };
     let node = context.index.node(&pod.node);
@@ -91,7 +91,7 @@ fn describe(member: &Member) -> String {
         Some(_) | None => String::new(),
     };
     match step_of(member) {
-        UpdateStep::Container => format!("Making the container of {node} anew{because}"),
+        UpdateStep::Container => format!("Recreating the container of {node}{because}"),
         UpdateStep::Resize => format!("Resizing {node}{because}"),
         UpdateStep::Replace => format!("Replacing the pod of {node}{because}"),
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart | UpdateStep::Move => {

@@ -49,7 +49,7 @@ fn wait_for_pods(context: &Context<'_>, restart: &Restart, candidates: &[&Pod]) 
     });
     let gone: Vec<&str> = gone.map(|member| member.node.as_str()).collect();
     let message = format!(
-        "{} goes as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
+        "{} is restarted as a whole or not at all, and the pod of {} is gone: waits for the one in its place",
         describe_zone(restart),
         list_names(&gone)
     );
@@ -98,7 +98,8 @@ fn blocked_as_a_whole(
     let nodes: Vec<&str> = blocked.iter().map(|(pod, _)| pod.node.as_str()).collect();
     let nodes = list_names(&nodes);
     let whole = format!(
-        "{zone} goes as a whole or not at all, and {} of its {} nodes may not: {nodes} ({}: {}); \
+        "{zone} is restarted as a whole or not at all, and {} of its {} nodes may not be stopped now: \
+         {nodes} ({}: {}); \
          {alone}",
         blocked.len(),
         candidates.len(),
@@ -107,8 +108,9 @@ fn blocked_as_a_whole(
     );
     let mut waits = vec![Wait::cluster(first.code, whole)];
     waits.extend(blocked.iter().map(|(pod, blocker)| Wait::pod(&pod.uid, blocker.clone())));
-    let message =
-        format!("could go, but {zone} goes as a whole or not at all, and {nodes} may not");
+    let message = format!(
+        "could be stopped, but {zone} is restarted as a whole or not at all, and {nodes} may not"
+    );
     let others = Blocker { code: Code::NotItsTurn, message };
     waits.extend(candidates.iter().map(|pod| Wait::pod(&pod.uid, others.clone())));
     waits
@@ -136,12 +138,12 @@ fn one_by_one(
     };
     let may: Vec<&str> = candidates.iter().filter(may).map(|pod| pod.node.as_str()).collect();
     if may.is_empty() {
-        return "none of them could go alone now either".into();
+        return "none of them could be stopped alone now either".into();
     }
     let named: Vec<String> = may.iter().take(NAMED).map(|node| format!("--node {node}")).collect();
     let more = match may.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    format!("a smaller step that could go now: {}{more}, one after the other", named.join(" "))
+    format!("a smaller step that is possible now: {}{more}, one after the other", named.join(" "))
 }

@@ -20,7 +20,7 @@ pub(super) fn complete(context: &Context<'_>, ledger: &Ledger, restart: &Restart
         }
         Ok(LimitLift::Restore(action)) => {
             changes.act(action);
-            let message = "allocation is being set back to what it was";
+            let message = "allocation is being restored";
             changes.wait_all(Code::RestoringAllocation, message);
             return changes;
         }

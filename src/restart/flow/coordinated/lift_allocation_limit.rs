@@ -50,9 +50,9 @@ pub(super) fn lift_limit_late(
         Ok(LimitLift::Restore(action)) => {
             changes.act(action);
             let message = if is_late {
-                "not every node is back in time: allocation is set back all the same"
+                "not every node is back in time: restoring allocation anyway"
             } else {
-                "no node needs limited allocation now: it is set back"
+                "no node needs limited allocation any more: restoring it"
             };
             changes.wait_all(Code::RestoringAllocation, message);
         }

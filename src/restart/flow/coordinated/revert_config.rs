@@ -28,7 +28,7 @@ pub(super) fn revert_config(
         changes.change(set_back(context, index, member, compensation, reason));
     }
     changes.change(RestartChange::SetDirection(Direction::Back));
-    changes.event(None, Reason::RestartAborted, format!("Turning every node back: {reason}"));
+    changes.event(None, Reason::RestartAborted, format!("Reverting every node: {reason}"));
     changes.end_with(outcome, reason);
     changes
 }

@@ -14,7 +14,11 @@ use crate::flow::answers::{
     start_above, start_failure, was_refused,
 };
 use crate::flow::member::{
-    changes_of, mounted::nudge_and_wait, replaced, start::send_start, stop::resume_on,
+    changes_of,
+    mounted::{not_mounted, nudge_and_wait},
+    replaced,
+    start::send_start,
+    stop::resume_on,
 };
 use crate::flow::observed::{has_joined, is_over_time, not_paused};
 use crate::flow::turn::{Turn, wait};
@@ -136,8 +140,8 @@ fn start_member(
             return Err(wait(Code::Barrier, "nodes that can be elected are started first"));
         }
         if manager.mounted != member.expected {
-            let message = "what is mounted is not what every node is to start with".to_owned();
-            return Err(nudge_and_wait(context, pod, member.expected.as_deref(), message));
+            let expected = member.expected.as_deref();
+            return Err(nudge_and_wait(context, pod, expected, not_mounted(pod)));
         }
         stop_new_pod(context, restart, pod, member, manager)?;
         return Err(send_start(member));
@@ -252,8 +256,7 @@ fn try_again(context: &Context<'_>, index: usize, member: &Member, reason: &str)
         again.start_sequence = start_above(member, manager.sequence);
         changes.change(RestartChange::SetMember { index, member: Box::new(again) });
     } else {
-        let message =
-            format!("{reason}; others have joined, so it is tried again, never turned back");
+        let message = format!("{reason}; others have joined, so it is retried and not reverted");
         changes.wait(uid, Code::Joining, message);
     }
     changes

@@ -298,7 +298,7 @@ fn freeze(context: &Context<'_>, ledger: &Ledger, restart: &Restart) -> Changes 
         };
         if let Err(turn) = until_mounted(context, member, pod, manager, true) {
             if is_over_time(context, member, 2) && replaced::may_turn_back(ledger) {
-                let reason = "the new config was not mounted everywhere in time";
+                let reason = "the new config was not mounted in every pod in time";
                 return revert_config(context, restart, reason, changes.waits);
             }
             changes.merge(changes_of(context, ledger, index, member, turn));

@@ -75,15 +75,14 @@ pub(super) fn stranded_blocker(
              {message}"
         )),
         None => ways.push(format!(
-            "ask with `kubectl stayput -n {namespace} restart {name} --coordinated` for a restart of \
-             all on what their sources have now, which takes the place of {id}"
+            "ask with `kubectl stayput -n {namespace} restart {name} --coordinated` for a restart of all \
+             nodes on the config in their sources, which replaces {id}"
         )),
     }
     Blocker {
         code: Code::Stranded,
         message: format!(
-            "{what} that {id} starts every node with; others run on it, so nothing is turned \
-             back: {}",
+            "{what} that {id} starts every node with; others run on it, so no node is reverted: {}",
             ways.join(", or ")
         ),
     }

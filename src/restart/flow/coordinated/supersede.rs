@@ -42,15 +42,13 @@ pub(crate) fn supersede(context: &Context<'_>, ledger: &Ledger) -> Changes {
         return Changes::action(action);
     }
     let back = active(restart).filter(|(_, member)| is_back(context, member)).count();
-    let reason = format!(
-        "restart {} took its place: not every node could be brought to the config it was to run",
-        request.id
-    );
+    let reason =
+        format!("restart {} took its place: not every node could get its config", request.id);
     let ending = Ending { outcome: Outcome::Superseded, reason };
     changes.merge(record_end(context, restart, ending, back, None));
     let message = format!(
-        "Starting coordinated restart {} of {} nodes in the place of {}: all of them are stopped \
-         and started on what their sources have now",
+        "Starting coordinated restart {} of {} nodes in the place of {}: all nodes are stopped, then \
+         started on the config in their sources",
         request.id,
         taken.members.len(),
         restart.request.id
@@ -113,8 +111,8 @@ fn take_over(
         let is_meant = meant.contains(&*member.pod_uid);
         if !is_meant && !is_to_be_stopped(context, pod) {
             return Err(format!(
-                "it does not mean {}, which is part of {} and would be left on another config \
-                 than the others",
+                "it does not select {}, which is part of {} and would keep another config than the \
+                 others",
                 member.node, restart.request.id
             ));
         }
@@ -164,7 +162,7 @@ fn begun_again(
     let pod = context.index.pod(&member.pod_uid);
     let pod = pod.filter(|_| before.is_none_or(|before| !is_overtaken(manager, before)));
     let Some(pod) = pod else {
-        let message = "another client gave its manager a request, which is settled first";
+        let message = "another client sent its manager a request, which is handled first";
         return Err(Blocker { code: Code::Interfered, message: message.into() });
     };
     match before {

@@ -56,7 +56,7 @@ pub(crate) fn left_out(context: &Context<'_>, restart: &Restart, member: &Member
     let is_silent = member.step == MemberStep::Restarting
         && member.silent_since.is_some()
         && context.index.manager(&member.pod_uid).is_err();
-    let reason = "its phase was taken away while its manager did not answer";
+    let reason = "its phase annotation was removed while its manager did not answer";
     (is_silent && restart.direction == Direction::Forward)
         .then(|| owe_start_of_gone(context, member, reason))
 }

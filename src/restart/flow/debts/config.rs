@@ -5,6 +5,7 @@ use super::starts::replace;
 use crate::changes::Changes;
 use crate::context::Context;
 use crate::flow::answers::{SEQUENCE_GAP, was_refused};
+use crate::flow::member::mounted::not_mounted;
 use crate::flow::observed::{expected_now, if_gone_for_good};
 use crate::needs_coordinated::needs_coordinated_between;
 use crate::snapshot::namespace_and_name;
@@ -55,20 +56,19 @@ fn config_to_start_on<'m>(
     let blocked = |code, message| Blocker { code, message };
     if let Some(restart) = ledger.restart.as_ref().filter(|one| goes_without(one, debt)) {
         let id = &restart.request.id;
-        let message = format!("it is started after restart {id}, on what the others run on then");
+        let message = format!("it is started after restart {id}, on the config of the others");
         return Err(blocked(Code::Debts, message));
     }
     let Some(mounted) = manager.mounted.as_deref() else {
-        let message = "its manager does not know what is mounted";
+        let message = "its manager does not know the mounted config";
         return Err(blocked(Code::ConfigUnknown, message.to_owned()));
     };
     if mounted == frozen {
         return Ok(mounted);
     }
     let expected = expected_now(pod, manager)?;
-    if let Some(expected) = expected.filter(|expected| expected != mounted) {
-        let message = format!("the config {} is not mounted in {} yet", short(&expected), pod.name);
-        return Err(blocked(Code::ConfigNotMounted, message));
+    if expected.is_some_and(|expected| expected != mounted) {
+        return Err(blocked(Code::ConfigNotMounted, not_mounted(pod)));
     }
     match may_join(context, ledger, pod, frozen, mounted) {
         Ok(()) => Ok(mounted),

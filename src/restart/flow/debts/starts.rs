@@ -41,7 +41,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     {
         let mut changes =
             replace(debt, StartDebt { update: Some(Box::new(update)), ..debt.clone() });
-        let message = format!("{} is owed its start{told}", debt.node);
+        let message = format!("{} must be started{told}", debt.node);
         changes.event(Some(uid), Reason::NodeRestartAborted, message);
         return changes;
     }
@@ -66,7 +66,7 @@ fn pay_start(context: &Context<'_>, ledger: &Ledger, debt: &StartDebt) -> Change
     }
     if is_to_be_stopped(context, pod) {
         // Until that is in the ledger, the request to keep it stopped may be withdrawn.
-        changes.wait(uid, Code::KeptStopped, "it is to be kept stopped");
+        changes.wait(uid, Code::KeptStopped, "it must stay stopped");
         return changes;
     }
     let manager = match manager {
@@ -131,7 +131,7 @@ fn bring_back(
     }
     if needs_a_stop && manager.state == State::Starting {
         // The engine may fail again in this pod.
-        changes.wait(uid, Code::Debts, "its engine starts in a pod that is not as it was");
+        changes.wait(uid, Code::Debts, "its engine starts in a pod that is not rolled back");
         return changes;
     }
     if manager.desired == Desired::Running && manager.durable {
@@ -180,7 +180,7 @@ fn pay_kept_stopped(debt: &StartDebt, pod: &Pod, manager: Option<&Manager>) -> C
         return start_paid(debt, "it is kept stopped now");
     }
     let mut changes = Changes::default();
-    changes.wait(&debt.pod_uid, Code::Debts, "its pod is set back once its engine is stopped");
+    changes.wait(&debt.pod_uid, Code::Debts, "its pod is rolled back once its engine is stopped");
     changes
 }
 

@@ -197,7 +197,7 @@ pub(crate) fn lift_limit(
         Some(action) => Err(Turn::act_and_wait(
             action,
             Code::RestoringAllocation,
-            "allocation is being set back to what it was",
+            "allocation is being restored",
         )),
     }
 }
@@ -223,7 +223,7 @@ pub(crate) fn left_behind(allocation: &Allocation, debt: &AllocationDebt) -> Opt
     }
     let shown = |setting: &AllocationBefore| in_force(setting).unwrap_or("unset").to_owned();
     Some(format!(
-        "cluster.routing.allocation.enable is still {} and its marker is gone, so it is not set back; \
+        "cluster.routing.allocation.enable is still {} and its marker is gone, so it is not restored; \
          before restart {} it was {}: set it yourself (runbook: allocation)",
         shown(&allocation.setting),
         debt.restart,

@@ -73,8 +73,8 @@ fn lost_record(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Optio
     let is_out = has_joined(context, member) == Ok(false);
     (is_out && !is_there).then(|| {
         format!(
-            "another client deleted the shutdown record of {}: the engine may build its copies anew on other \
-             nodes; find that client and pause it",
+            "another client deleted the shutdown record of {}: the engine may rebuild its copies on \
+             other nodes; find that client and pause it",
             member.node
         )
     })

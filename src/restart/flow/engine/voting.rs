@@ -67,7 +67,7 @@ pub(crate) fn hand_over(
         return Err(wait(Code::HandingOver, message));
     }
     none_but(context, ledger, Some(&debt.node), votes.excluded)?;
-    let message = format!("the engine is asked to do without the vote of {}", debt.node);
+    let message = format!("the engine is asked to exclude {} from voting", debt.node);
     let action = Action::ExcludeVoter { node: debt.node.clone() };
     Err(Turn::act_and_wait(action, Code::HandingOver, message))
 }

@@ -15,7 +15,7 @@ pub(super) fn abort(context: &Context<'_>, index: usize, member: &Member, reason
     let compensation = compensation_for(member, manager, context.policy.rollback, needs_a_stop);
     let outcome = outcome_of(context, member, compensation.config);
     let mut changes = Changes::default();
-    let how = if rollback::is_due_of(member, pod) { ", as its pod was before" } else { "" };
+    let how = if rollback::is_due_of(member, pod) { ", with its pod rolled back" } else { "" };
     let message = format!("{} is started again{how}: {reason}", member.node);
     changes.event(Some(&member.pod_uid), Reason::NodeRestartAborted, message);
     changes.end_with(outcome, format!("{}: {reason}", member.node));

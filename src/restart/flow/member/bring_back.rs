@@ -23,7 +23,7 @@ use stayput_api::{ConfigChoice, Desired, RequestKind, State};
 /// The next step of a member that is being brought back.
 pub(super) fn bring_back(context: &Context<'_>, ledger: &Ledger, member: &Member) -> Turn {
     let (Some(back), Some(ending)) = (&member.compensation, &member.ending) else {
-        return Turn::untouched("its entry in the ledger is not whole");
+        return Turn::untouched("its entry in the ledger is incomplete");
     };
     let is_late = is_over_time(context, member, 1);
     let owe_start = |reason| owe_start(context, member, back, None, ending.outcome, reason);
@@ -136,7 +136,7 @@ fn keep_refused(
 /// Gives the pod the label of the template that it stays with.
 fn label_as_changed(member: &Member, pod: Option<&Pod>) -> Option<Turn> {
     let action = partial_rollback::label(member.update.as_ref()?, pod?)?;
-    let message = "its pod gets the label of the template that it stays with";
+    let message = "its pod gets the label of the template that it keeps";
     Some(Turn::act_and_wait(action, Code::Relabelling, message))
 }
 

@@ -50,7 +50,7 @@ fn deletion_in(
 fn check(context: &Context<'_>, ledger: &Ledger, pod: &Pod, deletion: Deletion) -> Check {
     let evaluation = context.stop_evaluation(ledger).map_err(|blocker| Blocker {
         message: format!(
-            "{}, and it is not known what it alone has: {}",
+            "{}, and it is unknown whether it holds the only copy of data: {}",
             deletion.describe(&pod.node),
             blocker.message
         ),

@@ -68,7 +68,7 @@ pub(super) fn give_back(context: &Context<'_>, ledger: &Ledger, member: &Member)
 fn late(context: &Context<'_>, member: &Member, turn: Turn) -> Turn {
     let why = match &turn {
         Turn::Wait(blocker) | Turn::Act(_, Some(blocker)) => blocker.message.as_str(),
-        Turn::Act(_, None) => "its manager does not take our start",
+        Turn::Act(_, None) => "its manager does not accept our start",
         Turn::Change(..) | Turn::GiveBack(_) | Turn::Abort(_) | Turn::Finish(..) => return turn,
     };
     if is_over_time(context, member, 1) {

@@ -1,5 +1,6 @@
 //! Checks the rules right before a stop, on the newest observation.
 
+use super::mounted::not_mounted;
 use super::update::may_be_replaced;
 use crate::blocker::{Check, refuse};
 use crate::context::Context;
@@ -99,7 +100,7 @@ fn until_ready_to_stop(
     let manager = context.preflight(pod)?;
     let expected = expected_now(pod, manager)?;
     if expected != member.expected || manager.mounted != expected {
-        return refuse(Code::ConfigNotMounted, "the new config is not mounted in it");
+        return refuse(Code::ConfigNotMounted, not_mounted(pod));
     }
     let debts = &ledger.debts;
     if let Some(debt) = debts.records.iter().find(|debt| debt.pod_uid == member.pod_uid) {

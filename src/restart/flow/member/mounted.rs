@@ -17,10 +17,13 @@ const NUDGE_AGAIN: u64 = 10_000;
 pub(crate) fn why_not_mounted(pod: &Pod, manager: &Manager) -> Option<String> {
     match expected_now(pod, manager) {
         Err(blocker) => Some(blocker.message),
-        Ok(expected) => {
-            (expected != manager.mounted).then(|| "the new config was not mounted".into())
-        }
+        Ok(expected) => (expected != manager.mounted).then(|| not_mounted(pod)),
     }
+}
+
+/// The one message of [`Code::ConfigNotMounted`].
+pub(crate) fn not_mounted(pod: &Pod) -> String {
+    format!("the new config is not mounted in {} yet", pod.name)
 }
 
 /// Passes once the sources' config is the member's expected one and is mounted. `start`: a start
@@ -45,8 +48,7 @@ pub(crate) fn until_mounted(
         return Ok(());
     }
     let file = manager.lagging.as_ref().map_or(String::new(), |file| format!(" ({file})"));
-    let message = format!("the new config is not mounted in {} yet{file}", pod.name);
-    Err(nudge_and_wait(context, pod, expected.as_deref(), message))
+    Err(nudge_and_wait(context, pod, expected.as_deref(), not_mounted(pod) + &file))
 }
 
 /// Makes the kubelet check the pod's volumes, by a change of an annotation: it checks them at every change of

@@ -104,7 +104,7 @@ pub(super) fn in_its_turn(
             }
             Ok(()) => Turn::finish(Ending {
                 outcome: Outcome::Done,
-                reason: "the pod was replaced in the middle; the new one runs".into(),
+                reason: "the pod was replaced during the restart; the new one runs".into(),
             }),
         };
     }

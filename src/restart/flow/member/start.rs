@@ -43,7 +43,7 @@ pub(super) fn start(
         if is_over_time(context, member, 1) {
             if had_its_time(context, member, manager) {
                 let state = describe_state(manager);
-                return Turn::Abort(format!("its manager does not take our start: {state}"));
+                return Turn::Abort(format!("its manager does not accept our start: {state}"));
             }
             // No plan has seen it meanwhile: its time to come back begins now.
             let mut seen = member.clone();
@@ -163,7 +163,10 @@ pub(super) fn prove(
         return wait(Code::NotReady, "it has joined and is not ready yet");
     }
     if !is_carried_out {
-        return wait(Code::NewContainer, "it is back, and its pod is not as it was changed");
+        return wait(
+            Code::NewContainer,
+            "the node is back, but its pod does not have the new spec yet",
+        );
     }
     if let Some(why) = update::why_others_are_not_ready(member, pod) {
         return wait(Code::NotReady, why);

@@ -114,7 +114,7 @@ fn accept_new(context: &Context<'_>, ledger: &Ledger, request: Request) -> Chang
 fn adopt(context: &Context<'_>, request: &Request) -> Changes {
     let mut changes = Changes::of_ledger(remember(context, &request.id));
     let message =
-        format!("Request {} is older than this SearchCluster's status: left alone", request.id);
+        format!("Request {} is older than this SearchCluster's status: ignored", request.id);
     changes.event(None, Reason::RequestAdopted, message);
     changes
 }

@@ -158,8 +158,7 @@ fn not_followed(context: &Context<'_>) -> Option<String> {
     };
     let why = context.index.pods().find_map(unknown)?;
     Some(format!(
-        "spec.restart.onConfigChange restarts no node of which nobody knows what its config is made \
-         from: {why}"
+        "spec.restart.onConfigChange does not restart a node whose config sources are unknown: {why}"
     ))
 }
 

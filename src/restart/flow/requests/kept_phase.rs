@@ -33,7 +33,7 @@ pub(super) fn keep(context: &Context<'_>, phase: &str) -> Changes {
 pub(super) fn adopt(phase: &str) -> Changes {
     let mut changes = Changes::of_ledger(LedgerChange::SetKeptPhase(Some(phase.to_owned())));
     let message =
-        format!("The restart-phase {phase} is older than this SearchCluster's status: left alone");
+        format!("The restart-phase {phase} is older than this SearchCluster's status: ignored");
     changes.event(None, Reason::RequestAdopted, message);
     changes
 }

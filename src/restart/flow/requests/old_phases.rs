@@ -38,7 +38,7 @@ pub(crate) fn adopt_phases(context: &Context<'_>, ledger: &Ledger) -> Changes {
     }
     let nodes: Vec<&str> = old.iter().map(|pod| pod.node.as_str()).collect();
     let message = format!(
-        "The restart-phase on {} is older than this SearchCluster's status: taken away, not carried out",
+        "The restart-phase on {} is older than this SearchCluster's status: removed, not carried out",
         list_names(&nodes)
     );
     changes.event(None, Reason::RequestAdopted, message);

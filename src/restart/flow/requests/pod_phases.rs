@@ -68,7 +68,7 @@ fn phase_removed(
         return changes_of(context, ledger, index, member, turn);
     }
     let mut changes = Changes::default();
-    let cancelled = || format!("cancelled: the phase of {} was taken away", pod.node);
+    let cancelled = || format!("cancelled: the phase annotation of {} was removed", pod.node);
     match member.step {
         // A coordinated restart needs all of its nodes: without one of them it is cancelled.
         MemberStep::Scheduled if restart.request.strategy == Strategy::Coordinated => {
@@ -79,7 +79,7 @@ fn phase_removed(
             withdrawn.step = MemberStep::Finished;
             withdrawn.ending = Some(Ending {
                 outcome: Outcome::Aborted,
-                reason: "its phase was taken away".into(),
+                reason: "its phase annotation was removed".into(),
             });
             changes.change(RestartChange::SetMember { index, member: Box::new(withdrawn) });
         }
@@ -87,7 +87,7 @@ fn phase_removed(
             // `show_phases` writes the phase again.
             Some(why) => {
                 let message = format!(
-                    "The phase of {} was taken away; put back, for its restart cannot be cancelled \
+                    "The phase annotation of {} was removed; restored, since its restart cannot be cancelled \
                      any more: {why}",
                     pod.node
                 );
@@ -120,7 +120,7 @@ fn phase_written(
     if member.is_some_and(|member| member.step != MemberStep::Finished) {
         // `show_phases` writes our phase again.
         let message =
-            format!("{} on {} does not match its restart; put back", phase.as_str(), pod.node);
+            format!("{} on {} does not match its restart; restored", phase.as_str(), pod.node);
         if marks.shown_phase().is_some() {
             changes.event(Some(&pod.uid), Reason::PhaseRewritten, message);
         }

@@ -142,7 +142,7 @@ fn relabel_at_once(pod: &Pod, update: &PodUpdate) -> Changes {
     let Some(action) = relabel(pod, live, update) else { return changes };
     if action.gives_revision() {
         let message = format!(
-            "{} gets what its template has now, and its engine goes on: {}",
+            "{} gets the changes of its template while its engine runs: {}",
             pod.name,
             update.fields()
         );

@@ -160,7 +160,7 @@ fn a_container_that_ends_again_and_again_hides_its_manager_and_is_down() {
     // It serves: only its manager is not asked.
     snapshot.pods[2].manager = silent();
     let report = shown(&snapshot, &[]);
-    let crash = "its container ends again and again (CrashLoopBackOff): `kubectl -n search logs \
+    let crash = "its container is crash-looping (CrashLoopBackOff): `kubectl -n search logs \
                  logs-0 -c search --previous --tail=100`";
     let silent = "no answer: `kubectl -n search describe pod logs-1`";
     assert_eq!(

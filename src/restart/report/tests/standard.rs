@@ -82,19 +82,19 @@ fn ready_says_how_a_restart_ended_that_did_not_do_what_was_requested() {
     };
     let is =
         |reason: &str, message: &str| ("True".to_owned(), reason.to_owned(), message.to_owned());
-    let done = "what was requested is done, and nothing is owed";
+    let done = "all requests are done, and there are no debts";
     assert_eq!(ended(Outcome::Done, "the cluster is not green yet"), is("Ready", done));
     let message =
-        "the last restart, r1, ended as aborted: a person has cancelled it; nothing is owed";
+        "the last restart, r1, ended as aborted: a person has cancelled it; there are no debts";
     assert_eq!(ended(Outcome::Aborted, "a person has cancelled it"), is("RestartAborted", message));
     let message =
-        "the last restart, r1, ended as rolledBack: logs-2 did not start; nothing is owed";
+        "the last restart, r1, ended as rolledBack: logs-2 did not start; there are no debts";
     assert_eq!(
         ended(Outcome::RolledBack, "logs-2 did not start"),
         is("RestartRolledBack", message)
     );
-    let message = "the last restart, r1, ended as interfered; nothing is owed";
+    let message = "the last restart, r1, ended as interfered; there are no debts";
     assert_eq!(ended(Outcome::Interfered, ""), is("RestartInterfered", message));
-    let message = "the last restart, r1, ended as superseded; nothing is owed";
+    let message = "the last restart, r1, ended as superseded; there are no debts";
     assert_eq!(ended(Outcome::Superseded, ""), is("RestartSuperseded", message));
 }

@@ -4,7 +4,7 @@ use super::{manager, shown, three, waits};
 use crate::{Code, PodPatch, PodUpdate, Report, Snapshot};
 use stayput_reuse::UpdateStep;
 
-/// Three nodes, of which these pods are to get another template by this step.
+/// Three nodes, of which these pods have an outdated template by this step.
 fn pending(pods: &[usize], step: UpdateStep) -> Snapshot {
     let mut snapshot = three();
     for at in pods {
@@ -32,7 +32,7 @@ fn a_template_that_waits_is_counted_and_named_whether_its_step_is_allowed_or_not
     let all = [UpdateStep::Relabel, UpdateStep::Container, UpdateStep::Replace, UpdateStep::Move];
     for step in all {
         let report = shown(&pending(&[1, 2], step), &[]);
-        let message = "2 pods are to get another template; logs-1: image e:1 → e:2";
+        let message = "2 pods have an outdated template; logs-1: image e:1 → e:2";
         assert_eq!(facts(&report), ("PendingRestart", 2, message));
         assert_eq!(report.counts.pending_restart, 0);
     }
@@ -47,7 +47,7 @@ fn the_first_says_what_to_do() {
     for code in [Code::UpdateNotAllowed, Code::UpdateTried] {
         let waiting = [waits(Some("logs-2"), code, why), waits(Some("logs-1"), Code::Idle, "-")];
         let report = shown(&pending(&[2], UpdateStep::Replace), &waiting);
-        let message = format!("1 pod is to get another template; logs-2: {why}");
+        let message = format!("1 pod has an outdated template; logs-2: {why}");
         assert_eq!(facts(&report), ("PendingRestart", 1, message.as_str()));
     }
 }
@@ -58,7 +58,7 @@ fn a_config_that_waits_too_is_named_first() {
     manager(&mut snapshot, 2).run.as_mut().unwrap().checksum = Some(super::OLD.into());
     let report = shown(&snapshot, &[]);
     let message = "1 node runs on another config than its sources have: request a restart; \
-                   1 pod is to get another template; logs-0: image e:1 → e:2";
+                   1 pod has an outdated template; logs-0: image e:1 → e:2";
     assert_eq!(facts(&report), ("PendingRestart", 1, message));
     assert_eq!(report.counts.pending_restart, 1);
 }

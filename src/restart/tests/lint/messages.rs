@@ -136,7 +136,7 @@ pub(super) fn check(facts: &Input, plan: &Plan, wrong: &mut Vec<String>) {
 
 /// The message without the nodes of a zone that could go alone: these do not block it.
 fn what_blocks(message: &str) -> &str {
-    message.split_once("; a smaller step that could go now: ").map_or(message, |(what, _)| what)
+    message.split_once("; a smaller step that is possible now: ").map_or(message, |(what, _)| what)
 }
 
 /// Everything that this plan and the status beside it show.

@@ -66,9 +66,9 @@ fn a_zone_that_does_not_name_the_node_that_blocks_it_is_found() {
         node: None,
         code: Code::OwnerWillReplace,
         message: format!(
-            "zone a goes as a whole or not at all, and 1 of its 3 nodes may not{blocked} \
-             (owner_will_replace: its StatefulSet has a newer revision); a smaller step that could \
-             go now: --node logs-1, one after the other"
+            "zone a is restarted as a whole or not at all, and 1 of its 3 nodes may not \
+             be stopped now{blocked} (owner_will_replace: its StatefulSet has a newer revision); a \
+             smaller step that is possible now: --node logs-1, one after the other"
         )
         .into(),
     };

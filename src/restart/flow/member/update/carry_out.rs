@@ -23,7 +23,7 @@ pub(crate) fn until_carried_out(
 ) -> Result<(), Turn> {
     let Some(fixed) = &member.update else { return Ok(()) };
     let Some(live) = &pod.live else {
-        return Err(wait(Code::UpdateUnknown, "what its pod shows was not read"));
+        return Err(wait(Code::UpdateUnknown, "the state of its pod was not read"));
     };
     match fixed.update.step {
         UpdateStep::None | UpdateStep::Relabel | UpdateStep::Move => Ok(()),
@@ -97,9 +97,8 @@ fn why_other_image(fixed: &MemberUpdate, due: &BTreeMap<String, Change>) -> Opti
     due.iter().find_map(|(container, change)| {
         let before = &fixed.update.patch.images.get(container)?.seen;
         let (now, wanted) = (change.seen.as_ref()?, change.wanted.as_ref()?);
-        (Some(now) != before.as_ref()).then(|| {
-            format!("its container {container} was to have the image {wanted}, and was given {now}")
-        })
+        (Some(now) != before.as_ref())
+            .then(|| format!("its container {container} has the image {now} instead of {wanted}"))
     })
 }
 
@@ -144,7 +143,7 @@ fn resize(
 
 /// Passes once the kubelet has put the sizes in the spec into effect.
 fn until_in_effect(fixed: &MemberUpdate, live: &LivePod) -> Result<(), Turn> {
-    let message = "the kubelet has not put its new size into effect";
+    let message = "the kubelet has not applied its new size";
     match &live.resize {
         Some(
             ResizeState::Pending(why) | ResizeState::InProgress(why) | ResizeState::Infeasible(why),
@@ -160,10 +159,10 @@ fn is_in_effect(fixed: &MemberUpdate, live: &LivePod) -> bool {
     resources.keys().all(|container| live.resized.contains(container))
 }
 
-/// Deletes the pod: its owner makes another one of its name, on the same volume claims. If it may not
+/// Deletes the pod: its owner recreates it, on the same volume claims. If it may not
 /// be deleted any more, or the other one would fit nowhere, the engine is started again instead.
 fn replace(pod: &Pod) -> Turn {
-    let message = "its pod is being deleted; its owner makes another one of its name";
+    let message = "its pod is being deleted; its owner recreates it";
     if pod.terminating {
         return wait(Code::PodGone, message);
     }

@@ -81,7 +81,7 @@ pub(crate) fn without_manager(
         return Turn::Abort(format!("no answer in time: {message}"));
     }
     if step_of(member) == UpdateStep::Replace && pod.terminating {
-        let message = "its pod is being deleted; its owner makes another one of its name";
+        let message = "its pod is being deleted; its owner recreates it";
         return wait(Code::PodGone, message);
     }
     if message == unknown.message { Turn::Wait(unknown) } else { wait(Code::NewContainer, message) }
@@ -156,7 +156,7 @@ fn is_managers_image_new(fixed: &MemberUpdate, live: &LivePod) -> bool {
 /// Message that the manager's container is being recreated, with the reason why it waits.
 pub(super) fn describe(pod: &Pod, live: &LivePod) -> String {
     let why = why_it_waits(live.waiting.as_ref());
-    format!("the kubelet makes the container of {} anew{why}", pod.name)
+    format!("the kubelet recreates the container of {}{why}", pod.name)
 }
 
 /// End of a sentence: the kubelet's reason why a container waits; empty if it gives none.

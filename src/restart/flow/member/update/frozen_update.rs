@@ -34,7 +34,11 @@ pub(crate) fn planned_update<'a>(
 /// Reason why the update of a pod is not carried out, if it may not be, and what to do about it.
 pub(crate) fn why_not_allowed(policy: &Policy, pod: &Pod, update: &PodUpdate) -> Option<String> {
     let (step, fields) = (update.step.name(), update.fields());
-    let what = if update.from == update.to { "what its pod has read" } else { "its pod template" };
+    let what = if update.from == update.to {
+        "the content of its Secrets and ConfigMaps"
+    } else {
+        "its pod template"
+    };
     if !policy.update.contains(&update.step) {
         return Some(format!(
             "{what} has changed and needs the step {step}, which spec.update.allow does not \
@@ -69,7 +73,7 @@ pub(crate) fn freeze(
     let Some(update) = planned_update(context.policy, strategy, pod) else { return Ok(None) };
     it_fits(update.step, pod)?;
     let unknown = |message: &str| Blocker { code: Code::UpdateUnknown, message: message.into() };
-    let live = pod.live.as_ref().ok_or_else(|| unknown("what its pod shows was not read"))?;
+    let live = pod.live.as_ref().ok_or_else(|| unknown("the state of its pod was not read"))?;
     if update.makes_a_container() && live.container_id.is_none() {
         return Err(unknown("the id of its manager's container is not known yet"));
     }
@@ -128,7 +132,7 @@ pub(crate) fn why_left_out(
     pod: &Pod,
 ) -> Option<&'static str> {
     if pod.update == Ok(None) {
-        return Some("its owner wants its pod as it is");
+        return Some("its pod needs no update");
     }
     if let Ok(Some(update)) = &pod.update
         && why_not_allowed(context.policy, pod, update).is_some()
@@ -136,7 +140,7 @@ pub(crate) fn why_left_out(
         return Some("the step that its template needs is not allowed");
     }
     if is_to_be_stopped(context, pod) {
-        return Some("it is to be kept stopped");
+        return Some("it must stay stopped");
     }
     is_stopped_by_another(context, ledger, pod).then_some("another client has stopped its engine")
 }
@@ -172,7 +176,7 @@ pub(crate) fn refresh(
     if now.is_none() && is_for_updates(restart) {
         let update = pod.update.as_ref().ok().and_then(Option::as_ref);
         let not_allowed = update.and_then(|update| why_not_allowed(context.policy, pod, update));
-        let as_it_is = || "its owner wants its pod as it is again".to_owned();
+        let as_it_is = || "its pod needs no update any more".to_owned();
         let reason = not_allowed.unwrap_or_else(as_it_is);
         return Err(Turn::GiveBack(GiveBack { reason, by_rule: false }));
     }

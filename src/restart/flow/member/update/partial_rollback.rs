@@ -30,7 +30,7 @@ pub(crate) fn refused(fixed: &MemberUpdate, pod: &Pod) -> Option<(MemberUpdate, 
     }
     let what = if images.is_empty() { "size" } else { "image" };
     let told = format!(
-        "; its pod keeps the {what} that it was given, since the apiserver refuses to set it back: {}",
+        "; its pod keeps the new {what}, since the apiserver refuses the rollback: {}",
         refusal.why
     );
     let mut update = fixed.clone();

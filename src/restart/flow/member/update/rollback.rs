@@ -190,7 +190,7 @@ pub(crate) fn until_set_back(
         }
         if let Some(refusal) = refusal_of_next(fixed, pod) {
             // A dry run in each plan asks again.
-            let message = format!("the apiserver refuses to set its pod back: {}", refusal.why);
+            let message = format!("the apiserver refuses the rollback of its pod: {}", refusal.why);
             return Err(SetBack::Wait(message));
         }
         return Err(SetBack::Act(Box::new(action)));
@@ -207,7 +207,7 @@ pub(crate) fn until_set_back(
         return Err(SetBack::Wait(describe(pod, live)));
     }
     if undo.resources.keys().any(|container| !live.resized.contains(container)) {
-        let message = "the kubelet has not put its old size into effect yet";
+        let message = "the kubelet has not applied its old size yet";
         return Err(SetBack::Wait(message.to_owned()));
     }
     Ok(())
@@ -223,7 +223,7 @@ pub(crate) fn until_member_set_back(
     until_set_back(fixed, pod, manager).map_err(|left| match left {
         SetBack::Note(update) => Turn::change(Member { update: Some(update), ..member.clone() }),
         SetBack::Act(action) => {
-            let message = "its images and its size are being set back";
+            let message = "its images and its size are being rolled back";
             Turn::act_and_wait(*action, Code::Aborting, message)
         }
         SetBack::Wait(message) => wait(Code::Aborting, message),

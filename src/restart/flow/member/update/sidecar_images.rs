@@ -53,7 +53,7 @@ fn had_before<'a>(
 pub(super) fn describe(fixed: &MemberUpdate, pod: &Pod, live: &LivePod) -> String {
     let Some((name, other)) = awaited(fixed, live).next() else { return String::new() };
     let why = why_it_waits(other.and_then(|other| other.waiting.as_ref()));
-    format!("the kubelet makes the container {name} of {} anew{why}", pod.name)
+    format!("the kubelet recreates the container {name} of {}{why}", pod.name)
 }
 
 /// Reason why a sidecar whose image was changed is not ready, if one is not. An update that ended in the
