@@ -100,7 +100,7 @@ impl Secured {
         if chosen.is_none() && asks_engine && !has_login {
             let error = ObjectIssue::error(
                 "spec.auth.disableElasticUser",
-                "without the user elastic it is not known with what to log in to ask whether a node is ready",
+                "without the user elastic the readiness probe has no credentials",
                 "Give another user, for whom the privilege monitor is enough: --ready-auth secret/NAME",
             );
             // It is the same for all node sets.

@@ -131,7 +131,7 @@ fn not_watched(
         ),
         None if is_mounted => (
             format!(
-                "what is mounted at {yml} is no Secret or ConfigMap, so the config is not watched"
+                "the volume mounted at {yml} is no Secret or ConfigMap, so the config is not watched"
             ),
             format!("If there is one, name it: {either}"),
         ),

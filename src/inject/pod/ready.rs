@@ -89,7 +89,7 @@ fn only_the_port(asked: Asked<'_>) -> ObjectIssue {
     let what = match has_tls {
         Some(true) => "the engine has TLS, and it is not known with what to log in",
         Some(false) => "the engine has no TLS, and it is not known with what to log in",
-        None => "whether the engine has TLS is not known",
+        None => "it is unknown whether the engine has TLS",
     };
     let secrets = format!("--ready-auth secret/{}", asked.login.unwrap_or("NAME"));
     let authority = format!("--ready-ca secret/{}", asked.authority.unwrap_or("NAME"));

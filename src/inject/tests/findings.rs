@@ -71,7 +71,7 @@ fn a_finding_names_the_place_and_the_remedy() {
             "tcpSocket: {port: 9200}",
             true,
             "containers[name=opensearch].readinessProbe",
-            "whether the engine has TLS is not known",
+            "it is unknown whether the engine has TLS",
             "--ready",
         ),
         (

@@ -212,7 +212,7 @@ fn a_note_says_what_is_known_of_the_engine() {
             ["the engine has TLS, and", "--ready-auth"],
         ),
         (SETTING, "\"false\"", ["the engine has no TLS, and", "--ready http://127.0.0.1:9200"]),
-        ("other", "x", ["whether the engine has TLS is not known", "--ready-auth secret/NAME"]),
+        ("other", "x", ["it is unknown whether the engine has TLS", "--ready-auth secret/NAME"]),
     ] {
         let note = note(name, value, &none).expect(name);
         assert!(parts.iter().all(|part| note.contains(part)), "{note}");
@@ -260,7 +260,7 @@ fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
         (
             "",
             [
-                "whether the engine has TLS is not known",
+                "it is unknown whether the engine has TLS",
                 "secret/logs-admin-password and --ready-ca secret/NAME",
             ],
         ),
@@ -276,7 +276,7 @@ fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
             "tls: {http: {secret: {name: a}}}, config: {adminCredentialsSecret: {name: own}}",
             ["the engine has TLS", "--ready-auth secret/own and --ready-ca secret/NAME"],
         ),
-        ("tls: {http: {enabled: false}}", ["whether the engine has TLS is not known", ""]),
+        ("tls: {http: {enabled: false}}", ["it is unknown whether the engine has TLS", ""]),
     ] {
         let note = note(&cluster(security));
         assert!(parts.iter().all(|part| note.contains(part)), "{security}: {note}");

@@ -56,7 +56,7 @@ pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &
     let pause = match result {
         Ok(()) => INTERVAL,
         Err(failure) => {
-            tracing::warn!("certificates and keys are not looked after: {failure}");
+            tracing::warn!("cannot maintain certificates and keys: {failure}");
             seen.failure = Some(failure.to_string());
             FAILED_INTERVAL
         }

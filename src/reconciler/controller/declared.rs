@@ -96,7 +96,7 @@ impl Declared {
 
 /// Value for a number of pending nodes that was not read since the last change.
 fn not_observed() -> Known<u32> {
-    Err(Unknown { message: "it is being read whether there are any".to_owned() })
+    Err(Unknown { message: "not read since the last change".to_owned() })
 }
 
 /// Makes what is declared, and takes a step for nodes that leave, if it is due. Returns the SearchCluster as

@@ -80,7 +80,7 @@ async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Opti
         Ok(Some(missing)) => (Some(fault(&missing)), Some(MISSING_INTERVAL)),
         Err(unread) => {
             tracing::warn!(
-                "whether the CustomResourceDefinition has all fields is not known, reading it again \
+                "cannot check the fields of the CustomResourceDefinition, trying again \
                  in {UNREAD_INTERVAL:?}: {unread}"
             );
             return Some(UNREAD_INTERVAL);
@@ -88,7 +88,7 @@ async fn look(api: &Apiserver, sender: &watch::Sender<Option<Arc<str>>>) -> Opti
     };
     if *sender.borrow() != fault {
         match &fault {
-            Some(fault) => tracing::error!("nothing new is begun: {fault}"),
+            Some(fault) => tracing::error!("not starting new work: {fault}"),
             None => tracing::info!("the CustomResourceDefinition has all fields now"),
         }
         sender.send_replace(fault);

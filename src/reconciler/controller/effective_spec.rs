@@ -94,8 +94,8 @@ impl EffectiveSpec {
     pub(super) fn report_refusal(&self, report: Report, now: Time) -> Report {
         let Some(Refusal { code, message }) = &self.refusal else { return report };
         let message = format!(
-            "{message}; until this is corrected, what was begun is finished with the last valid spec, \
-             and no further node is stopped"
+            "{message}; until this is corrected, running restarts finish with the last valid spec, and \
+             no further node is stopped"
         );
         blocked(report, code, code, message, Until::Later, now)
     }

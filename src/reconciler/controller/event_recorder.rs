@@ -79,7 +79,7 @@ impl EventRecorder {
     pub(super) async fn finish(mut self) {
         let sent = async { while self.sending.join_next().await.is_some() {} };
         if timeout(END_TIMEOUT, sent).await.is_err() {
-            tracing::warn!("the last events are not sent: the apiserver is slow to take them");
+            tracing::warn!("dropped the last events: the apiserver is too slow");
         }
     }
 }

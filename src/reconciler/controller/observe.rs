@@ -361,7 +361,7 @@ impl Observer {
 
     /// Progress of a node that has begun to leave.
     fn how_far(&self, node: &str, ledger: &Ledger) -> Option<String> {
-        let unknown = || "how far it is is not known yet".to_owned();
+        let unknown = || "its progress is not known yet".to_owned();
         let has_begun = ledger.debts.leaving.nodes.contains(node);
         has_begun.then(|| self.leaving.get(node).cloned().unwrap_or_else(unknown))
     }

@@ -41,7 +41,7 @@ impl Progress {
                 Err(_) if self.hangs_at() > end => {}
                 Err(_) => {
                     tracing::error!(
-                        "a reconcile hangs for {HANGS_AFTER:?}: it is given up, and begins anew"
+                        "a reconcile hung for {HANGS_AFTER:?}: cancelled and started again"
                     );
                     return None;
                 }

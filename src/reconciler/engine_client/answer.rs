@@ -92,7 +92,7 @@ impl Answer {
         Some(EngineError::Refused {
             status: *status,
             message: format!(
-                "{asked} answered with a state of the past: {reason}; see the logs of its nodes"
+                "{asked} answered with a stale cluster state: {reason}; see the logs of its nodes"
             ),
             reason,
         })
@@ -154,7 +154,7 @@ impl Answer {
                 return EngineError::Unauthorized(message.into());
             }
             429 if self.kind().as_deref() == Some("timeout_exception") => {
-                "; its own time for it was over: the request is repeated"
+                "; it timed out: the request is repeated"
             }
             429 => "; it is overloaded: the request is repeated",
             503 if reason.contains("OpenSearch Security not initialized") => {

@@ -296,7 +296,7 @@ impl Transport {
         for (before, at) in order.into_iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                failures.note("the other endpoints were not asked: the time was over".into());
+                failures.note("the other endpoints were not tried: the deadline passed".into());
                 break;
             }
             let kept = &self.targets[at];

@@ -72,7 +72,8 @@ pub(super) async fn detach(
         }
     };
     let page = format!(
-        "{}/{} is detached: nothing is owed, and its pods run on\n{said}the managers stay in the pods and \
+        "{}/{} is detached: there are no debts, and its pods keep running\n{said}the managers stay in \
+         the pods and \
          work without a reconciler; `kubectl stayput uninject` takes them out of manifests\n",
         view.namespace, view.name
     );
@@ -128,7 +129,7 @@ async fn end_restarts(session: &Session, cluster: &SearchCluster) -> Result<(), 
             wait(session, cluster, &until, move |now| !is_open(now, &id)).await?;
         } else if view.restart().is_some() {
             let is_over = |now: &SearchCluster| ledger(now).is_none_or(|one| one.restart.is_none());
-            wait(session, cluster, "the restart under way is over", is_over).await?;
+            wait(session, cluster, "the restart under way has ended", is_over).await?;
         } else {
             return Ok(());
         }
@@ -185,7 +186,7 @@ async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), Detach
     apiserver::delete_cluster(session, &cluster.name_any(), &params).await?;
     let is_free =
         |now: &SearchCluster| !now.finalizers().iter().any(|one| one == annotation::FINALIZER);
-    wait(session, cluster, "the reconciler has undone what is owed", is_free).await
+    wait(session, cluster, "the reconciler has undone its changes", is_free).await
 }
 
 /// Prints a text for people on stderr, beside the result.

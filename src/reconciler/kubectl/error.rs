@@ -60,7 +60,7 @@ pub(super) enum Error {
     NoJson,
     #[error("there are errors: the remedies are shown above")]
     Unfit,
-    #[error("not everything could be read, so that nobody knows whether it is good: see above")]
+    #[error("some checks could not be made: see above")]
     NotExamined,
     #[error("restart {} ended as {}: {}", .0.id, .0.outcome.as_str(), or_dash(&.0.reason))]
     RestartNotDone(Box<HistoryEntry>),

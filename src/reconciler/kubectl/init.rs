@@ -36,7 +36,7 @@ pub(super) enum InitError {
          restart is under way: `{patch}`, then run `init` again"
     )]
     OtherAuthority { cluster: String, trusted: String, patch: String },
-    #[error("what the apiserver has answered cannot be read: {0}")]
+    #[error("cannot read the answer of the apiserver: {0}")]
     Answer(#[source] kube::core::dynamic::ParseDynamicObjectError),
 }
 

@@ -58,8 +58,8 @@ impl Reconciler {
     pub(super) fn warning(&self) -> Option<String> {
         self.why_absent().map(|why| {
             format!(
-                "{why}; until one works, nothing is done, and what the status shows is of the time \
-                 before: `kubectl stayput runbook reconciler_absent`"
+                "{why}; until one works, nothing is done and the status is stale: \
+                 `kubectl stayput runbook reconciler_absent`"
             )
         })
     }

@@ -207,7 +207,7 @@ async fn what_could_not_be_read_ends_with_2() {
     }
     let ended = fixture.run(&format!("doctor {NOBODY}")).await;
     assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("whether managers and engine answer is not known"));
+    assert!(ended.stdout.contains("cannot check whether managers and engine answer"));
     let printed = fixture.run(&format!("doctor -o json {NOBODY}")).await;
     let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
     let finding = &printed["clusters"][0]["findings"][0];

@@ -132,7 +132,7 @@ async fn what_blocks_is_in_status_plan_and_why() {
 async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_nothing() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let warning = "the leader one has not renewed its Lease for";
-    let read = "until one works, nothing is done, and what the status shows is of the time before: \
+    let read = "until one works, nothing is done and the status is stale: \
                 `kubectl stayput runbook reconciler_absent`\n";
     let said = async |line: &str| {
         let page = fixture.succeeds(line).await;

@@ -171,7 +171,7 @@ async fn a_restart_is_shown_as_it_happens_and_so_is_a_lost_apiserver() {
 
     fixture.server.inject(Fault::new(How::Refuse(503)).times(u32::MAX));
     fixture.server.cut_watches();
-    events.until("Not live. What is shown was read at").await;
+    events.until("Not live. Last read at").await;
     let (_, body) = pages.get("/clusters/logs").await;
     assert!(body.contains("Not live.") && body.contains("Blocked"), "without scripts, too: {body}");
     fixture.server.clear_faults();

@@ -82,7 +82,7 @@ async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
     assert_eq!(ours(&fixture).await, before, "nothing was changed");
     let ended = run(&fixture, "detach logs --yes").await;
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
-    let waits = "waiting until the reconciler has undone what is owed\n";
+    let waits = "waiting until the reconciler has undone its changes\n";
     assert!(ended.stderr.starts_with(waits), "{}", ended.stderr);
     assert!(
         ended.stdout.starts_with(&format!("{NAMESPACE}/logs is detached: ")),
@@ -109,7 +109,7 @@ async fn a_restart_is_cancelled_only_if_that_is_wanted() {
     fixture.until("r1 is under way", has_begun).await;
     let refused = run(&fixture, "detach").await;
     assert_eq!(refused.code, 1, "{}", refused.stdout);
-    assert!(refused.stderr.contains("restart r1 is not over"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("restart r1 has not ended"), "{}", refused.stderr);
     let ended = run(&fixture, "detach --cancel --yes").await;
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ours(&fixture).await, Vec::<String>::new());

@@ -9,7 +9,7 @@ pub(super) fn raise_limit() {
         if soft < hard { setrlimit(Resource::RLIMIT_NOFILE, hard, hard) } else { Ok(()) }
     });
     if let Err(error) = raised {
-        tracing::warn!("the limit of open files stays as it is: {error}");
+        tracing::warn!("cannot raise the limit of open files: {error}");
     }
 }
 

@@ -77,7 +77,7 @@ impl Secrets {
         if (error.is_no_answer() || error.is_server_error())
             && let Some(kept) = self.kept.get_mut(name).filter(is_known)
         {
-            tracing::warn!("Secret {name} is used as it was read last: {error}");
+            tracing::warn!("using the last known content of Secret {name}: {error}");
             kept.due = Instant::now() + UNREAD_INTERVAL;
             return Ok(Arc::clone(&kept.secret));
         }

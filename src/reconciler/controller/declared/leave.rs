@@ -95,7 +95,7 @@ pub(super) async fn step(
             let there = found.object(set)?;
             cx.api.scale(cx.cluster.namespace(), there, *replicas).await?;
             let node = format!("{}-{replicas}", there.name);
-            let message = format!("{node} has no shards and no vote any more, and is taken away");
+            let message = format!("{node} has no shards and no vote any more, and is removed");
             let pod = cx.observer.pods.iter().find(|pod| pod.name == node);
             let event =
                 Event { pod: pod.map(|pod| pod.uid.clone()), reason: Reason::NodeRemoved, message };
@@ -163,8 +163,8 @@ fn changes(ledger: &Ledger, first: &First<'_>) -> Option<String> {
     }
     match first.pending {
         Ok(0) => None,
-        Ok(1) => Some("changes come first: 1 node is to be restarted".to_owned()),
-        Ok(pending) => Some(format!("changes come first: {pending} nodes are to be restarted")),
+        Ok(1) => Some("changes come first: 1 node waits for its restart".to_owned()),
+        Ok(pending) => Some(format!("changes come first: {pending} nodes wait for their restart")),
         Err(unknown) => Some(format!("changes come first: {}", unknown.message)),
     }
 }
@@ -248,9 +248,9 @@ mod tests {
         let others = says(Some("masters join one at a time"), &Ok(0));
         assert_eq!(others.as_deref(), Some("others come first: masters join one at a time"));
         let one = says(None, &Ok(1));
-        assert_eq!(one.as_deref(), Some("changes come first: 1 node is to be restarted"));
+        assert_eq!(one.as_deref(), Some("changes come first: 1 node waits for its restart"));
         let two = says(None, &Ok(2));
-        assert_eq!(two.as_deref(), Some("changes come first: 2 nodes are to be restarted"));
+        assert_eq!(two.as_deref(), Some("changes come first: 2 nodes wait for their restart"));
         let unknown = says(None, &Err(Unknown { message: "logs-1: not read".into() }));
         assert_eq!(unknown.as_deref(), Some("changes come first: logs-1: not read"));
         let ledger = Ledger { queued: Some(Request::default()), ..Ledger::default() };

@@ -30,8 +30,9 @@ pub(super) fn refusals(node: &Node, wanted: &PodSpec) -> Vec<String> {
     let labels = node.metadata.labels.clone().unwrap_or_default();
     for (key, value) in wanted.node_selector.iter().flatten() {
         if labels.get(key) != Some(value) {
-            refusals
-                .push(format!("its nodeSelector asks for {key}={value}, and the node is another"));
+            refusals.push(format!(
+                "its nodeSelector asks for {key}={value}, which the node does not have"
+            ));
         }
     }
     let affinity = wanted.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());

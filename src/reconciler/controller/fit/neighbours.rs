@@ -40,7 +40,7 @@ pub(super) fn check(node: &Node, there: &[Pod], coming: &Coming) -> ConflictChec
         let is_new = !before.is_some_and(|before| anti_affinity(before).contains(term));
         if term.topology_key != HOSTNAME && is_new {
             found.unknown.push(format!(
-                "its pod anti-affinity by {} is another one, and pods on other nodes count there",
+                "its pod anti-affinity by {} has changed, and pods on other nodes count for it",
                 term.topology_key
             ));
         }
@@ -76,7 +76,7 @@ pub(super) fn check(node: &Node, there: &[Pod], coming: &Coming) -> ConflictChec
     }
     if before.is_some_and(|before| spread(before) != spread(&coming.spec)) {
         let message =
-            "its topologySpreadConstraints are other ones, and pods on other nodes count there";
+            "its topologySpreadConstraints have changed, and pods on other nodes count for them";
         found.unknown.push(message.to_owned());
     }
     found
@@ -98,7 +98,7 @@ fn against(own: &Party<'_>, term: &PodAffinityTerm, others: &[&Pod], found: &mut
 }
 
 fn of_namespaces(pod: &str) -> String {
-    format!("whether an anti-affinity is to or of the pod {pod} follows from labels of namespaces")
+    format!("an anti-affinity with the pod {pod} depends on namespace labels")
 }
 
 /// Namespace and labels of a pod, for the terms of other pods.

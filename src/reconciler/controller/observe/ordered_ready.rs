@@ -55,7 +55,7 @@ impl OrderedReady {
         let is_later = ordinal(&facts.name).is_some_and(|ordinal| ordinal > *awaited);
         is_later.then(|| {
             format!(
-                "StatefulSet {} would make no other pod in the place of {}, since {why}: it makes its \
+                "StatefulSet {} would not recreate {}, since {why}: it makes its \
                  pods in order (podManagementPolicy: OrderedReady)",
                 owner.name, facts.name
             )

@@ -101,7 +101,7 @@ impl PatchDryRuns {
         let Some((_, Answer::NotResized(why))) = known else { return };
         self.replaced.insert(facts.uid.clone(), update.clone());
         update.step = UpdateStep::Replace;
-        update.because.push(format!("a pod that is there cannot have that size: {why}"));
+        update.because.push(format!("a running pod cannot get that size: {why}"));
         // A replacement reads all content again.
         update.patch.annotations.remove(annotation::CONTENT);
     }
@@ -259,8 +259,8 @@ async fn ask(
     Ok(second.map(|second| match second.into_iter().next() {
         None => Answer::Yes(first),
         Some((container, image)) => Answer::No(format!(
-            "admission makes {image} of the image {} of the container {container}, which it has made itself: \
-             name an image that it leaves as it is",
+            "admission rewrites the image {} of container {container} again, to {image}: name an image \
+             that it does not rewrite",
             first.get(&container).map(String::as_str).unwrap_or_default()
         )),
     }))

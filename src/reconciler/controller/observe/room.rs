@@ -194,7 +194,7 @@ impl RoomCheck {
 
     fn not_asked(pod: &PodFacts, update: &PodUpdate) -> Self {
         let message = format!(
-            "whether there is room for {} as it is to be was not asked yet: the apiserver is slow to answer",
+            "the room for the new pod of {} was not checked yet: the apiserver is slow to answer",
             pod.name
         );
         Self {
@@ -334,7 +334,8 @@ fn judge(
         Err(error) => return Err(unread(pod, error)),
     };
     let Some(coming) = coming(pod, revision, owners, there) else {
-        let message = format!("{}: what its new template requests was not read", pod.name);
+        let message =
+            format!("{}: the resource requests of its new template were not read", pod.name);
         return Err(unknown(message));
     };
     let why = match node {
@@ -390,7 +391,7 @@ fn why_not_larger(
 fn would_be_lost(pod: &PodFacts, claim: &str) -> String {
     format!(
         "its volume claim {claim} is being deleted, which ends once the pod {} is gone: the data would be \
-         lost with it. Nothing takes that back: move the data to other nodes, or copy it",
+         lost with it. This cannot be undone: move the data to other nodes, or copy it",
         pod.name
     )
 }

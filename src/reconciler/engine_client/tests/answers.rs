@@ -48,7 +48,7 @@ fn a_user_who_is_no_operator_is_told_to_become_one() {
 fn what_is_not_a_matter_of_load_or_of_the_master_is_not_said_to_be() {
     let message = |status, body| made_up(status, body).refusal().to_string();
     let late = message(429, r#"{"error":{"type":"timeout_exception","reason":"timed out"}}"#);
-    assert!(late.contains("time for it was over") && !late.contains("overloaded"), "{late}");
+    assert!(late.contains("it timed out") && !late.contains("overloaded"), "{late}");
     let full = message(429, r#"{"error":{"type":"circuit_breaking_exception","reason":"full"}}"#);
     assert!(full.contains("it is overloaded"), "{full}");
     let unset = message(503, "OpenSearch Security not initialized.");

@@ -23,12 +23,12 @@ pub(crate) enum Refusal {
         is_or_are(nodes)
     )]
     KeptStopped { nodes: Vec<String>, start: String },
-    #[error("restart {id} is not over: wait for its end with `{watch}`, or add --cancel")]
+    #[error("restart {id} has not ended: wait for it with `{watch}`, or add --cancel")]
     RestartUnderWay { id: String, watch: String },
     #[error(
-        "no reconciler works ({why}), so nobody undoes what is owed. Let one work again; or undo it by \
-         hand, with ENGINE as the engine's address and ACCESS as curl's options for its credentials:\n\
-         {}\nthen let it go, and try again:\n{remove_finalizer}",
+        "no reconciler works ({why}), so nobody undoes its changes. Start one; or undo them by hand, \
+         with ENGINE as the engine's address and ACCESS as curl's options for its credentials:\n\
+         {}\nthen remove its finalizer, and try again:\n{remove_finalizer}",
         commands.join("\n")
     )]
     NoReconciler { why: String, commands: Vec<String>, remove_finalizer: String },

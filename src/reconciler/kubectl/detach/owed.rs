@@ -47,7 +47,7 @@ pub(super) fn commands(view: &ClusterView) -> Vec<String> {
     all
 }
 
-const NOTHING: &str = "(nothing is written down as owed)";
+const NOTHING: &str = "(the ledger has no debts)";
 
 /// The command that removes our finalizer. The patch is refused if another finalizer is at this
 /// place now.

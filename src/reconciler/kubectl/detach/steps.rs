@@ -22,7 +22,7 @@ pub(super) fn steps(
         .map(|id| format!("restart {id} is cancelled, and its end is waited for"))
         .collect();
     steps.push(format!(
-        "SearchCluster {}/{} is deleted, once the reconciler has undone what is owed",
+        "SearchCluster {}/{} is deleted once the reconciler has undone its changes",
         view.namespace, view.name
     ));
     let marked = pods.iter().filter(|pod| removal(pod.annotations()).is_some());

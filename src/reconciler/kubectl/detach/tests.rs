@@ -75,13 +75,16 @@ fn it_begins_only_where_nothing_is_left_undone() {
     assert_eq!(asked(|_| {}, false), Ok(()));
     assert_eq!(asked(owes, false), Ok(()), "the reconciler undoes that");
     let refused = asked(restart, false).unwrap_err();
-    assert!(refused.contains("restart a is not over") && refused.contains("--cancel"), "{refused}");
+    assert!(
+        refused.contains("restart a has not ended") && refused.contains("--cancel"),
+        "{refused}"
+    );
     assert_eq!(asked(restart, true), Ok(()));
     let requested: fn(&mut Value) = |it| {
         let request = json!({"id": "b", "strategy": "rolling", "target": {}}).to_string();
         it["metadata"]["annotations"] = json!({"stayput.dev/restart-request": request});
     };
-    assert!(asked(requested, false).unwrap_err().contains("restart b is not over"));
+    assert!(asked(requested, false).unwrap_err().contains("restart b has not ended"));
     let refused = asked(|it| it["spec"]["stopped"] = json!(["logs-1"]), true).unwrap_err();
     assert!(
         refused.contains("`kubectl stayput -n search start logs-1 --cluster logs` first"),
@@ -146,7 +149,7 @@ fn what_will_be_done_is_shown_before() {
         steps::steps(&view, &attached, &[marked, pod("logs-1", json!({}))], true)
     };
     let deleted = [
-        "SearchCluster search/logs is deleted, once the reconciler has undone what is owed",
+        "SearchCluster search/logs is deleted once the reconciler has undone its changes",
         "annotations of stayput are taken off the pods logs-0",
     ];
     assert_eq!(shown(|_| {}), deleted);
@@ -167,7 +170,7 @@ fn what_will_be_done_is_shown_before() {
 #[test]
 fn where_nothing_is_owed_that_is_said() {
     let (_, view) = cluster(|_| {});
-    assert_eq!(commands(&view), ["(nothing is written down as owed)"]);
+    assert_eq!(commands(&view), ["(the ledger has no debts)"]);
 }
 
 #[test]

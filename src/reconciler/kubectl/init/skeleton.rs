@@ -44,7 +44,7 @@ pub(super) fn search_cluster(
         }
         (None, false, None) => {
             return Err(
-                "whether the engine has TLS is not known: run it again with --engine-http, or \
+                "it is unknown whether the engine has TLS: run it again with --engine-http, or \
                         with --engine-ca SECRET, the Secret with the CA of its certificates as ca.crt",
             );
         }

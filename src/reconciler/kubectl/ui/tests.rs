@@ -37,7 +37,7 @@ fn trouble() -> Value {
         {"name": "logs-0", "phase": "schedule-rolling", "state": "running", "blockedBy": "quorum",
          "message": "no majority of the voters is left", "because": ["image: search:1 -> search:2"],
          "step": "container"},
-        {"name": "logs-9", "down": "crash_looping", "message": "its container ends again and again"},
+        {"name": "logs-9", "down": "crash_looping", "message": "its container is crash-looping"},
     ]);
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({"type": kind, "status": status, "reason": reason, "message": message,

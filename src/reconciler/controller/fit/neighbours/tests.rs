@@ -165,7 +165,7 @@ fn what_follows_from_pods_elsewhere_is_not_known_if_the_template_changes_it() {
     };
     let far = apart(of_app("other", "zone"));
     let rows: [(&str, &Value, &Value, &str); 9] = [
-        ("an anti-affinity by zone", &far, &plain, "anti-affinity by zone is another one"),
+        ("an anti-affinity by zone", &far, &plain, "anti-affinity by zone has changed"),
         ("as before", &far, &far, ""),
         ("an affinity by zone", &beside(of_app("other", "zone")), &plain, "may be on other nodes"),
         ("as before", &beside(of_app("other", "zone")), &beside(of_app("other", "zone")), ""),
@@ -193,5 +193,5 @@ fn what_follows_from_pods_elsewhere_is_not_known_if_the_template_changes_it() {
         "namespaceSelector": {"matchLabels": {"team": "a"}},
     });
     let found = check_of(&apart(by_label), &plain, &mesh);
-    assert!(found.unknown[0].contains("labels of namespaces"), "{found:?}");
+    assert!(found.unknown[0].contains("namespace labels"), "{found:?}");
 }

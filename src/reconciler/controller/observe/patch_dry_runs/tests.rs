@@ -246,7 +246,10 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     fixture.server.inject(never);
     let why = fixture.why_not(&mut PatchDryRuns::default(), UpdateStep::Container, &[]).await;
     let why = why[0].clone().expect("it is refused");
-    assert!(why.contains("admission makes bbb of the image bb of the container search"), "{why}");
+    assert!(
+        why.contains("admission rewrites the image bb of container search again, to bbb"),
+        "{why}"
+    );
 }
 
 #[tokio::test]

@@ -355,7 +355,7 @@ async fn what_there_was_no_time_to_ask_is_unknown_and_no_pod_waits_for_it() {
     let pods = [fixture.pod("logs-0", "kubernetes.io/hostname").await];
     fixture.window = Duration::ZERO;
     let unknown = fixture.rooms(&pods).await.remove(0).expect_err("nothing is known");
-    assert!(unknown.message.contains("was not asked yet"), "{unknown:?}");
+    assert!(unknown.message.contains("was not checked yet"), "{unknown:?}");
     fixture.server.inject(Fault::new(How::Hang).verb("delete").resource("pods"));
     fixture.window = Duration::from_millis(100);
     assert!(fixture.rooms(&pods).await.remove(0).is_err());

@@ -11,7 +11,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         Ok(taken) => of_snapshot(facts, &taken.saved.snapshot),
         Err(unknown) => {
             let message =
-                format!("whether managers and engine answer is not known: {}", unknown.message);
+                format!("cannot check whether managers and engine answer: {}", unknown.message);
             let unknown = Finding::error("no_snapshot", facts.object(), message, reach(facts));
             let unreachable =
                 facts.cluster.status.as_ref().map_or(0, |status| status.report.counts.unreachable);
@@ -74,7 +74,7 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(other) = manager.pod_uid.as_ref().filter(|uid| **uid != pod.uid) {
         let message = format!(
-            "what answers at its address is the manager of another pod (uid {other}); or \
+            "the manager of another pod (uid {other}) answers at its address; or \
              STAYPUT_POD_UID is wrong"
         );
         found.push(Finding::error("wrong_pod", &object, message, &log));
@@ -93,7 +93,7 @@ fn of_pod(namespace: &str, pod: &Pod) -> Vec<Finding> {
              missing, or was made with another JVM or other jars"
         );
         let remedy = "make it again with the image that the pod has now: stayput warm, in the build of \
-                      that image; one that `inject --warm` made comes anew with the next pod";
+                      that image; one that `inject --warm` made is remade with the next pod";
         found.push(Finding::error("archive_not_used", &object, message, remedy).into_note());
     }
     found

@@ -77,8 +77,8 @@ impl Denied {
         let direction = direction.as_str();
         if !is_sure {
             let message = format!(
-                "it allows {direction} by addresses; whether the reconciler comes through to port {port} \
-                 ({what}) of {pods} is not known"
+                "it allows {direction} by addresses; it is unknown whether the reconciler reaches port \
+                 {port} ({what}) of {pods}"
             );
             return Finding::error("network", object, message, remedy).into_unknown();
         }

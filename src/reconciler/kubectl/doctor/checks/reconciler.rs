@@ -41,7 +41,7 @@ fn lease(facts: &Facts) -> Option<Finding> {
         Err(unknown) => Some(finding(&unknown.message).into_unknown()),
         Ok(_) => {
             let why = facts.why_no_reconciler()?;
-            Some(finding(&format!("{why}; nothing is restarted, and what is owed is not undone")))
+            Some(finding(&format!("{why}; no node is restarted, and no debt is undone")))
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         found.push(Finding::error(
             "deleting",
             facts.object(),
-            "it is being deleted: what is owed is undone, and no restart begins",
+            "it is being deleted: the reconciler undoes its changes and begins no restart",
             format!("kubectl stayput -n {namespace} status {name}"),
         ));
     }

@@ -38,7 +38,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     if !debts.is_empty() {
         let degraded = condition("Degraded").map_or(0, age);
         let message =
-            format!("owed for {}: {}", rounded_duration(degraded / 1000), debts.join("; "));
+            format!("pending for {}: {}", rounded_duration(degraded / 1000), debts.join("; "));
         let finding = Finding::error("debts", facts.object(), message, look());
         found.push(if degraded >= OLD_DEBT { finding } else { finding.into_warning() });
     }

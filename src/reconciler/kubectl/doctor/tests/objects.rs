@@ -98,7 +98,7 @@ fn the_spec_and_its_status() {
             Warning,
             "debts",
             CLUSTER,
-            ["owed for 10m: the engine of logs-1 must be started", "status logs"],
+            ["pending for 10m: the engine of logs-1 must be started", "status logs"],
         ),
         (
             "an old debt",
@@ -106,7 +106,7 @@ fn the_spec_and_its_status() {
             Error,
             "debts",
             CLUSTER,
-            ["owed for 1h 10m", "status logs"],
+            ["pending for 1h 10m", "status logs"],
         ),
     ]);
 }

@@ -28,12 +28,11 @@ pub(super) fn fresh(model: &PageModel) -> Markup {
         Source::Live => (Tone::Good, html! { "Live, read at " (at) "." }),
         Source::Deleted => (
             Tone::Bad,
-            html! { "This SearchCluster is deleted. What is shown is what was last known of it." },
+            html! { "This SearchCluster is deleted. This page shows its last known state." },
         ),
-        Source::Lost(why) => (
-            Tone::Bad,
-            html! { "Not live. What is shown was read at " (at) ". " span.text { (why) } },
-        ),
+        Source::Lost(why) => {
+            (Tone::Bad, html! { "Not live. Last read at " (at) ". " span.text { (why) } })
+        }
     };
     html! { p class={ "fresh " (class(tone)) } {
         span.sign aria-hidden="true" { (sign(tone)) } (text)

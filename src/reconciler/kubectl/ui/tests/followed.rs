@@ -91,7 +91,7 @@ async fn an_apiserver_that_is_gone_is_said_and_comes_back() {
     let mut followed = Followed::start(SOON).await;
     followed.server.inject(Fault::new(How::Refuse(503)).times(u32::MAX));
     followed.server.cut_watches();
-    followed.shows("Not live. What is shown was read at").await;
+    followed.shows("Not live. Last read at").await;
     followed.shows("Idle").await;
     followed.server.clear_faults();
     followed.shows("Live, read at").await;

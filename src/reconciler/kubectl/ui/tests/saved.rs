@@ -63,7 +63,7 @@ fn not_seen_by_the_reconciler_deleted_or_lost() {
     let deleted = page(&model(&idle(), pods()).deleted(now()));
     assert!(deleted.contains("This SearchCluster is deleted."), "{deleted}");
     let lost = page(&model(&idle(), pods()).lost("nobody answers".into()));
-    assert!(lost.contains("Not live. What is shown was read at"), "{lost}");
+    assert!(lost.contains("Not live. Last read at"), "{lost}");
     assert!(lost.contains("2026-11-21 03:10:00 UTC") && lost.contains("nobody answers"), "{lost}");
     assert!(lost.contains("ready"), "what was known is still shown: {lost}");
 }
