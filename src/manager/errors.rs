@@ -91,7 +91,7 @@ impl Errors {
         self.0.send_if_modified(|errors| {
             let resolved = errors.remove(&code).is_some();
             if resolved {
-                tracing::info!(code = code.as_str(), "the error is over");
+                tracing::info!(code = code.as_str(), "error cleared");
             }
             resolved
         });

@@ -407,7 +407,7 @@ fn waiting_for_what_will_not_come_ends_at_once() {
             let (ended, _fake) =
                 against(story(status.clone(), []), &format!("wait --for {goal} --timeout 1h"));
             assert_eq!(ended.code, 1, "{state}: {}", ended.stderr);
-            let message = format!("of no use: the engine is {state}");
+            let message = format!("not waiting: the engine is {state}");
             assert!(ended.stderr.contains(&message), "{}", ended.stderr);
         }
     }

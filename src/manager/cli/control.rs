@@ -222,8 +222,8 @@ async fn until_done(
                 // The manager must have answered by now.
                 () = time::sleep_until(deadline + ANSWER_DELAY) => {
                     return Err(Failure::TimedOut(format!(
-                        "the manager did not answer within {}, and whether it acted on the {} is \
-                         not known: check its status",
+                        "the manager did not answer within {}, and may have acted on the {}: check its \
+                         status",
                         humantime::format_duration(timeout.to_duration()),
                         request.name(),
                     )));

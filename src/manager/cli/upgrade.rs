@@ -80,7 +80,7 @@ fn can_take_over(
     environment: &Environment,
 ) -> Result<(), Vec<String>> {
     let state = process::handed_over(state)
-        .map_err(|error| vec![format!("what is handed over cannot be read: {error}")])?;
+        .map_err(|error| vec![format!("the handed-over state cannot be read: {error}")])?;
     HandOver::parse(&state).map_err(|error| vec![error.to_string()])?;
     let args = [OsString::from("stayput")].into_iter().chain(args);
     let matches =

@@ -167,7 +167,7 @@ pub(super) async fn wait(
                 print_answer(&answer, out)?;
             }
             return Err(Failure::Failed(format!(
-                "waiting is of no use: the engine is {}; {obstacle}",
+                "not waiting: the engine is {}; {obstacle}",
                 render::summary(&answer.status)
             )));
         }

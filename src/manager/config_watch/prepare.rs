@@ -58,7 +58,7 @@ impl Wanted {
         match (&hanging.access, &self.expected) {
             (Access::Read(_), Some(expected)) => Refusal::new(
                 Code::ConfigUnknown,
-                format!("whether the mounted config is {expected} is not known: {hanging}"),
+                format!("cannot verify that the mounted config is {expected}: {hanging}"),
             ),
             _ => Refusal::new(Code::StageFailed, hanging.to_string()),
         }
@@ -180,7 +180,7 @@ impl Shared {
             )),
             (None, Some(expected)) => Err(Refusal::new(
                 Code::ConfigUnknown,
-                format!("whether the mounted config is {expected} is not known: {}", unknown()),
+                format!("cannot verify that the mounted config is {expected}: {}", unknown()),
             )),
             (None, None) if !self.settings.stage.is_empty() => Err(Refusal::new(
                 Code::StageFailed,

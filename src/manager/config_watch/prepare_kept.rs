@@ -62,8 +62,8 @@ impl Shared {
         let checksum = prepared.checksum.as_ref();
         let other = checksum.filter(|checksum| *checksum != pinned).map(|checksum| {
             format!(
-                "the engine came back on {checksum}, because {pinned}, which it was last told to \
-                 run, cannot be used: {why}"
+                "the engine came back on {checksum}, because the last requested config, {pinned}, cannot \
+                 be used: {why}"
             )
         });
         if let Some(message) = &other {

@@ -27,8 +27,8 @@ impl Access {
     const fn remedy(&self) -> &'static str {
         match self {
             Self::Read(_) | Self::Stage(_) | Self::Copy { .. } => {
-                "repair that volume; until it answers, the engine cannot be started and what is \
-                 mounted is not known"
+                "repair that volume; until it answers, the engine cannot be started and the mounted \
+                 config is unknown"
             }
             Self::Keep(_) => "repair that volume; until it answers, no kept config can be used",
         }

@@ -257,7 +257,7 @@ impl Reloader {
         };
         let mut faults = (!self.faults.is_empty()).then(|| self.faults.join("; "));
         if let Some(faults) = faults.as_mut().filter(|_| self.serves_kept()) {
-            faults.push_str("; until then the certificate that was last usable is served");
+            faults.push_str("; until then the last usable certificate is served");
         }
         let retry = faults.is_some().then(|| retry::delay_after(self.readings_with_faults));
         report(ErrorCode::KeyFiles, faults);

@@ -223,7 +223,7 @@ async fn until_evicted(evicted: Evicted, served: impl Future<Output = ()>) {
     tokio::select! {
         // First, so that no request begins after the eviction.
         biased;
-        () = evicted.wait() => tracing::debug!("a connection without credentials gave way to another"),
+        () = evicted.wait() => tracing::debug!("closed an unauthenticated connection to make room"),
         () = served => {}
     }
 }

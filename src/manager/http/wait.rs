@@ -33,7 +33,7 @@ pub(crate) fn stop(sequence: u64, status: &Status) -> Option<Outcome> {
     if status.desired == Desired::Running {
         return Some(Outcome::Failed(Refusal::new(
             Code::Superseded,
-            "the time of `resumeAfter` is over, and the engine was started again",
+            "`resumeAfter` has passed, and the engine was started again",
         )));
     }
     match status.state {
@@ -119,7 +119,7 @@ fn wrong_config(wanted: &str, running: Option<&str>) -> String {
             format!("the engine runs with {running}, not with {wanted}: stop it before starting it")
         }
         None => format!(
-            "the engine runs, but whether with {wanted} is not certain: the config changed while \
+            "the engine runs, perhaps not with {wanted}: the config changed while \
              the engine read it"
         ),
     }

@@ -175,7 +175,7 @@ impl Lifecycle {
             Request::Stop(_) if self.intent.desired == Desired::Running => {
                 return Err(Refusal::new(
                     Code::Superseded,
-                    "the time of `resumeAfter` is over, and the engine was started again",
+                    "`resumeAfter` has passed, and the engine was started again",
                 ));
             }
             Request::Stop(_) => self.is_stopped_for_good(),

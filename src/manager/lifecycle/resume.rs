@@ -148,7 +148,7 @@ impl Lifecycle {
             None => refusal.message,
         };
         let message = format!(
-            "the engine was to be started again at {at}, but not on what is mounted: {why}; mount \
+            "the engine was to be started again at {at}, but not on the mounted config: {why}; mount \
              the expected config, or start the engine by a request"
         );
         let retry_at = now + Limits::RESUME_RETRY_INTERVAL;

@@ -151,7 +151,7 @@ impl Lifecycle {
         let engine = match self.phase {
             Phase::Stopped | Phase::Failed => None,
             Phase::Running if self.timers.contains_key(&Timer::Prove) => {
-                Some("its config has not proved itself yet: that takes a minute")
+                Some("its config is not the last good one yet: that takes a minute")
             }
             // It is not handed over: the engine would be ready again while its stop is prepared.
             Phase::Running if self.drains_ahead() => Some("a stop of it is prepared"),

@@ -178,10 +178,10 @@ impl Lifecycle {
             ),
             Phase::Dumping => reason(
                 "thread_dump",
-                "the engine's time is over; its threads are printed before KILL".to_owned(),
+                "grace period over; requesting a thread dump before SIGKILL".to_owned(),
             ),
             Phase::Killing => {
-                reason("killing", "everything of the engine was sent KILL".to_owned())
+                reason("killing", "KILL was sent to every process of the engine".to_owned())
             }
             Phase::Stuck => reason("stuck", self.survivors()),
         }

@@ -63,11 +63,11 @@ pub enum HandOverError {
         "{HAND_OVER_VARIABLE} is set by a manager that executes another version of itself: unset it"
     )]
     NoDescriptor,
-    #[error("what was handed over cannot be read: {0}")]
+    #[error("the handed-over state cannot be read: {0}")]
     Read(#[from] io::Error),
-    #[error("what was handed over is of another form: {0}")]
+    #[error("the handed-over state has another format: {0}")]
     Content(#[from] serde_json::Error),
-    #[error("what was handed over has schema {found}, and this version knows {SCHEMA}")]
+    #[error("the handed-over state has schema {found}, and this version knows {SCHEMA}")]
     OtherSchema { found: u32 },
 }
 

@@ -34,7 +34,10 @@ impl Supervisor {
             }),
             Effect::DumpThreads => self.with_tree(|tree| {
                 let asked = tree.dump_threads();
-                tracing::warn!(?asked, "the engine's time is over; its threads are printed");
+                tracing::warn!(
+                    ?asked,
+                    "grace period over; requesting a thread dump before SIGKILL"
+                );
             }),
             Effect::KillTree => self.with_tree(|tree| {
                 let killed = tree.kill_all();

@@ -148,7 +148,7 @@ pub(super) fn without_config(
         ),
         (ConfigChoice::Mounted, Some(_)) => refuse(
             Code::ConfigUnknown,
-            "the manager runs without --config, so it does not know what is mounted",
+            "the manager runs without --config, so it does not know the mounted config",
         ),
         (ConfigChoice::Mounted, None) => Ok(lifecycle::Prepared { checksum: None, choice }),
     }

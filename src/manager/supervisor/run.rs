@@ -76,8 +76,8 @@ impl Supervisor {
             Err(_) => {
                 self.reading = Some(reading);
                 let message = format!(
-                    "the state directory did not answer within {JOURNAL_READ_TIMEOUT:?}: as soon as \
-                     it does, the journal is followed; repair the volume behind --state-dir"
+                    "the state directory did not answer within {JOURNAL_READ_TIMEOUT:?}: the manager \
+                     follows the journal as soon as it does; repair the volume behind --state-dir"
                 );
                 tracing::error!("{message}");
                 Recovered::NotYet(message)

@@ -81,7 +81,7 @@ pub struct Untrusted {
 /// A request was sent, and there is no answer to it.
 #[derive(Debug, Error)]
 #[error(
-    "{source}; whether the manager{} acted on the request is not known: check its status",
+    "{source}; the manager{} may have acted on the request: check its status",
     manager.as_ref().map(|manager| format!(" at {manager}")).unwrap_or_default()
 )]
 pub struct Unanswered {

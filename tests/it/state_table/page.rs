@@ -188,7 +188,7 @@ fn events() -> String {
         timer("it was up for a minute", Timer::Prove),
         timer("the back-off is over", Timer::Backoff),
         happening(
-            "the time of `resumeAfter` is over",
+            "`resumeAfter` has passed",
             |drive| drive.lifecycle.phase() == Phase::Stopped,
             |drive| {
                 let resume_after = Some(Span(1000));
