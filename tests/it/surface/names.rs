@@ -76,13 +76,18 @@ fn literals(code: &str) -> impl Iterator<Item = &str> {
 /// `Self::Name => "word"` below `impl Type {`.
 fn words_of_types(package: &str, code: &[&str], names: &mut Names) {
     let mut of = "";
+    // A long word stands on the line below its arm.
+    let mut is_below = false;
     for line in code {
         if let Some(rest) = line.strip_prefix("impl ") {
             let subject = rest.split_once(" for ").map_or(rest, |(_, subject)| subject);
             of = subject.trim_end_matches([' ', '{']);
         }
-        let arm = line.trim_start().strip_prefix("Self::").and_then(|arm| arm.split_once(" => \""));
-        let Some((_, word)) = arm else { continue };
+        let line = line.trim_start();
+        let arm = line.strip_prefix("Self::").and_then(|arm| arm.split_once(" => \""));
+        let below = line.strip_prefix('"').filter(|_| is_below);
+        is_below = line.starts_with("Self::") && line.ends_with(" => {");
+        let Some(word) = arm.map(|(_, word)| word).or(below) else { continue };
         let word = word.split('"').next().unwrap_or_default();
         let is_word = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if !word.is_empty() && word.chars().all(is_word) {

@@ -18,8 +18,7 @@ pub(super) fn if_yellow_only_restart_upgrading_nodes_with_unassigned_replicas(
         return Ok(());
     }
     let health = evaluation.engine.health.as_ref().map_err(Blocker::engine_unreachable)?;
-    let is_alone = evaluation.peers().len() == 1 && evaluation.engine.nodes.len() == 1;
-    if health.color != Color::Yellow || is_alone {
+    if health.color != Color::Yellow || evaluation.is_alone() {
         return Ok(());
     }
     // A delayed copy waits for a node that may be back at any moment.
