@@ -116,7 +116,7 @@ impl Fixture {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-6
 async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_changed() {
     let fixture = Fixture::new().await;
     let step = UpdateStep::Container;
@@ -132,7 +132,7 @@ async fn an_image_that_admission_refuses_is_told_in_its_words_and_nothing_is_cha
     assert_eq!(pod.spec.expect("a spec").containers[0].image.as_deref(), Some("a"));
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-6
 async fn a_missing_role_is_told_from_a_refusal_of_admission() {
     let fixture = Fixture::new().await;
     fixture.server.inject(Fault::new(How::Refuse(403)).verb("patch"));
@@ -141,7 +141,7 @@ async fn a_missing_role_is_told_from_a_refusal_of_admission() {
     assert!(why.contains("give the reconciler's service account the roles of deploy/"), "{why}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-6
 async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_not() {
     let fixture = Fixture::new().await;
     let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
@@ -160,7 +160,7 @@ async fn a_pod_that_is_under_way_is_asked_for_at_each_look_and_the_others_are_no
     assert_eq!(fixture.why_not(&mut dry_runs, step, &[1]).await, [None, None]);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-22
 async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() {
     let mut fixture = Fixture::new().await;
     let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
@@ -181,7 +181,7 @@ async fn an_apiserver_without_the_subresource_is_told_from_a_pod_that_is_gone() 
     assert!(!dry_runs.shows_no_resize());
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-67, UPDATE-6
 async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     let mut fixture = Fixture::new().await;
     let (mut dry_runs, step) = (PatchDryRuns::default(), UpdateStep::Resize);
@@ -230,7 +230,7 @@ async fn a_size_that_no_pod_which_is_there_can_have_needs_another_pod() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-66
 async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     let fixture = Fixture::new().await;
     let mirror = Fault::new(How::Rewrite("\"b\"", "\"mirror/b\"")).verb("patch").times(u32::MAX);
@@ -242,7 +242,8 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     }
     fixture.server.clear_faults();
     // One that makes another image of each could never be answered.
-    let never = Fault::new(How::Rewrite("b\"", "bb\"")).verb("patch").times(u32::MAX);
+    let never =
+        Fault::new(How::Rewrite("\"image\":\"b", "\"image\":\"bb")).verb("patch").times(u32::MAX);
     fixture.server.inject(never);
     let why = fixture.why_not(&mut PatchDryRuns::default(), UpdateStep::Container, &[]).await;
     let why = why[0].clone().expect("it is refused");
@@ -252,7 +253,7 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     );
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-66
 async fn without_an_answer_in_a_turn_what_is_wanted_is_not_known() {
     let fixture = Fixture::new().await;
     fixture.server.inject(Fault::new(How::LoseRequest).verb("patch").times(u32::MAX));
