@@ -46,7 +46,7 @@ mod tests {
         without_initial_masters(text.as_bytes()).map(|kept| String::from_utf8(kept).unwrap())
     }
 
-    #[test]
+    #[test] // proves RESTART-128
     fn it_is_taken_out_however_it_is_written() {
         let eck = "cluster:\n    initial_master_nodes:\n        - logs-es-default-0\n        - \
                    logs-es-default-1\n    name: logs\nnode:\n    store:\n        allow_mmap: false\n";

@@ -97,7 +97,7 @@ fn a_span_is_written_as_people_write_it() {
     }
 }
 
-#[test]
+#[test] // proves ACCESS-21
 fn a_bare_number_is_seconds() {
     assert_eq!(Span::parse("60"), Ok(Span(60_000)));
     assert_eq!(Span::parse("0"), Ok(Span(0)));

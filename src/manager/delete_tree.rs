@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::worker::on_a_quarter_of_the_stack;
 
-    #[test]
+    #[test] // proves CONFIG-6
     fn the_deepest_nesting_that_is_deleted_needs_a_quarter_of_the_stack() {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("root");

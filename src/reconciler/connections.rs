@@ -54,7 +54,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    #[test]
+    #[test] // proves ACCESS-16
     fn who_has_most_loses_its_oldest() {
         let peers = [1, 2, 3, 2, 3, 2].map(address);
         assert_eq!(closed_for_a_newcomer(&peers), 1);
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(closed_for_a_newcomer(&[1, 2, 3, 3, 2].map(address)), 1);
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves ACCESS-16
     async fn a_newcomer_is_served_while_all_places_are_taken() {
         /// Tells when it is closed.
         struct Held(u8, mpsc::Sender<u8>);

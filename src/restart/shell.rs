@@ -23,7 +23,7 @@ mod tests {
 
     use super::{foreign_text, shell_word};
 
-    #[test]
+    #[test] // proves OPERATE-6
     fn a_text_of_others_has_no_command() {
         assert_eq!(foreign_text("run `kubectl delete ns`"), "run 'kubectl delete ns'");
     }
@@ -37,7 +37,7 @@ mod tests {
     }
 
     proptest! {
-        #[test]
+        #[test] // proves ACCESS-18
         fn any_text_is_one_word_and_comes_back(text in "[^\\x00]*") {
             let command = format!("echo {}", shell_word(&text));
             prop_assert_eq!(shlex::split(&command), Some(vec!["echo".to_owned(), text]));

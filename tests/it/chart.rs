@@ -84,7 +84,7 @@ fn made() -> Vec<(String, String)> {
     made
 }
 
-#[test]
+#[test] // proves OPERATE-11, OPERATE-13
 fn the_chart_has_what_deploy_has() {
     for (path, text) in made() {
         let file = root().join(CHART).join(&path);

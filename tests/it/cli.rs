@@ -181,7 +181,7 @@ fn stop_shows_each_change_and_why_it_waits() {
     assert_eq!(fake.posts(), [("/es/stop?wait=60000ms".into(), body.into())]);
 }
 
-#[test]
+#[test] // proves ACCESS-21
 fn times_and_paths_are_taken_as_people_write_them() {
     let dir = TempDir::new().expect("a directory");
     let (fake, socket) = FakeManager::on_socket(dir.path(), story(running(1), [stop_act()]));
@@ -215,7 +215,7 @@ fn a_stop_that_is_not_done_when_the_manager_answers_is_asked_for_again_as_a_retr
 
 /// The answer after the longest wait may have the status of a later request, and a number of that
 /// must not be taken.
-#[test]
+#[test] // proves STOP-40
 fn a_start_is_followed_by_the_status_when_another_request_was_judged_meanwhile() {
     let status = |cursor, state| Status {
         state,

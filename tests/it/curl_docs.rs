@@ -209,7 +209,7 @@ impl Drop for Manager {
     }
 }
 
-#[test]
+#[test] // proves ACCESS-23
 fn every_block_does_what_the_document_says() {
     let manager = Manager::start();
     let token = manager.token();

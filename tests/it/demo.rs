@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::programs::program;
 
-#[test]
+#[test] // proves RESTART-2
 fn the_demo_keeps_its_promises_and_leaves_nothing_behind() {
     let done =
         Command::new(program("examples/demo")).stdin(Stdio::null()).output().expect("it starts");

@@ -141,7 +141,7 @@ fn bound_everywhere(directory: &str) -> Vec<String> {
 }
 
 /// All rights in every namespace are given only by the variant of that name.
-#[test]
+#[test] // proves OPERATE-12
 fn the_usual_install_reads_no_secret_and_no_pod() {
     assert_eq!(bound_everywhere("deploy"), ["stayput-reconciler-searchclusters"]);
     assert_eq!(bound_everywhere("deploy/namespaced"), [""; 0]);
@@ -155,7 +155,7 @@ fn the_usual_install_reads_no_secret_and_no_pod() {
 }
 
 /// Also where the one namespace is the reconciler's own.
-#[test]
+#[test] // proves OPERATE-13
 fn no_two_objects_have_one_name() {
     let mut names = BTreeSet::new();
     for object in installed("deploy/namespaced") {
@@ -169,7 +169,7 @@ fn no_two_objects_have_one_name() {
 }
 
 /// They name every namespace with a SearchCluster.
-#[test]
+#[test] // proves OPERATE-14
 fn metrics_are_read_from_labelled_namespaces_alone() {
     let policy = manifests("deploy/base/network-policy.yaml").remove(0);
     let [rule] = policy["spec"]["ingress"].as_array().unwrap().as_slice() else {
@@ -185,7 +185,7 @@ fn metrics_are_read_from_labelled_namespaces_alone() {
 }
 
 /// A pod is deleted only where somebody has installed the role for it.
-#[test]
+#[test] // proves UPDATE-12
 fn no_install_lets_the_reconciler_delete_pods() {
     let has = |rule: &Value, field: &str, values: &[&str]| {
         let all = rule[field].as_array().into_iter().flatten();
@@ -221,7 +221,7 @@ fn installed(directory: &str) -> Vec<Value> {
 
 /// A drain of Kubernetes nodes leaves one of the reconciler's pods, and more important pods take no
 /// place of them.
-#[test]
+#[test] // proves RESTART-104
 fn the_reconciler_has_a_disruption_budget_and_a_priority() {
     let [deployment] = manifests("deploy/base/deployment.yaml").try_into().unwrap();
     let [budget, class] = manifests("deploy/base/availability.yaml").try_into().unwrap();

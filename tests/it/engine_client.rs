@@ -74,7 +74,7 @@ fn another_node_is_waited_for_by_the_engine() {
     );
 }
 
-#[test]
+#[test] // proves RESTART-87
 fn green_is_waited_for_by_the_engine() {
     let mut yellow = health();
     (yellow["status"], yellow["timed_out"]) = (json!("yellow"), json!(true));
@@ -163,7 +163,7 @@ fn a_node_outside_the_cluster_is_passed_over_and_quoted_if_all_are() {
 }
 
 /// One of those that have no master has waited for it already. One that is overloaded has not.
-#[test]
+#[test] // proves RESTART-14
 fn one_node_alone_is_given_the_time_to_find_a_master() {
     fn refused() -> Reply {
         Reply::json(503, json!({ "error": { "type": "master_not_discovered_exception" } }))
@@ -219,7 +219,7 @@ fn all_endpoints_together_have_twice_the_time_of_one() {
     assert!(mute[9].0.seen().is_empty());
 }
 
-#[test]
+#[test] // proves RESTART-15
 fn a_flush_never_fails_and_never_waits_longer_than_it_may() {
     let (_mute, silent) = FakeManager::on_port(None, Script::Silence);
     let (_fake, port) = answering(200, identity_of_nobody());
@@ -243,7 +243,7 @@ fn identity_of_nobody() -> Value {
     })
 }
 
-#[test]
+#[test] // proves RESTART-17
 fn no_metadata_is_asked_for_and_what_has_not_changed_is_not_read_again() {
     let (_fake, port) = answering(200, identity_of_nobody());
     let engine = wait(client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT).identify());

@@ -111,7 +111,7 @@ fn read(container: &Yaml) -> Result<Settings, Vec<String>> {
     settings::read(&matches, &Environment::new(variables(container)), false)
 }
 
-#[test]
+#[test] // proves DECLARE-39
 fn every_run_in_the_manifests_is_taken_as_it_stands() {
     for (file, expected) in [
         ("pod.yaml", 1),
@@ -139,7 +139,7 @@ fn every_run_in_the_manifests_is_taken_as_it_stands() {
     assert_eq!(yamls.count(), 7);
 }
 
-#[test]
+#[test] // proves MANIFEST-8, MANIFEST-9, MANIFEST-21
 fn every_run_that_inject_writes_is_taken_as_it_stands() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
     let injected = |name: &str| {
@@ -186,7 +186,7 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
 }
 
 /// `inject` names variables that the manager does not know.
-#[test]
+#[test] // proves MANIFEST-19
 fn inject_knows_every_variable_of_the_manager() {
     let command = RunArgs::augment_args(Command::new("run"));
     let options = command.get_arguments().filter_map(|option| option.get_long());
@@ -202,7 +202,7 @@ fn inject_knows_every_variable_of_the_manager() {
 }
 
 /// The files that the manager opens to ask a secured engine are where the Secrets are mounted.
-#[test]
+#[test] // proves MANIFEST-9
 fn the_manager_finds_the_secrets_that_inject_mounts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
     for name in ["elasticsearch-chart.yaml.secured", "eck-7.yaml.injected"] {
@@ -267,7 +267,7 @@ fn liveness_is_asked_of_the_manager_over_http_and_given_a_minute() {
 }
 
 /// What the rules for a node that comes back need, and an engine that can write beside its config.
-#[test]
+#[test] // proves RESTART-4
 fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
     for file in PODS {
         let documents = documents(file);
@@ -342,7 +342,7 @@ fn who_issues_tokens_is_taken_from_where_the_keys_are() {
 }
 
 /// A pod that is about to stop gets no more requests after one failed probe.
-#[test]
+#[test] // proves RESTART-4, MANIFEST-11
 fn readiness_is_asked_every_second_and_fails_at_once() {
     for file in PODS.into_iter().chain(["eck.yaml"]) {
         let documents = documents(file);
@@ -355,7 +355,7 @@ fn readiness_is_asked_every_second_and_fails_at_once() {
 }
 
 /// The image is the one that its Dockerfile says how to build.
-#[test]
+#[test] // proves RESTART-4
 fn the_managers_image_has_one_name() {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("docker/manager.Dockerfile");
     let built = fs::read_to_string(built).unwrap();

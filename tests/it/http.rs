@@ -36,7 +36,7 @@ fn words(yaml: &Yaml) -> BTreeSet<&str> {
     yaml.as_vec().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
 }
 
-#[test]
+#[test] // proves ACCESS-23
 fn every_route_is_written_down_and_nothing_else() {
     let openapi = openapi();
     let paths = &openapi["paths"];
@@ -123,7 +123,7 @@ fn samples_are_read_and_written_without_loss() {
     }
 }
 
-#[test]
+#[test] // proves ACCESS-23
 fn the_status_is_what_the_schema_says() {
     for (name, sample) in SAMPLES {
         let sample = serde_json::from_str(sample).unwrap();

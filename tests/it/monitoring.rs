@@ -104,7 +104,7 @@ fn problems(query: &Query, known: &Series) -> Vec<String> {
     problems
 }
 
-#[test]
+#[test] // proves OPERATE-10
 fn every_query_asks_for_what_is_served() {
     let known = known();
     let queries: Vec<Query> =
@@ -188,7 +188,7 @@ fn has_variable(container: &Value) -> bool {
 }
 
 /// `inject --open-metrics` and the PodMonitor for managers fit each other.
-#[test]
+#[test] // proves OPERATE-9
 fn the_managers_can_be_scraped_after_inject() {
     let monitor = documents(&file("deploy/monitoring/example/managers.yaml")).remove(0);
     let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];

@@ -21,7 +21,7 @@ fn commands() -> Vec<String> {
     commands
 }
 
-#[test]
+#[test] // proves DOCTOR-2
 fn the_program_prints_the_definition() {
     let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["crd"]));
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/base/crd.yaml");
@@ -30,7 +30,7 @@ fn the_program_prints_the_definition() {
     assert!(ended.stdout == installed, "it is what deploy/ has");
 }
 
-#[test]
+#[test] // proves OPERATE-15
 fn every_shell_completes_every_command_and_code() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let ended = completion(shell);
@@ -45,7 +45,7 @@ fn every_shell_completes_every_command_and_code() {
 }
 
 /// As bash itself does it.
-#[test]
+#[test] // proves OPERATE-15
 fn bash_completes_what_was_begun() {
     let script = completion("bash").stdout;
     let begun = |words: &str| {
@@ -63,7 +63,7 @@ fn bash_completes_what_was_begun() {
     assert_eq!(begun("runbook quo"), "quorum");
 }
 
-#[test]
+#[test] // proves OPERATE-15
 fn every_command_has_a_man_page() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(program("examples/man-pages"));
@@ -108,7 +108,7 @@ fn the_image_of_opensearch_makes_an_archive_of_classes() {
 }
 
 /// `@NAME@` in the manifest is filled in for a release.
-#[test]
+#[test] // proves OPERATE-15
 fn the_krew_manifest_is_one_and_names_the_archives() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/krew/stayput.yaml");
     let text = fs::read_to_string(file).unwrap();

@@ -43,7 +43,7 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 /// A page of the runbook is read at night, by somebody whose context may be in any namespace.
-#[test]
+#[test] // proves OPERATE-5
 fn commands_of_the_runbook_name_their_namespace() {
     let mut wrong = Vec::new();
     let mut count = 0;
@@ -63,7 +63,7 @@ fn commands_of_the_runbook_name_their_namespace() {
 }
 
 /// Other documents may say before in which namespace they are.
-#[test]
+#[test] // proves OPERATE-5
 fn commands_of_documents_are_understood() {
     let mut wrong = Vec::new();
     let mut count = 0;
@@ -106,7 +106,7 @@ fn quoted(source: &str) -> Vec<String> {
     found
 }
 
-#[test]
+#[test] // proves OPERATE-5
 fn commands_in_messages_are_understood() {
     let mut wrong = Vec::new();
     let mut count = 0;

@@ -21,7 +21,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-#[test]
+#[test] // proves OPERATE-19
 fn one_version_is_written_everywhere() {
     let version = env!("CARGO_PKG_VERSION");
     for (file, words) in [

@@ -99,7 +99,7 @@ fn alerts() -> Vec<(String, String)> {
     rules.map(alert).collect()
 }
 
-#[test]
+#[test] // proves OPERATE-2
 fn each_code_that_blocks_and_each_alert_has_its_page() {
     let mut wanted = blocking_codes();
     assert!(wanted.len() > 30 && wanted.contains("quorum"), "{wanted:?}");
@@ -116,7 +116,7 @@ fn each_code_that_blocks_and_each_alert_has_its_page() {
     assert!(missing.is_empty() && unknown.is_empty(), "missing {missing:?}, unknown {unknown:?}");
 }
 
-#[test]
+#[test] // proves OPERATE-2
 fn each_page_says_what_it_means_where_to_look_and_what_to_type() {
     let index = file("docs/runbook/README.md");
     for (name, text) in pages() {
@@ -128,7 +128,7 @@ fn each_page_says_what_it_means_where_to_look_and_what_to_type() {
     }
 }
 
-#[test]
+#[test] // proves OPERATE-3
 fn the_program_has_every_page_as_it_is() {
     for (name, text) in pages() {
         let ended = finish(&mut kubectl_stayput(Path::new("/none"), ["runbook", &name]));
@@ -145,7 +145,7 @@ fn told(name: &str) -> String {
     ended.stdout
 }
 
-#[test]
+#[test] // proves OPERATE-3
 fn an_alert_is_understood_by_its_name() {
     let alerts = alerts();
     assert!(alerts.len() > 10, "{alerts:?}");
@@ -154,7 +154,7 @@ fn an_alert_is_understood_by_its_name() {
     }
 }
 
-#[test]
+#[test] // proves OPERATE-3
 fn a_code_that_does_not_block_is_explained_too() {
     let page = file("docs/runbook/waiting.md");
     let codes = other_codes();
@@ -193,7 +193,7 @@ fn strings_after(source: &str, mark: &str) -> Vec<String> {
     strings.map(str::to_owned).collect()
 }
 
-#[test]
+#[test] // proves OPERATE-3
 fn each_code_of_a_manager_is_explained() {
     for code in manager_codes() {
         let page = told(&code);
@@ -233,7 +233,7 @@ fn words(command: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-#[test]
+#[test] // proves OPERATE-2
 fn what_is_to_be_typed_is_understood() {
     let (mut ours, mut theirs) = (0, 0);
     for (name, text) in pages() {
@@ -265,7 +265,7 @@ fn what_is_to_be_typed_is_understood() {
 
 /// A request is queued behind one that is blocked, `inject` writes to stdout alone, and a rule that is
 /// disabled stays so.
-#[test]
+#[test] // proves OPERATE-2
 fn what_is_to_be_typed_mends() {
     const DISABLE: &str = "eck.k8s.elastic.co/disable-upgrade-predicates";
     for (name, text) in pages() {
@@ -299,7 +299,7 @@ fn what_is_to_be_typed_mends() {
 }
 
 /// `docs/runbook/allocation.md`, without a reconciler.
-#[test]
+#[test] // proves OPERATE-7
 fn four_lines_of_curl_undo_allocation() {
     let page = file("docs/runbook/allocation.md");
     let (_, rest) = page.split_once("```curl\n").unwrap();

@@ -1,253 +1,194 @@
-//! Every promise in `SPECIFICATION.md` names a proof, and every proof exists: a test in a file, a
-//! scenario, or a benchmark.
+//! Every promise in `SPECIFICATION.md` has an id, and what proves it has that id, too: a test, behind
+//! `#[test]`, or above a function that a macro makes tests from; or a benchmark. `UPDATE_DOCS=1 cargo test --test it specification` writes the table of
+//! all proofs, `tests/surface/promises.txt`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The folder for `scenarios/NAME` in the document.
-const SCENARIO_PAGES: &str = "src/restart/tests/scenarios";
-const SCENARIO_TESTS: &str = "src/restart/tests/scenario.rs";
+use crate::surface::is_as_written;
 
-/// The tests of one file, and whether `cargo test` leaves them out (`#[ignore]`).
-type Tests = BTreeMap<String, bool>;
+/// What stands before the ids in a proof.
+const PROVES: &str = " proves ";
 
-/// The tests of all files, by path from the root.
-struct Index {
-    root: PathBuf,
-    files: BTreeMap<String, Tests>,
+/// What says that it proves promises.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Proof {
+    /// `path::NAME` of a test, or the path of a benchmark.
+    name: String,
+    ids: Vec<String>,
+    /// `cargo test` leaves it out.
+    is_ignored: bool,
 }
 
-impl Index {
-    fn of(root: &Path) -> Self {
-        let mut texts = BTreeMap::new();
-        for folder in ["src", "tests"] {
-            read_rust_files(root, &root.join(folder), &mut texts);
-        }
-        let macros: BTreeSet<String> =
-            texts.values().flat_map(|text| macros_that_make_tests(text)).collect();
-        let tests = |text: &String| {
-            let mut tests = functions(text);
-            tests.extend(listed(text, &macros));
-            tests
-        };
-        let files = texts.iter().map(|(path, text)| (path.clone(), tests(text))).collect();
-        Self { root: root.into(), files }
+/// The ids behind `// proves` or `# proves` in a line.
+fn ids(line: &str) -> Vec<String> {
+    let Some((before, ids)) = line.split_once(PROVES) else { return Vec::new() };
+    if !before.ends_with("//") && before != "#" {
+        return Vec::new();
     }
-
-    /// What is wrong with a proof. `None`: the words are no proof.
-    fn judge(&self, words: &str) -> Option<Result<(), String>> {
-        if let Some(name) = words.strip_prefix("scenarios/") {
-            return Some(self.has_scenario(name));
-        }
-        if let Some(name) = words.strip_prefix("bench/") {
-            let exists = self.root.join("bench").join(name).is_file();
-            return Some(if exists { Ok(()) } else { Err("there is no such benchmark".into()) });
-        }
-        let (path, name) = words.split_once("::")?;
-        path.ends_with(".rs").then(|| self.has_test(path, name))
-    }
-
-    fn has_test(&self, path: &str, name: &str) -> Result<(), String> {
-        match self.files.get(path).and_then(|tests| tests.get(name)) {
-            Some(false) => return Ok(()),
-            Some(true) => return Err("`cargo test` leaves it out (#[ignore])".into()),
-            None => {}
-        }
-        let reason = if self.files.contains_key(path) {
-            "the file has no test of this name"
-        } else {
-            "there is no such file"
-        };
-        let elsewhere = self.files.iter().filter(|(_, tests)| tests.contains_key(name));
-        let hints = elsewhere.map(|(path, _)| format!("; see `{path}::{name}`"));
-        Err(hints.fold(reason.to_owned(), |text, hint| text + &hint))
-    }
-
-    fn has_scenario(&self, name: &str) -> Result<(), String> {
-        if !self.root.join(SCENARIO_PAGES).join(name).with_extension("txt").is_file() {
-            return Err(format!("there is no such page in {SCENARIO_PAGES}"));
-        }
-        self.has_test(SCENARIO_TESTS, name)
-    }
-
-    /// All that is wrong with the tables of a document, line by line.
-    fn problems(&self, document: &str) -> Vec<String> {
-        let mut problems = Vec::new();
-        let mut is_promise = false;
-        for (line, number) in document.lines().zip(1..) {
-            let at = format!("SPECIFICATION.md:{number}");
-            if !line.starts_with("| ") {
-                is_promise = line.starts_with("|---");
-                continue;
-            }
-            let judged =
-                proofs(line).into_iter().filter_map(|proof| Some((self.judge(&proof)?, proof)));
-            let judged: Vec<_> = judged.collect();
-            if is_promise && judged.is_empty() {
-                problems.push(format!("{at}: a promise without a proof"));
-            }
-            for (verdict, proof) in judged {
-                if let Err(reason) = verdict {
-                    problems.push(format!("{at}: `{proof}`: {reason}"));
-                }
-            }
-        }
-        problems
-    }
+    ids.split(',').map(|id| id.trim().to_owned()).collect()
 }
 
-fn read_rust_files(root: &Path, folder: &Path, texts: &mut BTreeMap<String, String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            read_rust_files(root, &path, texts);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-            texts.insert(name, fs::read_to_string(&path).unwrap());
-        }
-    }
-}
-
-/// Everything in backticks. `::name` is in the file named before it.
-fn proofs(line: &str) -> Vec<String> {
-    let mut file = "";
-    let quoted = line.split('`').skip(1).step_by(2);
-    let proofs = quoted.map(|words| match words.split_once("::") {
-        Some(("", name)) => format!("{file}::{name}"),
-        Some((path, _)) => {
-            file = path;
-            words.to_owned()
-        }
-        None => words.to_owned(),
-    });
-    proofs.collect()
-}
-
-/// The functions under `#[test]` or `#[tokio::test]`.
-fn functions(text: &str) -> Tests {
-    let mut tests = Tests::new();
-    let (mut is_test, mut is_ignored) = (false, false);
-    for line in text.lines().map(str::trim_start).filter(|line| !line.starts_with("//")) {
-        is_test |= line.starts_with("#[test]") || line.starts_with("#[tokio::test");
-        is_ignored |= line.starts_with("#[ignore");
-        let Some((before, after)) = line.split_once("fn ") else { continue };
-        if !["", "async ", "pub ", "pub(crate) "].contains(&before) {
+/// The tests of a file that prove something: functions, and names in lists of macros.
+fn tests(path: &str, text: &str) -> Vec<Proof> {
+    let mut found = Vec::new();
+    // Of the test whose attributes are being read.
+    let mut attributes: Option<(Vec<String>, bool)> = None;
+    for line in text.lines().map(str::trim_start) {
+        let is_test = line.starts_with("#[test]") || line.starts_with("#[tokio::test");
+        // In a line of its own: of a function that a macro calls from its tests.
+        let is_own_line = line.starts_with("// proves ");
+        if line.starts_with("//") && !is_own_line {
             continue;
         }
-        let end = after.find(|c: char| !is_in_name(c)).unwrap_or(after.len());
-        if is_test && end > 0 {
-            tests.insert(after[..end].to_owned(), is_ignored);
-        }
-        (is_test, is_ignored) = (false, false);
-    }
-    tests
-}
-
-fn is_in_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Names of the macros in this file that define tests.
-fn macros_that_make_tests(text: &str) -> BTreeSet<String> {
-    let definitions = text.split("macro_rules! ").skip(1);
-    let definitions = definitions.filter_map(|rest| rest.split_once("\n}\n"));
-    let tests = definitions.filter(|(definition, _)| definition.contains("#[test]"));
-    tests.map(|(definition, _)| definition.split(' ').next().unwrap().to_owned()).collect()
-}
-
-/// The names that calls of these macros in this file contain.
-fn listed(text: &str, macros: &BTreeSet<String>) -> Tests {
-    let mut tests = Tests::new();
-    for name in macros {
-        for opening in ["! {", "!("] {
-            for body in text.split(&format!("\n{name}{opening}")).skip(1) {
-                let end = body.find(['}', ')']).unwrap_or(body.len());
-                let words = body[..end].split(|c: char| !is_in_name(c));
-                tests.extend(words.map(|word| (word.to_owned(), false)));
+        if is_test || is_own_line {
+            attributes = Some((ids(line), false));
+        } else if let Some((ids, is_ignored)) = &mut attributes {
+            *is_ignored |= line.starts_with("#[ignore");
+            let Some((_, after)) = line.split_once("fn ") else { continue };
+            let name = name_at_begin(after);
+            if !ids.is_empty() {
+                let (name, ids, is_ignored) = (format!("{path}::{name}"), ids.clone(), *is_ignored);
+                found.push(Proof { name, ids, is_ignored });
+            }
+            attributes = None;
+        } else {
+            let (ids, name) = (ids(line), name_at_begin(line));
+            if !ids.is_empty() {
+                found.push(Proof { name: format!("{path}::{name}"), ids, is_ignored: false });
             }
         }
     }
-    tests
+    found
+}
+
+fn name_at_begin(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+/// All proofs below a root.
+fn proofs(root: &Path) -> Vec<Proof> {
+    let mut found = Vec::new();
+    for pattern in ["src/**/*.rs", "tests/**/*.rs", "bench/*"] {
+        let pattern = root.join(pattern);
+        for path in glob::glob(pattern.to_str().unwrap()).unwrap().map(Result::unwrap) {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            // The texts in this file are examples.
+            if !path.is_file() || file!().ends_with(&name) {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+            if name.ends_with(".rs") {
+                found.extend(tests(&name, &text));
+            } else if let Some(ids) = text.lines().map(ids).find(|ids| !ids.is_empty()) {
+                found.push(Proof { name, ids, is_ignored: false });
+            }
+        }
+    }
+    found
+}
+
+/// The ids in the tables of the document, in its order, and what is wrong with them.
+fn promises(document: &str) -> (Vec<String>, Vec<String>) {
+    let (mut promises, mut problems) = (Vec::new(), Vec::new());
+    let mut is_promise = false;
+    for (line, number) in document.lines().zip(1..) {
+        if !line.starts_with("| ") {
+            is_promise = line.starts_with("|---");
+            continue;
+        }
+        let id = line[2..].split(" |").next().unwrap_or_default();
+        let is_id = id.split_once('-').is_some_and(|(prefix, number)| {
+            prefix.bytes().all(|c| c.is_ascii_uppercase()) && number.parse::<u32>().is_ok()
+        });
+        if !is_promise {
+            continue;
+        }
+        if !is_id {
+            problems.push(format!("SPECIFICATION.md:{number}: a promise without an id"));
+            continue;
+        }
+        if promises.iter().any(|known| known == id) {
+            problems.push(format!("SPECIFICATION.md:{number}: {id} is there twice"));
+        }
+        promises.push(id.to_owned());
+    }
+    (promises, problems)
+}
+
+/// What is wrong with document and proofs, and the table of both.
+fn judge(document: &str, proofs: &[Proof]) -> (Vec<String>, String) {
+    let (promises, mut problems) = promises(document);
+    let mut by_id: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for proof in proofs {
+        if proof.is_ignored {
+            problems.push(format!("{}: `cargo test` leaves it out (#[ignore])", proof.name));
+        }
+        for id in &proof.ids {
+            if !promises.contains(id) {
+                problems.push(format!("{}: SPECIFICATION.md has no {id}", proof.name));
+            }
+            by_id.entry(id).or_default().insert(&proof.name);
+        }
+    }
+    let mut table = String::new();
+    for id in &promises {
+        let Some(names) = by_id.get(id.as_str()) else {
+            problems.push(format!("{id}: nothing says that it proves it"));
+            continue;
+        };
+        for name in names {
+            table.push_str(&format!("{id} {name}\n"));
+        }
+    }
+    (problems, table)
 }
 
 #[test]
-fn every_promise_has_a_proof_that_exists() {
+fn every_promise_has_a_proof() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let document = fs::read_to_string(root.join("SPECIFICATION.md")).unwrap();
-    let index = Index::of(root);
-    let problems = index.problems(&document);
+    let (problems, table) = judge(&document, &proofs(root));
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
-    let proofs = document.lines().filter(|line| line.starts_with("| ") && line.contains("`"));
-    assert!(proofs.count() > 50, "is the document parsed correctly?");
+    assert!(table.lines().count() > 1000, "are the proofs found?");
+    is_as_written("promises.txt", &table);
 }
 
-/// Checks this document in a small repository; returns the problems.
-fn problems_of(document: &str) -> Vec<String> {
-    let files = [
-        ("src/a.rs", "#[test]\nfn right() {}\n\nfn helper() {}\n\n#[test]\nfn twice() {}\n"),
-        (
-            "src/b.rs",
-            "#[test]\n#[ignore = \"takes an hour\"]\nfn long() {}\n\nfn right() {}\n\n\
-             #[tokio::test(start_paused = true)]\nasync fn waits() {}\n\n// #[test]\n// fn gone() {}\n",
-        ),
-        ("tests/c.rs", "#[test]\nfn twice() {}\n\nstories! { first second }\n"),
-        ("tests/d.rs", "macro_rules! stories {\n    #[test]\n    fn $story() {}\n}\n"),
-        (
-            SCENARIO_TESTS,
-            "macro_rules! scenarios {\n    #[test]\n}\n\nscenarios! {\n    pause\n}\n",
-        ),
-        ("src/restart/tests/scenarios/pause.txt", ""),
-        ("src/restart/tests/scenarios/forgotten.txt", ""),
-        ("bench/idle", ""),
-    ];
+const DOCUMENT: &str = "| id | promise |\n|---|---|\n| STOP-1 | One. |\n| STOP-2 | Two. |\n";
+
+#[test]
+fn proofs_are_found_behind_tests_names_and_in_benchmarks() {
     let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
+    for (path, text) in [
+        ("src/a.rs", "#[test] // proves STOP-1\nfn right() {}\n#[test]\nfn other() {}\n"),
+        ("tests/c.rs", "stories! {\n    first\n    second // proves STOP-1, STOP-2\n}\n"),
+        ("bench/idle", "# proves STOP-2\n\"\"\"It is fast.\"\"\"\n"),
+    ] {
         let path = root.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    Index::of(root.path()).problems(document)
+    let (problems, table) = judge(DOCUMENT, &proofs(root.path()));
+    assert_eq!(problems, Vec::<String>::new());
+    let lines = "STOP-1 src/a.rs::right\nSTOP-1 tests/c.rs::second\nSTOP-2 bench/idle\n\
+                 STOP-2 tests/c.rs::second\n";
+    assert_eq!(table, lines);
 }
 
 #[test]
-fn proofs_that_exist_are_taken() {
-    let document = "| promise | proof |\n|---|---|\n\
-        | a function, also `async` | `src/a.rs::right`, `src/b.rs::waits` |\n\
-        | the same name twice | `src/a.rs::twice`, `tests/c.rs::twice`, `::first` |\n\
-        | listed by a macro | `tests/c.rs::second` |\n\
-        | others | `scenarios/pause` `bench/idle` |\n";
-    assert_eq!(problems_of(document), Vec::<String>::new());
-}
-
-#[test]
-fn every_line_that_is_wrong_is_named() {
-    for (words, reason) in [
-        ("src/a.rs::wrong", "the file has no test of this name"),
-        ("src/a.rs::helper", "the file has no test of this name"),
-        ("src/b.rs::right", "the file has no test of this name; see `src/a.rs::right`"),
-        ("src/z.rs::right", "there is no such file; see `src/a.rs::right`"),
-        (
-            "src/z.rs::twice",
-            "there is no such file; see `src/a.rs::twice`; see `tests/c.rs::twice`",
-        ),
-        ("src/b.rs::gone", "the file has no test of this name"),
-        ("src/b.rs::long", "`cargo test` leaves it out (#[ignore])"),
-        ("scenarios/absent", "there is no such page in src/restart/tests/scenarios"),
-        ("scenarios/forgotten", "the file has no test of this name"),
-        ("bench/absent", "there is no such benchmark"),
-    ] {
-        let expected = format!("SPECIFICATION.md:2: `{words}`: {reason}");
-        assert_eq!(problems_of(&format!("\n| a promise | `{words}` |\n")), [expected]);
-    }
-    let two = "| one | `src/a.rs::right`, `::one` |\n| two | `src/a.rs::two` |\n";
-    let problems = problems_of(two);
-    assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems[0].starts_with("SPECIFICATION.md:1: `src/a.rs::one`: "), "{problems:?}");
-}
-
-#[test]
-fn a_promise_without_a_proof_is_named() {
-    let document = "| promise | proof |\n|---|---|\n| it `works` | see above |\n";
-    assert_eq!(problems_of(document), ["SPECIFICATION.md:3: a promise without a proof"]);
+fn what_is_wrong_is_named() {
+    let text = "#[tokio::test(start_paused = true)] // proves STOP-1, STOP-3\n#[ignore = \"long\"]\n\
+                async fn long() {}\n";
+    let (problems, _) =
+        judge(&format!("{DOCUMENT}| STOP-1 | Again. |\n| Words. |\n"), &tests("a.rs", text));
+    let expected = [
+        "SPECIFICATION.md:5: STOP-1 is there twice",
+        "SPECIFICATION.md:6: a promise without an id",
+        "a.rs::long: `cargo test` leaves it out (#[ignore])",
+        "a.rs::long: SPECIFICATION.md has no STOP-3",
+        "STOP-2: nothing says that it proves it",
+    ];
+    assert_eq!(problems, expected);
 }

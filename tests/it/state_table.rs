@@ -6,7 +6,7 @@ mod page;
 
 use std::path::Path;
 
-#[test]
+#[test] // proves REQUEST-5
 fn the_page_of_states_is_what_the_code_does() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/states.md");
     let page = page::page();

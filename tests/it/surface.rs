@@ -12,7 +12,7 @@ use crate::support::sources::product;
 
 /// Compares a file of `tests/surface` with what the code has now.
 #[track_caller]
-fn is_as_written(name: &str, text: &str) {
+pub(crate) fn is_as_written(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/surface").join(name);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, text).expect("tests/surface can be written");

@@ -24,7 +24,7 @@ fn files(directory: &TempDir) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-#[test]
+#[test] // proves STOP-27
 fn an_engine_that_does_not_start_is_no_failure_of_an_init_container() {
     let directory = tempfile::tempdir().unwrap();
     let failed = warm(directory.path(), &[], "exit 3");
@@ -40,7 +40,7 @@ fn an_engine_that_does_not_start_is_no_failure_of_an_init_container() {
     assert_eq!(files(&directory), ["warm.jsa.tried"]);
 }
 
-#[test]
+#[test] // proves STOP-27
 fn an_engine_that_takes_too_long_is_ended() {
     let directory = tempfile::tempdir().unwrap();
     let tried = warm(directory.path(), &["--best-effort", "1ms"], "exec sleep 1000");
@@ -50,7 +50,7 @@ fn an_engine_that_takes_too_long_is_ended() {
 }
 
 /// Without handlers PID 1 does not end by TERM, and any other process leaves the engine behind.
-#[test]
+#[test] // proves STOP-28
 fn term_ends_it_at_once_and_nothing_of_the_engine_is_left() {
     for more in [&[][..], &["--best-effort", "5m"]] {
         let directory = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn term_ends_it_at_once_and_nothing_of_the_engine_is_left() {
     }
 }
 
-#[test]
+#[test] // proves STOP-27
 fn it_is_tried_once_for_each_volume() {
     let directory = tempfile::tempdir().unwrap();
     let engine = format!("echo run >>{}/runs; exit 3", directory.path().display());
@@ -88,7 +88,7 @@ fn it_is_tried_once_for_each_volume() {
 }
 
 /// The volume outlives the containers of its pod: after a restart of the machine they may have another image.
-#[test]
+#[test] // proves STOP-27
 fn another_jvm_in_the_same_volume_is_another_attempt() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("config/jvm.options.d");
@@ -115,7 +115,7 @@ fn another_jvm_in_the_same_volume_is_another_attempt() {
     assert!(attempt().stdout.contains("is not tried again"));
 }
 
-#[test]
+#[test] // proves STOP-27
 fn a_volume_that_cannot_be_written_is_no_failure_either() {
     let tried = warm(Path::new("/nonexistent"), &["--best-effort", "5m"], "exit 3");
     assert_eq!(tried.code, 0, "{}", tried.stderr);

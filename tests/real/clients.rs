@@ -80,7 +80,7 @@ fn certify(work: &Path) -> PathBuf {
     path
 }
 
-#[test]
+#[test] // proves ACCESS-5
 fn tokens_made_by_pyjwt() {
     let work = work_directory(&[]);
     let secured = match Secured::start(work.path(), Launch::new(work.path(), ["sleep", "infinity"]))

@@ -55,7 +55,7 @@ fn kustomized(kube: &Path, folders: &[&str]) -> Objects {
 }
 
 /// The chart renders object by object what kustomize does; the Namespace is the release's.
-#[test]
+#[test] // proves OPERATE-11, OPERATE-13
 fn the_chart_makes_what_kustomize_makes() {
     const NAME: &str = "deploy::the_chart_makes_what_kustomize_makes";
     let (helm, kube) = match part("STAYPUT_HELM").and_then(|helm| Ok((helm, part("STAYPUT_KUBE")?)))
@@ -130,7 +130,7 @@ fn the_chart_makes_what_kustomize_makes() {
 }
 
 /// The rules are accepted by Prometheus, and `deploy/monitoring/tests.yaml` says what fires when.
-#[test]
+#[test] // proves OPERATE-8
 fn alerts_fire_when_they_should_and_not_before() {
     const NAME: &str = "deploy::alerts_fire_when_they_should_and_not_before";
     let promtool = match part("STAYPUT_PROMTOOL") {
@@ -160,7 +160,7 @@ fn alerts_fire_when_they_should_and_not_before() {
 }
 
 /// Each query of the dashboard, with a value for each of Grafana's variables, is one of Prometheus.
-#[test]
+#[test] // proves OPERATE-10
 fn every_query_of_the_dashboard_is_one_of_prometheus() {
     const NAME: &str = "deploy::every_query_of_the_dashboard_is_one_of_prometheus";
     let promtool = match part("STAYPUT_PROMTOOL") {

@@ -27,7 +27,7 @@ const RESTRICTED: [&str; 9] = [
 ];
 const SOCKET: [&str; 2] = ["--socket", "/state/s.sock"];
 
-#[test]
+#[test] // proves HOST-8
 fn from_scratch() {
     let image = match manager_image() {
         Ok(image) => image,
@@ -72,7 +72,7 @@ fn from_scratch() {
     assert_eq!(container.inspect("{{.State.ExitCode}}"), "143");
 }
 
-#[test]
+#[test] // proves HOST-8
 fn installed_into_another_container() {
     let (image, base) = match manager_image().and_then(|image| Ok((image, base_image()?))) {
         Ok(images) => images,
@@ -89,7 +89,7 @@ fn installed_into_another_container() {
     assert_eq!(container.wait(), "3");
 }
 
-#[test]
+#[test] // proves STOP-38
 fn killed_for_memory() {
     let (image, base) = match manager_image().and_then(|image| Ok((image, base_image()?))) {
         Ok(images) => images,
@@ -145,7 +145,7 @@ fn run_engine(image: &str, work: &Path, more: &[&str]) -> Container {
     Container::run(&args)
 }
 
-#[test]
+#[test] // proves STOP-30, JOURNAL-2
 fn a_real_opensearch_behind_the_image() {
     let engine = home(Kind::OpenSearch).ok_or_else(|| "OpenSearch is not installed".to_owned());
     let image = match engine.and_then(|engine| opensearch_image(&engine)) {
@@ -193,7 +193,7 @@ fn a_real_opensearch_behind_the_image() {
     api.start(&json!({}));
 }
 
-#[test]
+#[test] // proves JOURNAL-1
 fn a_real_elasticsearch_behind_the_image() {
     let engine =
         home(Kind::Elasticsearch).ok_or_else(|| "Elasticsearch is not installed".to_owned());

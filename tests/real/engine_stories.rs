@@ -51,7 +51,7 @@ fn on(name: &str, flavor: Flavor) {
     }
 }
 
-#[test]
+#[test] // proves DECLARE-38
 fn opensearch_is_what_the_stand_in_stands_for() {
     let name = "engine_stories::opensearch_is_what_the_stand_in_stands_for";
     on(name, Flavor::OpenSearch);

@@ -49,7 +49,7 @@ fn shown(status: &Value, hanging: &str) -> bool {
     errors.iter().filter_map(Value::as_str).any(|error| said(&error))
 }
 
-#[test]
+#[test] // proves CONFIG-12
 fn a_staging_target_that_hangs_costs_no_more_than_the_starts() {
     let name = "hung_config::a_staging_target_that_hangs_costs_no_more_than_the_starts";
     let (work, disk) = match prepare("staged") {
@@ -89,7 +89,7 @@ fn a_staging_target_that_hangs_costs_no_more_than_the_starts() {
 }
 
 /// A start that wants what is kept waits for two volumes, and names the one that hangs.
-#[test]
+#[test] // proves CONFIG-12
 fn a_staging_target_that_hangs_is_named_where_a_config_is_kept() {
     let name = "hung_config::a_staging_target_that_hangs_is_named_where_a_config_is_kept";
     let (work, disk) = match prepare("staged") {
@@ -119,7 +119,7 @@ fn a_staging_target_that_hangs_is_named_where_a_config_is_kept() {
     disk.signal(Signal::SIGCONT);
 }
 
-#[test]
+#[test] // proves CONFIG-12
 fn a_temporary_directory_that_hangs_costs_no_more_than_the_starts() {
     let name = "hung_config::a_temporary_directory_that_hangs_costs_no_more_than_the_starts";
     let (work, disk) = match prepare("tmp") {
@@ -154,7 +154,7 @@ fn a_temporary_directory_that_hangs_costs_no_more_than_the_starts() {
     assert_eq!(manager.wait(), 143);
 }
 
-#[test]
+#[test] // proves CONFIG-12
 fn a_mounted_config_that_hangs_costs_no_more_than_the_starts() {
     let name = "hung_config::a_mounted_config_that_hangs_costs_no_more_than_the_starts";
     let (work, disk) = match prepare("config") {

@@ -31,7 +31,7 @@ fn bare(binary: &str, work: &Path, script: &str) -> Launch {
     Launch { program: binary.into(), options: vec![], ..launch }
 }
 
-#[test]
+#[test] // proves HOST-2
 fn exit_codes_are_the_engines() {
     let Some(binary) = static_binary("exit_codes_are_the_engines") else { return };
     let work = work_directory(&[]);
@@ -45,7 +45,7 @@ fn exit_codes_are_the_engines() {
     }
 }
 
-#[test]
+#[test] // proves STOP-28
 fn term_ends_warm_as_pid_1() {
     let Some(binary) = static_binary("term_ends_warm_as_pid_1") else { return };
     let work = work_directory(&[]);
@@ -64,7 +64,7 @@ fn term_ends_warm_as_pid_1() {
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-#[test]
+#[test] // proves HOST-2
 fn orphans_are_reaped() {
     let Some(binary) = static_binary("orphans_are_reaped") else { return };
     let work = work_directory(&[]);
@@ -124,7 +124,7 @@ fn stopped_and_started_many_times() {
     }
 }
 
-#[test]
+#[test] // proves STOP-5
 fn a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not() {
     let name = "a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not";
     let Some(binary) = static_binary(name) else { return };
@@ -150,7 +150,7 @@ fn a_helper_without_environment_is_the_engines_and_a_visitors_daemon_is_not() {
 }
 
 /// As a kubelet from 1.28 on does when memory runs out (`memory.oom.group`).
-#[test]
+#[test] // proves JOURNAL-6
 fn killed_as_a_whole_again_and_again() {
     if let Some(why) = cannot_isolate() {
         return skip("namespace::killed_as_a_whole_again_and_again", &why);
@@ -202,7 +202,7 @@ exec setpriv --no-new-privs chroot --userspec=1000:1000 --groups= "$root" \
     /stayput "$@"
 "#;
 
-#[test]
+#[test] // proves HOST-2
 fn on_an_empty_read_only_root() {
     let Some(binary) = static_binary("on_an_empty_read_only_root") else { return };
     let work = work_directory(&["root"]);

@@ -31,7 +31,7 @@ fn launch(work: &std::path::Path, limit: &PidsLimit) -> Launch {
     Launch { wrapper, ..launch }
 }
 
-#[test]
+#[test] // proves STOP-9
 fn an_engine_that_has_all_threads_is_stopped_and_started() {
     let work = work_directory(&["config", "staged"]);
     let limit = match limit() {
@@ -71,7 +71,7 @@ fn an_engine_that_has_all_threads_is_stopped_and_started() {
     assert_eq!(manager.wait(), 143);
 }
 
-#[test]
+#[test] // proves STOP-9
 fn a_start_for_which_no_process_can_be_made_is_refused_and_works_later() {
     let work = work_directory(&["config", "staged"]);
     let limit = match limit() {

@@ -17,7 +17,7 @@ use crate::restart::fixture::Fixture;
 use crate::support::cluster::Flavor;
 use crate::support::skip::skip;
 
-#[test]
+#[test] // proves RULE-5, RULE-17, UPDATE-39
 fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {
     let began = std::time::Instant::now();
     let cluster = match Fixture::of(Flavor::OpenSearch, &five_nodes::NODE_SPECS) {

@@ -64,7 +64,7 @@ fn serves_without_a_journal(manager: &Manager, fail: impl FnOnce(), mend: impl F
     manager.assert_alone();
 }
 
-#[test]
+#[test] // proves JOURNAL-16
 fn full() {
     let name = "state_dir::full";
     let work = work_directory(&[]);
@@ -82,7 +82,7 @@ fn full() {
     }
 }
 
-#[test]
+#[test] // proves JOURNAL-16
 fn read_only() {
     let name = "state_dir::read_only";
     let work = work_directory(&[]);
@@ -96,7 +96,7 @@ fn read_only() {
     }
 }
 
-#[test]
+#[test] // proves JOURNAL-16
 fn hung() {
     let work = work_directory(&["backing"]);
     match freezable(&work) {
@@ -118,7 +118,7 @@ fn hung() {
 }
 
 /// The engine comes back on the mounted config, although that cannot be kept beside the journal.
-#[test]
+#[test] // proves JOURNAL-16
 fn hung_where_the_config_is_pinned() {
     let work = work_directory(&["backing", "config", "staged"]);
     match freezable(&work) {
@@ -155,7 +155,7 @@ fn hung_where_the_config_is_pinned() {
 }
 
 /// After the start of a node all of its disks are slow.
-#[test]
+#[test] // proves JOURNAL-15
 fn hung_at_the_start() {
     let work = work_directory(&["backing"]);
     match freezable(&work) {
@@ -223,7 +223,7 @@ fn hung_in_the_middle_of_a_write() {
 /// A manager whose disk hangs still ends at SIGTERM, and in time. The disk hangs at the access of
 /// another process: it has taken nothing of the manager. What it has taken and not answered,
 /// neither KILL nor the end of the container can end, whoever wrote it.
-#[test]
+#[test] // proves JOURNAL-8, JOURNAL-16
 fn hung_at_the_end() {
     let work = work_directory(&["backing"]);
     fs::write(work.path().join("backing/hang"), "x").expect("a file");

@@ -13,7 +13,7 @@ use crate::support::programs::write_program;
 use crate::support::skip::skip;
 use crate::support::wait::eventually;
 
-#[test]
+#[test] // proves STOP-6
 fn out_of_reach_of_kill_until_the_disk_is_gone() {
     let work = work_directory(&["backing", "disk"]);
     fs::write(work.path().join("backing/hang"), "x").expect("a file");
@@ -58,7 +58,7 @@ fn out_of_reach_of_kill_until_the_disk_is_gone() {
 }
 
 /// The engine's program itself is on that disk.
-#[test]
+#[test] // proves STOP-11
 fn a_program_on_a_dead_disk_stops_nothing_but_itself() {
     let work = work_directory(&["backing", "disk"]);
     let program = work.path().join("backing/hang");

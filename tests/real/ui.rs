@@ -34,7 +34,7 @@ fn picture(tab: &mut Tab<'_>, name: &str) {
     }
 }
 
-#[test]
+#[test] // proves PAGE-1, PAGE-7
 fn the_state_is_there_without_scripts_and_for_everybody() {
     const TEST: &str = "ui::the_state_is_there_without_scripts_and_for_everybody";
     let Some(chromium) = chromium(TEST) else { return };
@@ -63,7 +63,7 @@ fn the_state_is_there_without_scripts_and_for_everybody() {
     accessible::check(&mut tab);
 }
 
-#[test]
+#[test] // proves PAGE-5, PAGE-7
 fn a_restart_is_seen_as_it_happens() {
     const TEST: &str = "ui::a_restart_is_seen_as_it_happens";
     let Some(chromium) = chromium(TEST) else { return };
@@ -98,7 +98,7 @@ fn a_restart_is_seen_as_it_happens() {
     tab.shows("No connection to kubectl stayput ui");
 }
 
-#[test]
+#[test] // proves PAGE-8
 fn a_thousand_nodes_fit() {
     const TEST: &str = "ui::a_thousand_nodes_fit";
     let Some(chromium) = chromium(TEST) else { return };

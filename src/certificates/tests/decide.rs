@@ -77,7 +77,7 @@ fn a_certificate_that_cannot_be_used_is_replaced_at_once() {
     assert_eq!(step(|facts| facts.trusted = broken()), trust(&[1]));
 }
 
-#[test]
+#[test] // proves RESTART-6
 fn a_ca_is_changed_with_both_trusted() {
     let due = START - HOUR + (10 * YEAR + HOUR) / 3 * 2;
     let old = due - 10 * DAY;
@@ -161,7 +161,7 @@ fn what_somebody_else_made_is_never_changed() {
     assert_eq!(gap.reason(), "NotKept");
 }
 
-#[test]
+#[test] // proves RESTART-9
 fn the_end_is_said_before_it_comes_whoever_made_it() {
     let at = |days: u64| {
         problem(|facts| {
@@ -184,7 +184,7 @@ fn a_key_that_cannot_be_used_is_not_thrown_away() {
     assert_eq!(problem.reason(), "SecretUnusable");
 }
 
-#[test]
+#[test] // proves RESTART-6
 fn with_a_wrong_clock_nothing_is_made() {
     let decided = |differs: u64| {
         let mut facts = good();

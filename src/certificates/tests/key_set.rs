@@ -42,7 +42,7 @@ fn a_new_key_is_taken_at_once_and_an_old_one_is_dropped_later() {
     assert_eq!(later(HOUR), Some(set(&["b"])));
 }
 
-#[test]
+#[test] // proves RESTART-8
 fn apiservers_that_differ_for_a_while_lose_no_key() {
     let mut unpublished = Unpublished::default();
     for minute in 0..600 {
@@ -55,7 +55,7 @@ fn apiservers_that_differ_for_a_while_lose_no_key() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-8
 fn without_an_answer_nothing_is_changed() {
     let mut unknown = facts(&["a"], &["a"]);
     unknown.published = Err("it did not answer".into());

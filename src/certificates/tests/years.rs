@@ -94,7 +94,7 @@ impl World {
 }
 
 proptest! {
-    #[test]
+    #[test] // proves RESTART-6
     fn every_manager_can_always_be_called(
         pauses in prop::collection::vec((1_u64..30 * DAY, any::<bool>()), 800..1500)
     ) {

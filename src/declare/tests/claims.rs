@@ -10,7 +10,7 @@ fn claim(name: &str, labels: &[(&str, &str)]) -> SeenClaim {
     SeenClaim { name: name.to_owned(), labels: labels.collect(), is_being_deleted: false }
 }
 
-#[test]
+#[test] // proves DECLARE-15
 fn a_claim_without_the_labels_of_its_set_is_named_with_what_to_do() {
     let cluster = usual();
     let there = [
@@ -38,7 +38,7 @@ fn a_claim_without_the_labels_of_its_set_is_named_with_what_to_do() {
     );
 }
 
-#[test]
+#[test] // proves DECLARE-15
 fn only_claims_of_nodes_that_are_not_made_yet_count() {
     let mut cluster = usual();
     let claims = vec![claim("data-logs-data-1", &[]), claim("data-logs-data-2", &[])];
@@ -69,7 +69,7 @@ fn left(name: &str, set: &str) -> SeenClaim {
 }
 
 /// Two masters without data would be a majority, and form an empty cluster beside the third one.
-#[test]
+#[test] // proves DECLARE-19
 fn no_first_masters_are_named_where_an_earlier_cluster_has_left_a_claim() {
     let cluster = usual();
     for (name, set) in [("data-logs-masters-1", "masters"), ("data-logs-data-0", "data")] {
@@ -96,7 +96,7 @@ fn no_first_masters_are_named_where_an_earlier_cluster_has_left_a_claim() {
 }
 
 /// A person who knows that nothing is on the claims writes the names into the ConfigMap.
-#[test]
+#[test] // proves DECLARE-19
 fn names_that_a_person_writes_stay() {
     let config_map =
         serde_json::json!({"data": {"INITIAL_MASTER_NODES": "logs-masters-0", "claims": "a"}});
@@ -106,7 +106,7 @@ fn names_that_a_person_writes_stay() {
     assert_eq!(planned(&usual(), &there).bootstrap, bootstrap);
 }
 
-#[test]
+#[test] // proves DECLARE-19
 fn no_node_is_made_on_a_claim_that_is_being_deleted() {
     let cluster = usual();
     let mut claim = left("data-logs-data-1", "data");

@@ -68,7 +68,7 @@ fn a_stateful_set_replaces_no_pod_by_itself() {
 }
 
 /// Versions that do not know the setting would not start with it.
-#[test]
+#[test] // proves DECLARE-6
 fn a_stop_of_elasticsearch_waits_for_clients_for_five_seconds() {
     let mut cluster = usual();
     let mut text = |distribution, version| {
@@ -97,7 +97,7 @@ fn a_stop_of_elasticsearch_waits_for_clients_for_five_seconds() {
     assert!(!text.contains(five), "{text}");
 }
 
-#[test]
+#[test] // proves DECLARE-28
 fn with_https_security_is_left_to_the_declaration() {
     for (distribution, version) in [
         (Distribution::Elasticsearch, Version(8, 19, 0)),
@@ -155,7 +155,7 @@ fn each_distribution_has_its_own_names() {
 }
 
 /// An open port would make a node ready before it is in its cluster, and a bad config the last good one.
-#[test]
+#[test] // proves DECLARE-27
 fn a_manager_asks_a_secured_engine_with_the_secrets_of_the_declaration() {
     let mut cluster = usual();
     cluster.engine.tls = true;

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{applied, bootstrap, cluster, config, made, object, outline, planned, set, usual};
 use crate::{Distribution, Kind, Observed, Version};
 
-#[test]
+#[test] // proves DECLARE-11
 fn everything_that_a_pod_mounts_is_there_before_the_pod() {
     assert_eq!(
         outline(&planned(&usual(), &Observed::default())),
@@ -20,7 +20,7 @@ fn everything_that_a_pod_mounts_is_there_before_the_pod() {
     );
 }
 
-#[test]
+#[test] // proves DECLARE-18
 fn the_names_of_the_first_masters_stay_until_the_cluster_has_formed_and_never_come_back() {
     let names = ["logs-masters-0", "logs-masters-1", "logs-masters-2"];
     let written = |plan: &crate::Plan| {
@@ -51,7 +51,7 @@ fn the_names_of_the_first_masters_stay_until_the_cluster_has_formed_and_never_co
 }
 
 /// Neither Secret nor template changes with it.
-#[test]
+#[test] // proves DECLARE-18
 fn when_the_names_are_emptied_no_pod_is_touched() {
     let first = planned(&usual(), &Observed::default());
     let second = planned(&usual(), &made(&usual()));
@@ -62,7 +62,7 @@ fn when_the_names_are_emptied_no_pod_is_touched() {
     assert_eq!(ignored["stayput.dev/ignore"], "true");
 }
 
-#[test]
+#[test] // proves DECLARE-22
 fn masters_join_one_at_a_time_and_data_nodes_all_at_once() {
     let before = made(&usual());
     let mut wanted = usual();
@@ -99,7 +99,7 @@ fn a_new_set_of_masters_begins_when_its_turn_comes() {
     assert!(outline(&plan).contains(&"StatefulSet logs-zone-b 1".to_owned()));
 }
 
-#[test]
+#[test] // proves DECLARE-22
 fn changes_of_sets_that_are_there_follow_when_others_have_grown() {
     let before = made(&usual());
     let mut wanted = usual();

@@ -14,7 +14,7 @@ fn refused(cluster: &Cluster, observed: &Observed, field: &str, remedy: &str) {
 
 type Change = fn(&mut Cluster);
 
-#[test]
+#[test] // proves STOP-31, DECLARE-21, DECLARE-24
 fn wrong_declarations_get_field_and_remedy() {
     let table: [(Change, &str, &str); 23] = [
         (|c| c.name = "my.logs".into(), "metadata.name", "begins with a letter"),
@@ -153,7 +153,7 @@ fn role(name: &str) -> (String, Value) {
     ("node.roles".into(), json!([name]))
 }
 
-#[test]
+#[test] // proves DECLARE-24
 fn what_cannot_be_made_of_the_cluster_that_is_there_is_refused() {
     let table: [(Change, &str, &str); 3] = [
         (
@@ -203,7 +203,7 @@ fn one_node_with_all_roles_is_a_cluster() {
 }
 
 /// No other masters can form the cluster than those that are named first.
-#[test]
+#[test] // proves DECLARE-20
 fn before_the_cluster_has_formed_its_first_masters_stay_declared() {
     let forming = applied(Observed::default(), &planned(&usual(), &Observed::default()).objects);
     let table: [(Change, &str, &str); 3] = [
@@ -244,7 +244,7 @@ fn before_the_cluster_has_formed_its_first_masters_stay_declared() {
     assert_eq!(bootstrap, Bootstrap::Masters(names.into()));
 }
 
-#[test]
+#[test] // proves DECLARE-21
 fn an_engine_that_its_manager_and_the_reconciler_reach_may_listen_as_it_likes() {
     for settings in [
         json!({"network.host": "0.0.0.0"}),

@@ -10,7 +10,7 @@ fn image(plan: &crate::Plan, set: &str) -> String {
     init[0]["image"].as_str().unwrap().to_owned()
 }
 
-#[test]
+#[test] // proves DECLARE-12
 fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
     let mut cluster = usual();
     let observed = made(&cluster);
@@ -27,7 +27,7 @@ fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
 
 /// Another line here restarts, or replaces, the nodes of every declared cluster once the reconciler is upgraded. So it
 /// is a decision, with a line in CHANGELOG.md. `UPDATE_DOCS=1` writes the files anew.
-#[test]
+#[test] // proves DECLARE-12
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden files")]
 fn what_an_upgrade_of_the_reconciler_would_change_of_all_pods() {
     let mut elasticsearch = usual();
@@ -46,7 +46,7 @@ fn what_an_upgrade_of_the_reconciler_would_change_of_all_pods() {
     }
 }
 
-#[test]
+#[test] // proves STOP-31
 fn what_makes_the_archive_is_of_the_declared_engine() {
     let mut cluster = usual();
     cluster.engine.warm = true;

@@ -12,7 +12,7 @@ fn secret(set: &str, mounted: bool) -> SeenSecret {
     SeenSecret { uid: format!("uid of {name}"), name, node_set: set.into(), mounted }
 }
 
-#[test]
+#[test] // proves DECLARE-31
 fn only_what_nobody_has_needed_for_a_quarter_of_an_hour() {
     let (cluster, mut observed) = (usual(), made(&usual()));
     observed.sets.insert("running".into(), observed.sets["data"].clone());

@@ -21,7 +21,7 @@ fn refused(distribution: Distribution, from: Version, to: Version) -> Option<Str
     Some(refusal.problem.clone())
 }
 
-#[test]
+#[test] // proves DECLARE-26
 fn the_versions_that_the_engines_start_on_are_taken() {
     for (distribution, from, to) in [
         (Elasticsearch, Version(6, 7, 2), Version(7, 0, 1)),
@@ -42,7 +42,7 @@ fn the_versions_that_the_engines_start_on_are_taken() {
     }
 }
 
-#[test]
+#[test] // proves DECLARE-26
 fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
     for (distribution, from, to, next) in [
         (Elasticsearch, Version(6, 6, 2), Version(7, 0, 0), "6.7"),
@@ -62,7 +62,7 @@ fn an_upgrade_that_leaves_versions_out_is_refused_with_the_next_one() {
 }
 
 /// A release that came out after the next major version began.
-#[test]
+#[test] // proves DECLARE-25
 fn an_upgrade_to_an_older_release_is_refused_with_one_that_is_not_older() {
     for (from, to, later) in
         [(Version(6, 8, 0), Version(7, 0, 1), "7.1"), (Version(8, 19, 0), Version(9, 0, 5), "9.1")]

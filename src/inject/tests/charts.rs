@@ -53,7 +53,7 @@ fn named<'a>(list: &'a Value, field: &str, name: &str) -> &'a Value {
     items.find(|item| item[field] == name).unwrap_or(&Value::Null)
 }
 
-#[test]
+#[test] // proves MANIFEST-20
 fn a_config_that_an_init_container_only_copies_is_watched_at_its_source() {
     let (spec, engine) = spec(&done(&manifest(CHART)).text);
     assert_eq!(
@@ -64,7 +64,7 @@ fn a_config_that_an_init_container_only_copies_is_watched_at_its_source() {
     assert_eq!(named(&engine["volumeMounts"], "mountPath", path), &Value::Null, "no longer a copy");
 }
 
-#[test]
+#[test] // proves MANIFEST-20
 fn a_config_that_may_be_something_else_is_named_in_a_note() {
     let mount = "mountPath: /tmp/configfolder/opensearch.yml\n            subPath: opensearch.yml";
     for (from, to) in [
@@ -88,7 +88,7 @@ fn a_config_that_may_be_something_else_is_named_in_a_note() {
     assert!(outcome.notes.iter().any(is_one), "one of two is not taken: {:#?}", outcome.notes);
 }
 
-#[test]
+#[test] // proves MANIFEST-20
 fn a_copy_that_the_manager_cannot_replace_stays_as_it_is() {
     let read_only = "securityContext: {readOnlyRootFilesystem: true}\n        command:\n        - sh\n        - -c\n        - |\n          #!/usr/bin/env bash\n          set";
     let command = "command:\n        - sh\n        - -c\n        - |\n          #!/usr/bin/env bash\n          set";
@@ -98,7 +98,7 @@ fn a_copy_that_the_manager_cannot_replace_stays_as_it_is() {
 }
 
 /// `opensearch-plugin install` fails for a plugin that is there, and a start in place is in the same container.
-#[test]
+#[test] // proves MANIFEST-21
 fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
     let script = |text: &str| {
         let words = spec(text).1["command"].clone();
@@ -183,7 +183,7 @@ fn plugins_are_installed_once_in_a_container_and_not_before_each_start() {
 
 /// While a script installs plugins, nobody answers the liveness probe. The kubelet asks it only when the startup
 /// probe has succeeded.
-#[test]
+#[test] // proves MANIFEST-23
 fn behind_a_script_the_manager_has_the_time_that_the_script_takes() {
     let probe = |text: &str| spec(&done(text).text).1["startupProbe"].clone();
     let found = probe(&manifest(CHART));
@@ -208,7 +208,7 @@ fn behind_a_script_the_manager_has_the_time_that_the_script_takes() {
 }
 
 /// A pod is `Guaranteed` only if each of its containers has limits, and a quota asks for them.
-#[test]
+#[test] // proves MANIFEST-22
 fn the_init_container_has_what_a_copy_needs_of_each_resource_of_the_engine() {
     let both = json!({"cpu": "100m", "memory": "64Mi"});
     let init = |text: &str| named(&spec(text).0["initContainers"], "name", "stayput").clone();

@@ -71,7 +71,7 @@ fn injected(name: &str, options: &Options) -> String {
     injected
 }
 
-#[test]
+#[test] // proves MANIFEST-16
 fn its_pods_start() {
     let none = Options::default();
     for text in [example(), injected("eck.yaml", &none), injected("eck-7.yaml", &none)] {
@@ -84,7 +84,7 @@ fn its_pods_start() {
 }
 
 /// Where ECK says for each of its containers that it is not root, those that are added say it, too.
-#[test]
+#[test] // proves MANIFEST-16
 fn no_container_may_be_root_where_none_of_ecks_may() {
     for text in [example(), injected("eck.yaml", &Options::default())] {
         for pod in pods(&text) {
@@ -103,7 +103,7 @@ fn no_container_may_be_root_where_none_of_ecks_may() {
 }
 
 /// The engine's container gets nothing from ECK then.
-#[test]
+#[test] // proves MANIFEST-16
 fn a_security_context_of_the_engine_is_taken_as_it_is() {
     let own = "        - name: elasticsearch\n          securityContext: {runAsUser: 2000}\n";
     let text = manifest("eck.yaml").replace("        - name: elasticsearch\n", own);

@@ -14,7 +14,7 @@ fn found(from: &str, to: &str) -> (bool, Vec<Finding>) {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-31
 fn a_finding_names_the_place_and_the_remedy() {
     const CONFIG: &str = "mountPath: /usr/share/opensearch/config/opensearch.yml\n              subPath: opensearch.yml";
     for (from, to, is_done, field, message, remedy) in [
@@ -104,7 +104,7 @@ fn a_finding_names_the_place_and_the_remedy() {
 
 /// The kubelet shows a new container as started only when its hook has ended, and until then the reconciler does
 /// not start the engine.
-#[test]
+#[test] // proves MANIFEST-24
 fn a_hook_that_may_wait_for_the_engine_is_named() {
     const ARGS: &str = "          args: [opensearch]   # as always\n";
     let hook = |command: &str| {
@@ -136,7 +136,7 @@ fn a_hook_that_may_wait_for_the_engine_is_named() {
     );
 }
 
-#[test]
+#[test] // proves MANIFEST-2
 fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     let text = manifest("hand-written.yaml");
     let text = text.replace("volumeMounts:", "volumeMounts: &mounts");
@@ -148,7 +148,7 @@ fn a_place_that_is_used_elsewhere_too_is_not_edited() {
     assert!(field.contains("containers[name=opensearch].volumeMounts["), "{field}");
 }
 
-#[test]
+#[test] // proves MANIFEST-31
 fn a_key_that_is_there_twice_is_named() {
     let text = manifest("hand-written.yaml");
     let twice = text.replace("          args:", "          env: []\n          args:");
@@ -207,7 +207,7 @@ fn options_go_before_what_is_found() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-30
 fn an_engine_that_is_not_changed_is_named() {
     let text = manifest("hand-written.yaml");
     let deployment = text.replace("kind: StatefulSet", "kind: Deployment");
@@ -230,7 +230,7 @@ fn an_engine_that_is_not_changed_is_named() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-30
 fn an_object_without_a_name_needs_that_of_its_cluster() {
     let text = manifest("hand-written.yaml").replace("  name: logs\n", "  generateName: logs-\n");
     let found = inject(&text, &Options::default()).unwrap_err();
@@ -239,7 +239,7 @@ fn an_object_without_a_name_needs_that_of_its_cluster() {
     assert!(inject(&text, &options).unwrap().text.contains("logs-manager-tls"));
 }
 
-#[test]
+#[test] // proves MANIFEST-30
 fn names_of_secrets_are_names() {
     for text in ["secret/A_B", "secret/", "configmap/a b", "secret/a_b=/etc/x"] {
         assert!(crate::ConfigSource::parse(text).is_err(), "{text}");
@@ -251,7 +251,7 @@ fn names_of_secrets_are_names() {
     assert!(crate::ConfigSource::parse("secret/a.b-1=/etc/x").is_ok());
 }
 
-#[test]
+#[test] // proves MANIFEST-4
 fn a_rollout_without_the_rules_is_named_where_something_changes() {
     const ON_DELETE: &str = "  updateStrategy: {type: OnDelete}\n";
     for strategy in ["", "  updateStrategy: {type: RollingUpdate}\n"] {
@@ -267,7 +267,7 @@ fn a_rollout_without_the_rules_is_named_where_something_changes() {
     assert_eq!(inject(&once, &Options::default()).unwrap().notes, [], "nothing is replaced");
 }
 
-#[test]
+#[test] // proves MANIFEST-26
 fn a_second_engine_in_a_pod_is_named() {
     let other =
         "        - {name: other, image: 'opensearchproject/opensearch:2.19.3'}\n      volumes:\n";
@@ -278,7 +278,7 @@ fn a_second_engine_in_a_pod_is_named() {
     assert!(note.remedy.contains("--container other"), "{note}");
 }
 
-#[test]
+#[test] // proves MANIFEST-30
 fn options_are_checked() {
     use crate::check::{cluster, image, ready};
     for text in ["logs", "a-1.b"] {

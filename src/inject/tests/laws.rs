@@ -123,7 +123,7 @@ fn always_the_same() -> ProptestConfig {
 proptest! {
     #![proptest_config(always_the_same())]
 
-    #[test]
+    #[test] // proves MANIFEST-2
     fn every_byte_comes_back_and_twice_is_once(text in stateful_set()) {
         let options = Options::default();
         let injected = inject(&text, &options).unwrap_or_else(|found| panic!("{text}\n{found:#?}"));
@@ -133,7 +133,7 @@ proptest! {
         prop_assert_eq!(&inject(&injected, &options).unwrap().text, &injected);
     }
 
-    #[test]
+    #[test] // proves MANIFEST-13
     fn how_it_is_written_has_no_influence(text in stateful_set()) {
         let options = Options::default();
         let template = |text: &str| {

@@ -21,7 +21,7 @@ fn graces(grace: &str, hook: &str) -> (i64, String, Vec<Finding>) {
 
 const LONG: &str = "      terminationGracePeriodSeconds: 600\n";
 
-#[test]
+#[test] // proves MANIFEST-25
 fn what_a_hook_sleeps_is_not_the_managers_time() {
     for hook in [
         "sleep: {seconds: 280}",
@@ -36,7 +36,7 @@ fn what_a_hook_sleeps_is_not_the_managers_time() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-25
 fn a_hook_that_does_more_is_named() {
     for hook in [
         "exec: {command: [/move-shards]}",

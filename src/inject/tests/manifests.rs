@@ -39,7 +39,7 @@ fn page_with(text: &str, options: &Options) -> (String, String) {
     (notes.concat() + &outcome.text, outcome.text)
 }
 
-#[test]
+#[test] // proves MANIFEST-11
 fn manifests_come_out_as_written_down() {
     for name in MANIFESTS {
         assert_written(&page(&manifest(name)).0, &format!("{name}.injected"));
@@ -47,7 +47,7 @@ fn manifests_come_out_as_written_down() {
 }
 
 /// With the Secrets of the chart and of the operator, as `--ready-auth` and `--ready-ca` name them.
-#[test]
+#[test] // proves MANIFEST-9
 fn secured_engines_come_out_as_written_down() {
     for (name, login, authority) in [
         (
@@ -82,7 +82,7 @@ fn assert_written(page: &str, name: &str) {
     assert_eq!(page, expected, "{name}: UPDATE_DOCS=1 writes it anew");
 }
 
-#[test]
+#[test] // proves MANIFEST-2
 fn uninject_gives_back_every_byte() {
     for name in MANIFESTS {
         let text = manifest(name);
@@ -92,7 +92,7 @@ fn uninject_gives_back_every_byte() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-2
 fn twice_is_once_and_other_options_replace_the_first() {
     for name in MANIFESTS {
         let text = manifest(name);
@@ -106,7 +106,7 @@ fn twice_is_once_and_other_options_replace_the_first() {
 }
 
 /// A check compares with what was given, not with what was there before the first inject.
-#[test]
+#[test] // proves MANIFEST-29
 fn only_what_differs_from_the_input_counts_as_changed() {
     for name in MANIFESTS {
         let text = manifest(name);
@@ -143,7 +143,7 @@ fn only_what_differs_from_the_input_counts_as_changed() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-12
 fn what_has_no_engine_keeps_every_byte() {
     let other = "# a\n\n---\nkind:   List\nitems: [ ]\n---\n---\napiVersion: apps/v1\nkind: StatefulSet\n\
                  metadata: {name: db}\nspec:\n  template:\n    spec:\n      containers: [{name: db, image: postgres}]\n...\n";
@@ -155,7 +155,7 @@ fn what_has_no_engine_keeps_every_byte() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-7
 fn other_changes_stay_when_the_manager_is_taken_out() {
     let text = manifest("hand-written.yaml");
     let (_, injected) = page(&text);
@@ -177,7 +177,7 @@ fn empty_lines_that_belong_to_a_value_stay_in_it() {
     assert_eq!(uninject(&injected).unwrap().text, text);
 }
 
-#[test]
+#[test] // proves MANIFEST-7
 fn an_object_that_kubernetes_gives_back_says_the_same_afterwards() {
     for name in MANIFESTS {
         let text = manifest(name);

@@ -3,7 +3,7 @@
 use super::manifests::manifest;
 use crate::{Options, Severity, inject};
 
-#[test]
+#[test] // proves MANIFEST-3
 fn a_stateful_set_of_an_operator_is_refused_with_the_object_to_change() {
     for (api, kind, resource) in [
         ("elasticsearch.k8s.elastic.co/v1", "Elasticsearch", "elasticsearch"),

@@ -64,7 +64,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-1
 fn inject_gives_the_same_pod_template_as_the_patch() {
     let text = manifest("hand-written.yaml");
     let template = |text: &str| {

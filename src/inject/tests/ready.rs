@@ -51,7 +51,7 @@ const HEALTH: &str = "https://127.0.0.1:9200/_cluster/health";
 const LOGIN: &str = "/stayput-ready-auth";
 const CA: &str = "/stayput-ready-ca/ca.crt";
 
-#[test]
+#[test] // proves MANIFEST-9
 fn with_its_secrets_the_health_of_a_secured_engine_is_asked() {
     let plain = "http://127.0.0.1:9200/_cluster/health";
     let set = |name: &str, value: &str| {
@@ -92,7 +92,7 @@ fn with_its_secrets_the_health_of_a_secured_engine_is_asked() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-9
 fn of_a_secret_only_what_is_needed_is_mounted() {
     let text = manifest("opensearch-chart.yaml");
     let pod = pod(&inject(&text, &options("", "secret/a/elastic", "secret/b")).unwrap().text);
@@ -110,7 +110,7 @@ fn of_a_secret_only_what_is_needed_is_mounted() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-9
 fn the_secrets_of_eck_follow_from_the_name() {
     let old = manifest("eck-7.yaml");
     let with = |line: &str| old.replace("  nodeSets:", &format!("  {line}\n  nodeSets:"));
@@ -146,7 +146,7 @@ fn the_secrets_of_eck_follow_from_the_name() {
     assert!(found.remedy.contains("--ready-auth secret/NAME"), "{found}");
 }
 
-#[test]
+#[test] // proves MANIFEST-9
 fn what_the_manager_would_refuse_is_said_before() {
     let text = manifest("opensearch-chart.yaml");
     for (ready, login, authority, message, remedy) in [
@@ -192,7 +192,7 @@ fn what_the_manager_would_refuse_is_said_before() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-10
 fn a_note_says_what_is_known_of_the_engine() {
     const SETTING: &str = "xpack.security.http.ssl.enabled";
     let note = |name: &str, value: &str, options: &Options| {
@@ -234,7 +234,7 @@ fn a_note_says_what_is_known_of_the_engine() {
 }
 
 /// They are those that docs/inject.md names for each maker.
-#[test]
+#[test] // proves MANIFEST-10
 fn a_note_names_the_secrets_that_are_probably_the_right_ones() {
     let note = |text: &str| {
         let notes = inject(text, &Options::default()).unwrap().notes.into_iter();

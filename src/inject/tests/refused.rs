@@ -37,7 +37,7 @@ fn said(text: &str, options: &Options, severity: Severity, field: &str, message:
     assert!(found.field.as_deref().unwrap().ends_with(field), "{found}");
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn the_config_goes_to_where_the_image_reads_it() {
     let edits = [(IMAGE, "bitnami/opensearch:2.19.3"), (MOUNT, "mountPath: /x")];
     let text = edited(&edits);
@@ -55,7 +55,7 @@ fn the_config_goes_to_where_the_image_reads_it() {
     assert!(injected.contains("/stayput-config=/usr/share/opensearch/config\n"), "{injected}");
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn a_path_may_be_written_in_other_ways() {
     let none = Options::default();
     let text = edited(&[(MOUNT, "mountPath: /usr/share/opensearch/config/")]);
@@ -94,7 +94,7 @@ fn a_path_may_be_written_in_other_ways() {
     );
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn a_projected_volume_is_known() {
     let none = Options::default();
     let with = |sources: &str| {
@@ -119,7 +119,7 @@ fn a_projected_volume_is_known() {
     said(&whole, &none, Severity::Error, ".volumeMounts", "a mount of the projected volume config");
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn a_root_file_system_that_cannot_be_written_to_needs_volumes() {
     const READ_ONLY: &str = "          securityContext: {readOnlyRootFilesystem: true}\n";
     const FIELD: &str = "securityContext.readOnlyRootFilesystem";
@@ -135,7 +135,7 @@ fn a_root_file_system_that_cannot_be_written_to_needs_volumes() {
 }
 
 /// Kubernetes puts a claim in the place of the volume with its name.
-#[test]
+#[test] // proves MANIFEST-18
 fn a_claim_with_the_name_of_a_volume_of_the_manager_is_refused() {
     let none = Options::default();
     let claims = |name: &str| {
@@ -163,7 +163,7 @@ fn a_claim_with_the_name_of_a_volume_of_the_manager_is_refused() {
     said(&eck, &none, Severity::Error, place, "would take the place of a volume");
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn the_config_is_not_copied_to_where_the_data_is() {
     let text = edited(&[(IMAGE, "docker.elastic.co/elasticsearch/elasticsearch:8.19.0")]);
     for directory in ["/usr/share/elasticsearch/data", "/usr/share/elasticsearch/data/x/"] {
@@ -181,7 +181,7 @@ fn the_config_is_not_copied_to_where_the_data_is() {
     assert!(inject(&own, &with_config("secret/x=/etc/search")).is_ok());
 }
 
-#[test]
+#[test] // proves MANIFEST-18
 fn names_that_are_taken_are_refused() {
     let none = Options::default();
     let volume = |volume: &str| edited(&[(VOLUMES, &format!("{VOLUMES}        - {volume}\n"))]);

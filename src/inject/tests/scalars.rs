@@ -6,7 +6,7 @@ use super::manifests::manifest;
 use crate::yaml::{documents, one};
 use crate::{Options, inject, uninject};
 
-#[test]
+#[test] // proves MANIFEST-14
 fn scalars_are_read_as_kubectl_reads_them() {
     for (text, value) in [
         ("0644", json!(420)),
@@ -54,7 +54,7 @@ fn scalars_are_read_as_kubectl_reads_them() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-14
 fn what_is_copied_means_the_same() {
     let text = manifest("hand-written.yaml");
     let text = text.replace(

@@ -12,7 +12,7 @@ fn found(name: &str, variable: &str, value: &str) -> Vec<Finding> {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-19
 fn what_would_keep_the_manager_from_working_is_said_before() {
     for (variable, value, severity, message) in [
         ("STAYPUT_READY", "bad", Severity::Error, "does not take \"bad\""),

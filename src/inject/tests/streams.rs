@@ -28,7 +28,7 @@ fn with_command() -> Options {
     Options { command: vec!["/start".to_owned()], ..Options::default() }
 }
 
-#[test]
+#[test] // proves MANIFEST-5
 fn a_container_that_is_only_named_like_an_engine_can_be_left_out() {
     let found = inject(&stream(), &Options::default()).unwrap_err();
     let mut errors = found.iter().filter(|one| one.severity == Severity::Error);
@@ -43,7 +43,7 @@ fn a_container_that_is_only_named_like_an_engine_can_be_left_out() {
     assert_eq!((objects, outcome.notes), (vec!["StatefulSet/logs"], vec![]));
 }
 
-#[test]
+#[test] // proves MANIFEST-5
 fn a_command_replaces_no_entrypoint_that_is_known_beside_another_engine() {
     let text = done(&stream(), &with_command()).text;
     assert!(text.contains("- \"--\"\n            - ./opensearch-docker-entrypoint.sh"), "{text}");

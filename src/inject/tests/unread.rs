@@ -6,7 +6,7 @@ use super::manifests::manifest;
 use crate::{Options, inject, uninject};
 
 /// An alias stands for a copy, also of what has aliases itself: some lines would take all memory.
-#[test]
+#[test] // proves MANIFEST-6
 fn aliases_do_not_grow_without_bound() {
     let mut text = "a0: &a0 {text: some}\n".to_owned();
     for level in 1..10 {
@@ -24,7 +24,7 @@ fn aliases_do_not_grow_without_bound() {
 }
 
 /// As kubectl takes them: `kubectl get --output json` twice, or `jq`.
-#[test]
+#[test] // proves MANIFEST-6
 fn json_objects_may_follow_each_other() {
     let list = manifest("list.json");
     let one = inject(&list, &Options::default()).unwrap().text;
@@ -39,7 +39,7 @@ fn json_objects_may_follow_each_other() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-6
 fn a_template_of_helm_is_told_from_a_manifest() {
     for text in ["a: {{ .Values.x }}\n", "{{- if .x }}\na: b\n{{- end }}\n"] {
         let found = inject(text, &Options::default()).unwrap_err();

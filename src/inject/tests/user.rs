@@ -25,7 +25,7 @@ fn security_with(text: &str, options: &Options) -> Value {
 }
 
 /// The manager's image has no user, so it would be root.
-#[test]
+#[test] // proves MANIFEST-15
 fn a_pod_that_may_not_run_as_root_starts() {
     const POD: &str = "      # the engine\n";
     const CONTAINER: &str = "          args: [opensearch]   # as always\n";
@@ -51,7 +51,7 @@ fn a_pod_that_may_not_run_as_root_starts() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-15
 fn so_do_those_of_operators() {
     let eck = manifest("eck-7.yaml");
     let template = "    podTemplate: {spec: {securityContext: {runAsNonRoot: true}}}\n";
@@ -67,7 +67,7 @@ fn so_do_those_of_operators() {
 }
 
 /// OpenShift's `restricted-v2` refuses a user that it has not given itself.
-#[test]
+#[test] // proves MANIFEST-28
 fn where_the_cluster_gives_users_none_is_written() {
     let assigned = Options { assigned_user: true, ..Options::default() };
     let own = manifest("hand-written.yaml");
@@ -97,7 +97,7 @@ fn where_the_cluster_gives_users_none_is_written() {
 }
 
 /// The fields that PodSecurity `restricted` asks of each container, from the container or from its pod.
-#[test]
+#[test] // proves MANIFEST-28
 fn a_restricted_pod_stays_one() {
     let own = manifest("hand-written.yaml");
     let locked = "allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}";

@@ -24,7 +24,7 @@ fn named<'a>(list: &'a Value, field: &str, name: &str) -> &'a Value {
     items.find(|item| item[field] == name).unwrap_or(&Value::Null)
 }
 
-#[test]
+#[test] // proves STOP-29
 fn the_engines_own_image_makes_it_before_the_first_start() {
     let text = manifest("opensearch-chart.yaml").replace(
         "- name: node.name",
@@ -67,7 +67,7 @@ fn the_engines_own_image_makes_it_before_the_first_start() {
 }
 
 /// Kubernetes puts only variables into a value that are written before it.
-#[test]
+#[test] // proves MANIFEST-27
 fn what_the_options_refer_to_comes_along() {
     let with = |env: &str, more: &str| {
         let text = manifest("hand-written.yaml");
@@ -108,7 +108,7 @@ fn what_the_options_refer_to_comes_along() {
 }
 
 /// The engine writes its keystore and logs to where its image has them.
-#[test]
+#[test] // proves MANIFEST-27
 fn the_container_that_makes_it_may_write_to_its_own_root() {
     let text = manifest("opensearch-chart.yaml");
     let text = text.replace(
@@ -133,7 +133,7 @@ fn the_container_that_makes_it_may_write_to_its_own_root() {
     assert_eq!(paths, ["/stayput", DIRECTORY], "nothing of the engine's volumes");
 }
 
-#[test]
+#[test] // proves STOP-29
 fn it_comes_and_goes_with_the_option() {
     for name in ["hand-written.yaml", "opensearch-chart.yaml", "list.json"] {
         let text = manifest(name);
@@ -145,7 +145,7 @@ fn it_comes_and_goes_with_the_option() {
     }
 }
 
-#[test]
+#[test] // proves STOP-29
 fn where_it_cannot_be_made_nothing_is_written() {
     let own = manifest("hand-written.yaml");
     let mounted = format!(

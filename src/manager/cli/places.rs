@@ -137,7 +137,7 @@ mod tests {
         NamedDirectory { option: option.to_owned(), path }
     }
 
-    #[test]
+    #[test] // proves HOST-1
     fn directories_must_be_apart_whatever_they_are_called() {
         let work = tempfile::tempdir().expect("a directory");
         let at = |name: &str| work.path().join(name);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(both.problems(), [expected]);
     }
 
-    #[test]
+    #[test] // proves HOST-1
     fn a_socket_with_a_path_that_is_too_long_is_refused() {
         let path = |length: usize| Path::new("/").join("s".repeat(length - 1));
         assert_eq!(why_too_long(&path(LONGEST_SOCKET)), None);

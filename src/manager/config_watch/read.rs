@@ -35,7 +35,7 @@ mod tests {
     use super::super::settings::ConfigDir;
     use super::*;
 
-    #[test]
+    #[test] // proves RESTART-128
     fn a_file_without_the_first_masters_has_the_digest_of_the_formed_one() {
         let read = |text: &str| {
             let dir = tempfile::tempdir().expect("a directory");

@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves JOURNAL-8
     async fn a_socket_whose_directory_hangs_is_waited_for_a_limited_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("s");

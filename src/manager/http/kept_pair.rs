@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
+    #[test] // proves ACCESS-14
     fn a_pair_is_kept_for_its_owner_and_no_link_is_followed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("tls.json");

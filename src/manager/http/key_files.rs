@@ -373,7 +373,7 @@ mod tests {
         contents.iter().map(&mut count).collect()
     }
 
-    #[test]
+    #[test] // proves ACCESS-10
     fn an_emptied_file_takes_its_keys_away_and_one_that_cannot_be_read_does_not() {
         let symmetric = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}"#;
         let sets = [SET, "{", "", SET, r#"{"keys": []}"#, SET, symmetric, SET];

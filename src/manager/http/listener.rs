@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves ACCESS-2
     fn the_mode_of_what_has_replaced_the_socket_stays() {
         let directory = tempfile::tempdir().unwrap();
         let (path, other) = (directory.path().join("s"), directory.path().join("other"));

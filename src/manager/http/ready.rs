@@ -66,7 +66,7 @@ mod tests {
         status(|status| status.ready = Some(false))
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves ACCESS-6
     async fn an_election_takes_no_pod_out_of_its_service() {
         let last = LastReady::default();
         assert!(!last.is_ready(&election()), "it was never ready");
@@ -80,7 +80,7 @@ mod tests {
         assert!(!last.is_ready(&election()));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves ACCESS-6
     async fn a_drain_a_stop_and_another_process_get_no_more_requests() {
         let last = LastReady::default();
         let draining = |status: &mut Status| {

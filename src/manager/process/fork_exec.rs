@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves STOP-11
     fn an_exec_is_waited_for_200_milliseconds_at_most() {
         assert_eq!(EXEC_TIMEOUT, Duration::from_millis(200));
         let (reader, _writer) = pipe().unwrap();

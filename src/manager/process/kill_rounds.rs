@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(round(&mut KillRounds::default(), &[], &[]), None);
     }
 
-    #[test]
+    #[test] // proves STOP-4
     fn a_process_that_has_forked_and_ended_while_it_was_read_is_followed() {
         let mut rounds = KillRounds::default();
         assert_eq!(round(&mut rounds, &[10], &[]), Some(vec![10]));

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(error("x", libc::ENOEXEC).shell_code(), 126);
     }
 
-    #[test]
+    #[test] // proves JOURNAL-13
     fn what_was_used_up_may_be_there_again_later() {
         for code in [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE] {
             assert!(error("x", code).is_shortage(), "{code}");

@@ -102,7 +102,7 @@ mod tests {
         Ok(left.iter().map(|process| process.pid).collect())
     }
 
-    #[test]
+    #[test] // proves JOURNAL-7
     fn only_what_carries_the_cookie_is_left_and_never_our_own_line() {
         let others = [process(30, 1, "java"), process(31, 30, "sh"), process(40, 1, "java")];
         assert_eq!(left_of(&others, &[1, 10, 20, 30, 31]), Ok(vec![30, 31]));

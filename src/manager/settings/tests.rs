@@ -195,7 +195,7 @@ fn all_problems_are_told_at_once_by_the_name_they_were_given_under() {
     );
 }
 
-#[test]
+#[test] // proves HOST-1
 fn a_stop_signal_must_end_a_process() {
     for signal in ["CHLD", "CONT", "URG", "WINCH", "TSTP", "SIGTTIN", "22"] {
         let line = format!("--stop-signal {signal} -- sleep 1");
@@ -265,7 +265,7 @@ fn rules_between_config_options() {
     );
 }
 
-#[test]
+#[test] // proves ACCESS-22
 fn one_mistake_gets_one_message() {
     for (line, part) in [
         (
@@ -306,7 +306,7 @@ fn one_mistake_gets_one_message() {
     }
 }
 
-#[test]
+#[test] // proves ACCESS-22
 fn relative_paths_are_those_of_the_working_directory() {
     let here = std::env::current_dir().unwrap();
     let settings = good(
@@ -352,7 +352,7 @@ fn probes() {
     }
 }
 
-#[test]
+#[test] // proves STOP-36
 fn a_probe_sends_a_password_only_where_it_is_safe() {
     let settings =
         good("--ready https://127.0.0.1:9200/ --ready-ca ca.crt --ready-auth /auth -- x");

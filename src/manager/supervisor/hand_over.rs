@@ -204,7 +204,7 @@ impl WayBack {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves JOURNAL-10
     fn it_is_read_as_it_was_written_and_fields_of_another_version_do_no_harm() {
         let state = include_str!("hand_over/first.json");
         let read = HandOver::parse(state.as_bytes()).unwrap();

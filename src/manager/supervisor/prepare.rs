@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test] // proves STOP-16
     async fn a_temporary_directory_that_cannot_be_emptied_is_an_error_until_it_is() {
         let parent = tempfile::tempdir().unwrap();
         let temp_dir = Arc::new(TempDir::new(parent.path()));

@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves ACCESS-2
     fn one_that_another_user_could_replace_is_refused() {
         if !geteuid().is_root() {
             return;

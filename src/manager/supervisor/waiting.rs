@@ -73,7 +73,7 @@ mod tests {
         (WaitingRequest { request: Control::Upgrade, by: String::new(), reply }, answer)
     }
 
-    #[test]
+    #[test] // proves STOP-15
     fn so_many_wait_and_the_others_are_refused_at_once() {
         let mut waiting = WaitingRequests::default();
         let mut answers: Vec<_> = (0..MAX_WAITING + 3)

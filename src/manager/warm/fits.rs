@@ -54,7 +54,7 @@ fn jars(lib: &Path) -> Result<Vec<String>, WarmError> {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves STOP-27
     fn another_jvm_and_another_jar_are_seen_and_other_files_are_not() {
         let home = tempfile::tempdir().unwrap();
         let (java, lib) = (home.path().join("jdk"), home.path().join("lib"));

@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves STOP-26
     fn only_the_server_writes_an_archive() {
         let jdk = Jdk::new();
         let other = ["-Xmx1g", "a b", "org.opensearch.tools.launchers.TempDirectory"];
@@ -119,7 +119,7 @@ mod tests {
         );
     }
 
-    #[test]
+    #[test] // proves STOP-26
     fn instead_of_an_agent_there_is_its_boot_class_path() {
         let jdk = Jdk::new();
         fs::create_dir(jdk.path("agent")).unwrap();

@@ -60,7 +60,7 @@ pub(super) fn arguments(work: &Path, http: u16, transport: u16) -> Vec<OsString>
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves STOP-25
     fn only_paths_that_an_option_file_can_hold_are_accepted() {
         for (archive, options, error) in [
             ("/a/warm.jsa", "/c/jvm.options.d/warm.options", None),

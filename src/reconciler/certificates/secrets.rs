@@ -184,7 +184,7 @@ fn bytes(text: String) -> ByteString {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves OPERATE-24
     fn a_secret_of_another_cluster_is_not_ours_whoever_names_it() {
         let names = SecretNames {
             trusted: "metrics-manager-ca".to_owned(),

@@ -86,7 +86,7 @@ mod tests {
         json!(crd().spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema)
     }
 
-    #[test]
+    #[test] // proves DOCTOR-5
     fn what_is_missing_is_named_and_counted() {
         assert_eq!(missing_fields([&schema()]), None);
         let mut newer = schema();

@@ -157,7 +157,7 @@ mod tests {
         Line::Wait { code, nodes: nodes.to_owned(), message: message.to_owned() }
     }
 
-    #[test]
+    #[test] // proves OPERATE-1
     fn a_wait_is_logged_when_it_changes_and_once_for_all_nodes() {
         let mut log = DecisionLog::default();
         let names: Vec<String> = (0..7).map(|at| format!("logs-{at}")).collect();

@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(spec.report_refusal(Report::default(), Time(0)), Report::default());
     }
 
-    #[test]
+    #[test] // proves DOCTOR-5
     fn while_the_apiserver_drops_fields_only_what_was_begun_goes_on() {
         let fault = Some("it has no status.debts");
         let idle = cluster(&json!({}), &json!({}));

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::controller::metrics::Metrics;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-36
     async fn an_event_that_is_never_taken_keeps_no_task_from_its_end() {
         let server = ApiServer::start().await.expect("a stand-in apiserver");
         server.inject(Fault::new(How::Hang).resource("events").times(u32::MAX));

@@ -227,7 +227,7 @@ mod tests {
         (renewed, lease)
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-119
     async fn a_lease_that_is_not_renewed_is_lost_before_another_may_take_it() {
         let (renewed, lease) = renewed_before(LEASE_DURATION - RENEW_INTERVAL);
         assert!(!lease.is_held());
@@ -259,7 +259,7 @@ mod tests {
         assert!(timeout(Duration::ZERO, lease.lost()).await.is_err());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-121
     async fn one_slow_renewal_does_not_cost_the_lease() {
         paused_clock::in_steps();
         for how in [How::Hang, How::LoseAnswer, How::Refuse(503)] {

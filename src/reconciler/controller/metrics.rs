@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use stayput_restart::{Code, Predicate};
 
-    #[test]
+    #[test] // proves RESTART-9
     fn what_blocks_is_labelled_with_the_published_name() {
         let metrics = Metrics::new();
         for (at, predicate) in Predicate::ALL.into_iter().enumerate() {
@@ -366,7 +366,7 @@ mod tests {
     }
 
     /// Alerts and dashboards are checked against this file.
-    #[test]
+    #[test] // proves OPERATE-10
     fn every_metric_is_written_down() {
         let metrics = Metrics::new();
         metrics.count_request(Side::Manager, "stop", true);

@@ -62,7 +62,7 @@ mod tests {
         Action::PatchPod { uid: "a".into(), changes: changes.collect() }
     }
 
-    #[test]
+    #[test] // proves RESTART-144
     fn a_stop_is_shown_once_it_lasts() {
         let stop = patch(&[
             (annotation::PHASE, Some("schedule-rolling"), Some("stop")),
@@ -77,7 +77,7 @@ mod tests {
         assert!(phases.hold_back(vec![&stop], after(5_000)).is_empty(), "another stop");
     }
 
-    #[test]
+    #[test] // proves RESTART-144
     fn nothing_else_is_held_back() {
         let now = Instant::now();
         let passes = |action: &Action| NewPhases::default().hold_back(vec![action], now).len() == 1;

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(pause(&requeue, false), Duration::ZERO);
     }
 
-    #[test]
+    #[test] // proves RESTART-17
     fn an_engine_that_needs_long_for_its_answers_is_asked_less_often() {
         let (mut requeue, plan) = (Requeue::default(), Plan::default());
         let reading = Duration::from_millis(700);
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(requeue.least_pause(false, reading), reading);
     }
 
-    #[test]
+    #[test] // proves RESTART-17
     fn while_a_node_is_under_way_a_slow_answer_holds_the_next_look_for_a_moment_only() {
         let requeue = Requeue::default();
         let pause = |millis| requeue.least_pause(true, Duration::from_millis(millis));
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(pause(700), Duration::from_millis(100));
     }
 
-    #[test]
+    #[test] // proves RESTART-21
     fn while_a_restart_is_under_way_failures_never_keep_the_next_look_waiting() {
         let (mut requeue, mut ledger) = (Requeue::default(), Ledger::default());
         let mut failed = |ledger: &Ledger| requeue.after_failure(Some(ledger));

@@ -130,7 +130,7 @@ mod tests {
         (&one.kind, &one.reason)
     }
 
-    #[test]
+    #[test] // proves RESTART-101
     fn what_blocks_beside_the_plan_goes_on_or_waits_for_a_person() {
         let passing = later(Report::default(), "a", "it is tried again");
         assert_eq!(standard(&passing), ("Reconciling", "a"));

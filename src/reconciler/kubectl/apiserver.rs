@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     /// Who may patch pods can do more than stop nodes: nobody is told to ask for more than was refused.
-    #[test]
+    #[test] // proves UPDATE-47
     fn who_may_not_is_told_the_right_that_is_missing() {
         let refused = |operation: &Operation| {
             let status = kube::core::Status::failure("no", "Forbidden").with_code(403);

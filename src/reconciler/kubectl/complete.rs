@@ -105,7 +105,7 @@ mod tests {
         (lines.into_iter().map(word).collect(), directive)
     }
 
-    #[test]
+    #[test] // proves OPERATE-16
     fn commands_options_and_codes_need_no_apiserver() {
         let (commands, directive) = asked("");
         let all: Vec<String> =

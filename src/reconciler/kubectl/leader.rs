@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// The times are years before and after any at which this runs.
-    #[tokio::test]
+    #[tokio::test] // proves UPDATE-43
     async fn the_clock_of_this_machine_does_not_count() {
         for year in ["2001", "2101"] {
             let renewed = format!("{year}-11-21T03:09:30.000000Z");

@@ -75,7 +75,7 @@ pub(super) fn into_quoted_commands(text: &str, options: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves UPDATE-48, OPERATE-5
     fn each_command_gets_them() {
         let options = in_shell(&["--context".into(), "prod eu".into()]);
         assert_eq!(options, " --context 'prod eu'");

@@ -112,7 +112,7 @@ mod tests {
         chosen.unwrap().map_or_else(String::new, |url| url.to_string())
     }
 
-    #[test]
+    #[test] // proves UPDATE-45
     fn the_kubeconfig_counts_before_the_environment() {
         let server = "https://10.0.0.1:6443";
         let environment = [("HTTPS_PROXY", "http://b:3128"), ("NO_PROXY", "*")];
@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// The rows are those of `golang.org/x/net/http/httpproxy`, which kubectl uses.
-    #[test]
+    #[test] // proves UPDATE-45
     fn no_proxy_is_about_the_apiserver() {
         for (server, no_proxy, is_direct) in [
             ("https://localhost:6443", "", true),

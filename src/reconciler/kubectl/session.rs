@@ -163,7 +163,7 @@ mod tests {
 
     /// Only where there is no kubeconfig is the pod's own service account used: a wrong one must not lead to
     /// another cluster.
-    #[test]
+    #[test] // proves UPDATE-45
     fn what_is_absent_has_nothing_and_what_is_wrong_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {

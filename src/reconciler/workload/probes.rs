@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves MANIFEST-17
     fn a_probe_that_has_to_fail_for_a_day_kills_nobody() {
         let with = |times: Value| {
             let mut probe = json!({"tcpSocket": {"port": 9200}});
@@ -144,7 +144,7 @@ mod tests {
 
     /// The operator connects to the engine, and lets only the times be chosen: pkg/builders/cluster.go in
     /// github.com/opensearch-project/opensearch-k8s-operator.
-    #[test]
+    #[test] // proves MANIFEST-17
     fn what_inject_writes_for_the_opensearch_operator_kills_nobody() {
         for group in ["opensearch.org", "opensearch.opster.io"] {
             let cluster = json!({

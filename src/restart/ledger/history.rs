@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves UPDATE-52
     fn what_was_never_begun_or_goes_on_is_not_to_be_checked() {
         for (what, entry, counts) in [
             ("done", entry("a", Some(1), 3, Outcome::Done), true),

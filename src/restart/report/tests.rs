@@ -280,7 +280,7 @@ fn a_node_on_another_config_is_pending_and_says_what_to_do() {
     assert_eq!(super::report(&snapshot, &by_itself, &plan).message, None);
 }
 
-#[test]
+#[test] // proves UPDATE-64
 fn what_is_not_known_is_no_drift() {
     let mut snapshot = three();
     manager(&mut snapshot, 0).run.as_mut().unwrap().checksum = None;
@@ -406,7 +406,7 @@ fn a_member_whose_pod_is_gone_is_still_listed() {
     assert_eq!(report.nodes[0].blocked_by.as_deref(), Some("pod_gone"));
 }
 
-#[test]
+#[test] // proves RESTART-103
 fn conditions_keep_the_time_of_their_last_change() {
     let old = |kind: &str, status: &str| Condition {
         kind: kind.into(),

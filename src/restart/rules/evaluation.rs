@@ -165,6 +165,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// All peers but those kept stopped.
+    #[cfg(test)]
     pub(super) fn peers(&self) -> &[Peer<'a>] {
         &self.peers[..self.counted]
     }

@@ -18,7 +18,7 @@ fn to_come(lines: &[&str]) -> u32 {
     changes_to_come(&snapshot, &policy).expect("it is known")
 }
 
-#[test]
+#[test] // proves DECLARE-34
 fn a_template_and_a_config_that_wait_for_their_window_are_to_come() {
     assert_eq!(to_come(&[ALL]), 0, "nothing has changed");
     assert_eq!(to_come(&[ALL, "template logs-* affinity=b"]), 3);
@@ -29,7 +29,7 @@ fn a_template_and_a_config_that_wait_for_their_window_are_to_come() {
     assert_eq!(to_come(&both), 3, "a node is counted once");
 }
 
-#[test]
+#[test] // proves DECLARE-34
 fn a_template_that_is_not_carried_out_is_not_to_come() {
     let not_allowed = ["policy update relabel,restart", "template logs-* affinity=b"];
     assert_eq!(to_come(&not_allowed), 0);
@@ -40,7 +40,7 @@ fn a_template_that_is_not_carried_out_is_not_to_come() {
     assert_eq!(to_come(&stopped), 0, "a node that is kept stopped is not updated");
 }
 
-#[test]
+#[test] // proves DECLARE-34
 fn a_template_that_was_given_up_is_not_to_come_and_says_so_outside_of_the_windows() {
     let (mut snapshot, policy) = given_up();
     let waits = snapshot.pods.iter().filter(|pod| matches!(pod.update, Ok(Some(_)))).count();
@@ -61,7 +61,7 @@ fn a_template_that_was_given_up_is_not_to_come_and_says_so_outside_of_the_window
 }
 
 /// A restart of our own would wait until it has left, in the way of a person's.
-#[test]
+#[test] // proves DECLARE-34
 fn no_restart_of_our_own_is_requested_for_a_node_that_leaves() {
     let config = ["policy onConfigChange rolling", "change config logs-* v2"];
     for lines in [&[ALL, "template logs-* affinity=b"][..], &config] {
@@ -80,7 +80,7 @@ fn no_restart_of_our_own_is_requested_for_a_node_that_leaves() {
     }
 }
 
-#[test]
+#[test] // proves DECLARE-34
 fn what_is_not_known_is_no_answer_and_a_node_that_leaves_does_not_count() {
     let (mut snapshot, policy) = outside_windows(&[ALL, "template logs-* affinity=b"]);
     snapshot.pods[0].leaving = Some("4 shards are still on it".into());

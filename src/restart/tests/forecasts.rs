@@ -72,7 +72,7 @@ fn all_goes_in_order_and_everybody_waits_for_the_first() {
 }
 
 /// Nobody is under way then, and the shards of the last one still come back: that needs only time.
-#[test]
+#[test] // proves RULE-20
 fn between_two_nodes_the_others_come_later_and_not_some_day() {
     let nodes = ["logs-0", "logs-1", "logs-2"].map(|name| (name, "master+data"));
     let mut driver = Driver::new(World::new(&nodes), Policy::default());
@@ -178,7 +178,7 @@ fn a_request_that_is_refused_says_why() {
     assert!(blocker.message.contains("is being deleted"), "{blocker:?}");
 }
 
-#[test]
+#[test] // proves RULE-20
 fn a_copy_that_is_being_built_blocks_not_yet_and_a_lost_one_for_good() {
     let mut driver = pools();
     play_line(&mut driver, "a copy on logs-hot-0 fails");
@@ -194,7 +194,7 @@ fn a_copy_that_is_being_built_blocks_not_yet_and_a_lost_one_for_good() {
     assert!(lines.iter().all(|line| !line.starts_with("not yet")), "{lines:?}");
 }
 
-#[test]
+#[test] // proves RULE-20
 fn a_node_is_not_judged_while_our_own_restart_keeps_the_engine_from_answering() {
     let nodes = ["logs-0", "logs-1", "logs-2", "logs-3"].map(|name| (name, "master+data"));
     let policy =
@@ -211,7 +211,7 @@ fn a_node_is_not_judged_while_our_own_restart_keeps_the_engine_from_answering() 
     assert_eq!(seen.never.len(), 4, "nothing is under way: {seen:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-148, RULE-20
 fn the_roles_of_a_node_that_is_down_for_its_restart_are_known() {
     let nodes = ["logs-hot-0", "logs-hot-1", "logs-hot-2"].map(|name| (name, "data_hot"));
     let masters = ["logs-master-0", "logs-master-1", "logs-master-2"].map(|name| (name, "master"));
@@ -278,7 +278,7 @@ fn a_snapshot_blocks_not_yet_and_a_gate_is_named_before_the_steps_that_follow() 
     assert!(seen.never.is_empty(), "{lines:?}");
 }
 
-#[test]
+#[test] // proves UPDATE-32
 fn the_step_and_the_fields_of_each_pod_are_told_whether_it_is_carried_out_or_not() {
     let mut driver = pools();
     for line in [

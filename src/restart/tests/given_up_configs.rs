@@ -26,7 +26,7 @@ fn begun(snapshot: &Snapshot, policy: &Policy) -> Vec<String> {
     restarts.next().map(|restart| restart.request.target.nodes.clone()).unwrap_or_default()
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn a_node_that_comes_goes_or_cannot_be_read_is_no_other_change() {
     let (snapshot, policy) = given_up();
     let outcomes: Vec<Outcome> =
@@ -53,7 +53,7 @@ fn a_node_that_comes_goes_or_cannot_be_read_is_no_other_change() {
     assert_eq!(begun(&more, &policy), [] as [&str; 0], "a node comes with a config of its own");
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn a_node_whose_config_is_really_another_one_is_restarted_alone() {
     let (mut snapshot, policy) = given_up();
     let pod = snapshot.pods.iter_mut().find(|pod| pod.node == "logs-1").expect("it is there");
@@ -61,14 +61,14 @@ fn a_node_whose_config_is_really_another_one_is_restarted_alone() {
     assert_eq!(begun(&snapshot, &policy), ["logs-1"]);
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn what_an_earlier_version_has_given_up_is_known_by_its_id() {
     let (mut snapshot, policy) = given_up();
     snapshot.ledger.tried_configs = None;
     assert_eq!(begun(&snapshot, &policy), [] as [&str; 0]);
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn a_config_that_could_not_be_read_then_counts_as_given_up_with_the_others() {
     let (snapshot, _) = moment(&[
         "three nodes",
@@ -86,7 +86,7 @@ fn a_config_that_could_not_be_read_then_counts_as_given_up_with_the_others() {
     assert_eq!(snapshot.ledger.history.len(), 1, "{:?}", snapshot.ledger.history);
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn what_was_given_up_stays_so_after_another_change_is_done() {
     let (snapshot, policy) = moment(&[
         "three nodes",

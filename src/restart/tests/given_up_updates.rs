@@ -26,7 +26,7 @@ fn opens_a_restart(made: &Plan) -> bool {
     actions.any(|action| matches!(action, Action::WriteLedger(ledger) if ledger.restart.is_some()))
 }
 
-#[test]
+#[test] // proves RESTART-136
 fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
     let (mut snapshot, policy) = given_up();
     let outdated = |pod: &&Pod| matches!(&pod.update, Ok(Some(_)));
@@ -52,7 +52,7 @@ fn a_note_of_what_the_new_container_has_read_is_no_other_template() {
     assert!(!opens_a_restart(&made), "{made:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn a_pod_that_is_gone_or_whose_template_is_not_known_is_no_other_change() {
     let (snapshot, policy) = given_up();
     for node in ["logs-0", "logs-2"] {
@@ -66,7 +66,7 @@ fn a_pod_that_is_gone_or_whose_template_is_not_known_is_no_other_change() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-135
 fn the_template_of_another_set_is_carried_out_without_the_one_that_was_given_up() {
     let (snapshot, policy) = moment(&[
         "logs-0:master+data logs-1:master+data hot-0:master+data",

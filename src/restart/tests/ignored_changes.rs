@@ -54,7 +54,7 @@ fn another_config_restarts_the_node() {
     assert!(Node::new().restarts_for("b", &["c"]));
 }
 
-#[test]
+#[test] // proves UPDATE-61
 fn once_ignored_a_change_restarts_nothing_when_the_annotation_goes() {
     let mut node = Node::new();
     assert!(!node.restarts_for("a", &[]));
@@ -74,7 +74,7 @@ fn a_second_ignored_change_is_judged_from_the_first() {
     assert!(node.restarts_for("b", &[]), "back again, and it counts now");
 }
 
-#[test]
+#[test] // proves UPDATE-61
 fn back_on_what_it_runs_on_it_forgets_what_that_counted_as() {
     let mut node = Node::new();
     assert!(!node.restarts_for("b", &["a"]));

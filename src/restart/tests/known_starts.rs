@@ -271,7 +271,7 @@ fn sent(ledger: &Ledger, rollback: bool, manager: &Manager) -> Sent {
     starts.first().copied()
 }
 
-#[test]
+#[test] // proves RESTART-30, RESTART-44, RESTART-98
 fn only_what_the_next_plan_would_send_without_a_write() {
     let (ledger, mut manager) = stopped();
     manager.last_good = Some("v1".into());

@@ -25,7 +25,7 @@ fn written(made: &Plan) -> &Ledger {
     ledger
 }
 
-#[test]
+#[test] // proves RESTART-22
 fn a_restart_of_too_many_nodes_is_refused_before_anything_is_stopped() {
     let (mut snapshot, policy) = cluster_of(MAX_MEMBERS + 1);
     let made = plan(&snapshot, &policy);

@@ -20,7 +20,7 @@ fn joined() -> Snapshot {
     snapshot
 }
 
-#[test]
+#[test] // proves RESTART-86
 fn shards_come_back_while_the_engine_becomes_ready() {
     let mut snapshot = joined();
     let policy = Policy::default();
@@ -36,7 +36,7 @@ fn shards_come_back_while_the_engine_becomes_ready() {
     assert!(waits(&made) && !has(&made, |action| matches!(action, Action::WriteLedger(_))));
 }
 
-#[test]
+#[test] // proves RESTART-86
 fn they_do_not_before_it_has_joined() {
     let (mut snapshot, made) = moment(|made, _| has(made, is_restored));
     let node = snapshot.ledger.under_way().next().expect("a member").node.clone();
@@ -49,7 +49,7 @@ fn they_do_not_before_it_has_joined() {
     assert!(found.iter().any(|line| line.contains("S7: allocation is restored")), "{found:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-84
 fn a_start_does_not_wait_until_the_old_process_is_off_the_list() {
     let (mut snapshot, _) = moment(|made, _| has(made, is_start));
     let member = snapshot.ledger.under_way().next().expect("a member").clone();
@@ -63,14 +63,14 @@ fn a_start_does_not_wait_until_the_old_process_is_off_the_list() {
     assert!(has(&made, is_start), "{made:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-84
 fn allocation_is_limited_and_indices_flushed_at_the_same_time() {
     let is_tightened = |action: &Action| matches!(action, Action::TightenAllocation { .. });
     let (_, made) = moment(|made, _| has(made, is_tightened));
     assert!(has(&made, |action| matches!(action, Action::Flush { .. })), "{made:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-85
 fn no_flush_waits_for_a_primary_that_is_missing() {
     let is_flush = |action: &Action| matches!(action, Action::Flush { .. });
     let (mut snapshot, flushes) = moment(|made, _| has(made, is_flush));
@@ -94,7 +94,7 @@ fn becomes_red_and_goes_on(snapshot: &mut Snapshot) {
     restart.request.skip_rules.push("only_restart_healthy_node_if_green_or_yellow".into());
 }
 
-#[test]
+#[test] // proves RESTART-85
 fn a_zone_is_stopped_without_the_flush_that_a_red_cluster_does_not_get() {
     let nodes = [("logs-0", "master+data@b"), ("logs-1", "data@a"), ("logs-2", "ingest@a")];
     let is_stop = |action: &Action| matches!(action, Action::Stop { .. });
@@ -122,7 +122,7 @@ fn slots_at(snapshot: &mut Snapshot, policy: &Policy) -> Vec<String> {
     snapshot.ledger.under_way().map(|member| member.node.clone()).collect()
 }
 
-#[test]
+#[test] // proves RESTART-97
 fn a_start_that_an_earlier_version_owes_is_not_waited_for_without_end() {
     let (mut snapshot, policy) = scenario::moment(&[
         "logs-0:master+data logs-1:master+data logs-2:master+data data-0:data data-1:data",

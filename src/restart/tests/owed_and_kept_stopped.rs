@@ -6,7 +6,7 @@ use stayput_api::ConfigChoice;
 
 /// The start may have been sent, and its manager decides on it later than on the stop: it must refuse
 /// it then.
-#[test]
+#[test] // proves RESTART-82
 fn its_stop_has_a_higher_sequence_than_a_start_that_may_be_on_its_way() {
     let (mut snapshot, policy) = moment(&[
         "three nodes",

@@ -318,7 +318,7 @@ fn failing_data_nodes() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(48))]
 
-    #[test]
+    #[test] // proves RESTART-89
     fn copies_that_fail_are_never_kept_from_coming_back(case in failing_data_nodes()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
@@ -330,7 +330,7 @@ proptest! {
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 
-    #[test]
+    #[test] // proves RESTART-10, RESTART-15
     fn every_restart_ends_and_leaves_nothing_behind(case in case()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
@@ -349,7 +349,7 @@ fn templates() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(32))]
 
-    #[test]
+    #[test] // proves RESTART-69, RESTART-77, RESTART-78
     fn every_template_is_carried_out_or_given_up_whole(case in templates()) {
         let (page, wrong) = case.play_with_templates();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
@@ -364,7 +364,7 @@ fn held() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(32))]
 
-    #[test]
+    #[test] // proves RESTART-11, UPDATE-52
     fn every_restart_that_is_held_back_ends_and_stops_nothing_meanwhile(case in held()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
@@ -384,7 +384,7 @@ fn consenting() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(32))]
 
-    #[test]
+    #[test] // proves UPDATE-39
     fn an_outage_is_only_of_a_restart_that_allows_it(case in consenting()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
@@ -404,7 +404,7 @@ proptest! {
 proptest! {
     #![proptest_config(always_the_same(8))]
 
-    #[test]
+    #[test] // proves RESTART-99
     fn a_phase_that_is_written_again_is_carried_out_once(case in case(), declared in any::<bool>()) {
         let how = if declared { "applies" } else { "writes" };
         let (page, wrong) = case.play_with_tool(how);
@@ -434,7 +434,7 @@ proptest! {
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));
     }
 
-    #[test]
+    #[test] // proves RESTART-149
     fn an_engine_that_has_not_read_its_state_is_owed_the_same(case in stopped_as_a_whole()) {
         let (page, wrong) = case.play();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));

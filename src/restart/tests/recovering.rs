@@ -29,7 +29,7 @@ fn kept(driver: &mut Driver, node: &str) -> u64 {
     now - manager.ready_since.expect("it is ready").0
 }
 
-#[test]
+#[test] // proves RESTART-141
 fn its_end_is_one_write_with_the_next_slot_if_shards_are_back_soon() {
     let mut driver = driver(3_000, Policy::default());
     let kept = kept(&mut driver, "logs-2");
@@ -38,7 +38,7 @@ fn its_end_is_one_write_with_the_next_slot_if_shards_are_back_soon() {
     assert_eq!(driver.ledger_writes, 3, "the restart, the first slot, and this");
 }
 
-#[test]
+#[test] // proves RESTART-141
 fn it_does_not_wait_for_a_long_recovery() {
     let mut driver = driver(60_000, Policy::default());
     let kept = kept(&mut driver, "logs-2");
@@ -46,7 +46,7 @@ fn it_does_not_wait_for_a_long_recovery() {
     assert_eq!(step(&driver, "logs-1"), Some(MemberStep::Scheduled));
 }
 
-#[test]
+#[test] // proves RESTART-141
 fn it_does_not_wait_where_the_next_node_does_not() {
     let policy = Policy { disabled: Disabled::of([Predicate::Yellow.name()]), ..Policy::default() };
     let kept_without_the_rule = kept(&mut driver(60_000, policy), "logs-2");

@@ -118,7 +118,7 @@ fn drop_words(schema: &mut Value) {
     schema.as_array_mut().into_iter().flatten().for_each(drop_words);
 }
 
-#[test]
+#[test] // proves RESTART-25
 fn ledgers_of_earlier_versions_are_read_and_written_again() {
     for Release { name, ledgers, .. } in RELEASES {
         for line in ledgers.lines() {
@@ -137,7 +137,7 @@ fn ledgers_of_earlier_versions_are_read_and_written_again() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-25, UPDATE-39
 fn what_earlier_versions_write_is_read_and_the_other_way_round() {
     let ours = schema();
     for Release { name, schema, dropped, .. } in RELEASES {
@@ -151,7 +151,7 @@ fn what_earlier_versions_write_is_read_and_the_other_way_round() {
 }
 
 /// So that no change of the form goes unseen.
-#[test]
+#[test] // proves RESTART-25
 #[allow(clippy::disallowed_methods, reason = "a test reads and writes its golden file")]
 fn the_form_is_the_one_that_is_written_down() {
     let file =

@@ -5,7 +5,7 @@ use crate::{Action, Code, plan};
 
 /// A manager that does not know its pod cannot say for which pod it answers, so nobody knows on which
 /// config the new engine runs.
-#[test]
+#[test] // proves RESTART-131
 fn it_is_not_done_while_its_manager_does_not_know_its_pod() {
     let (mut snapshot, policy) = moment(&[
         "three nodes",

@@ -54,7 +54,7 @@ fn restarted(mut snapshot: Snapshot) -> Option<Strategy> {
     panic!("it never rests: {:?}", snapshot.ledger);
 }
 
-#[test]
+#[test] // proves UPDATE-73
 fn a_change_of_config_is_judged_by_the_version_that_runs_before_it() {
     // Up to 7, nothing said is off.
     let before = security_is_turned_off(["7.17.29", "7.17.29", "7.17.29"]);
@@ -63,7 +63,7 @@ fn a_change_of_config_is_judged_by_the_version_that_runs_before_it() {
     assert_eq!(restarted(security_is_turned_off(["8.19.0", "8.19.0", "8.19.0"])), None);
 }
 
-#[test]
+#[test] // proves UPDATE-73
 fn an_upgraded_node_that_answers_does_not_change_the_answer() {
     let midway = security_is_turned_off(["8.19.0", "7.17.29", "7.17.29"]);
     assert_eq!(restarted(midway), Some(Strategy::Rolling));

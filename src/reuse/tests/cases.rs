@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{step_of, template, update, with_content};
 use crate::{Abilities, Content, Declaration, UpdateStep, compare};
 
-#[test]
+#[test] // proves UPDATE-58
 fn each_change_asks_for_the_least_step() {
     type Change = fn(&mut Value);
     let rows: [(&str, Change, UpdateStep); 27] = [
@@ -176,7 +176,7 @@ fn the_highest_step_does_it_all_and_all_fields_are_named() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn an_annotation_that_no_living_pod_takes_needs_another_pod() {
     for name in
         ["container.apparmor.security.beta.kubernetes.io/opensearch", "kubernetes.io/config.mirror"]
@@ -195,7 +195,7 @@ fn an_annotation_that_no_living_pod_takes_needs_another_pod() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn what_is_read_only_when_a_pod_is_made_needs_another_pod() {
     for name in [
         "kubernetes.io/egress-bandwidth",
@@ -279,7 +279,7 @@ fn the_order_of_mounts_is_of_no_matter() {
 
 /// A label is written to a living pod only after its engine has been proven: a new container would read
 /// the old one.
-#[test]
+#[test] // proves UPDATE-58
 fn a_variable_of_a_label_needs_another_pod() {
     let mut actual = template();
     actual["spec"]["containers"][0]["env"] = json!([
@@ -319,7 +319,7 @@ fn a_variable_of_a_label_needs_another_pod() {
     assert_eq!(steps, [UpdateStep::Resize, UpdateStep::Container, UpdateStep::Relabel]);
 }
 
-#[test]
+#[test] // proves UPDATE-57
 fn a_variable_of_an_amount_needs_a_new_container_only_if_that_amount_changes() {
     let (engine, other) = ("opensearch", "exporter");
     let shows = |resource: &str, container: Option<&str>| {
@@ -365,7 +365,7 @@ fn a_variable_of_an_amount_needs_a_new_container_only_if_that_amount_changes() {
 }
 
 /// The manager ends for another container, and the kubelet would leave it so.
-#[test]
+#[test] // proves UPDATE-58
 fn a_container_that_is_not_made_anew_needs_another_pod_unless_its_image_changes() {
     let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}]);
     for (policy, rules, step) in [
@@ -395,7 +395,7 @@ fn a_container_that_is_not_made_anew_needs_another_pod_unless_its_image_changes(
     }
 }
 
-#[test]
+#[test] // proves UPDATE-84
 fn what_may_be_secret_is_not_shown() {
     let mut wanted = template();
     wanted["spec"]["containers"][0]["env"][0]["value"] = json!("hunter2");
@@ -413,7 +413,7 @@ fn what_may_be_secret_is_not_shown() {
 }
 
 /// Of a container that is added or removed, or of another order, only names and images are shown.
-#[test]
+#[test] // proves UPDATE-84
 fn nothing_that_may_be_secret_of_a_whole_container_is_shown() {
     let secret = json!({
         "name": "logs", "image": "fluent:1", "args": ["--token=hunter2"],
@@ -439,7 +439,7 @@ fn nothing_that_may_be_secret_of_a_whole_container_is_shown() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn a_variable_that_uses_another_one_counts_its_order_in_init_containers_too() {
     for list in ["containers", "initContainers"] {
         let mut actual = template();
@@ -451,7 +451,7 @@ fn a_variable_that_uses_another_one_counts_its_order_in_init_containers_too() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn tolerations_are_compared_as_sets() {
     let step = |from: &[&str], to: &[&str]| {
         let list = |keys: &[&str]| -> Vec<Value> {

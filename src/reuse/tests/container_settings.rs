@@ -12,7 +12,7 @@ fn of(container: &Value) -> Vec<String> {
     found.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-#[test]
+#[test] // proves UPDATE-76
 fn each_way_to_give_a_setting_is_read() {
     let tls = "xpack.security.transport.ssl.enabled";
     let env = |name: &str, value: &str| json!({"env": [{"name": name, "value": value}]});

@@ -68,7 +68,7 @@ fn the_way_a_key_gets_into_the_pod_decides() {
     assert_eq!(step(&content(&[("a", "1"), ("b", "2")], None)), UpdateStep::Restart);
 }
 
-#[test]
+#[test] // proves UPDATE-60
 fn the_annotation_restarts_nothing_when_it_comes_and_when_it_goes() {
     let old = content(&[("a", "1"), ("b", "1")], None);
     for ignore in ["true", "a", " b , a "] {

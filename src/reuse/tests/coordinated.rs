@@ -10,7 +10,7 @@ const ES70: EngineVersion = EngineVersion::Elasticsearch(7, 0);
 const ES68: EngineVersion = EngineVersion::Elasticsearch(6, 8);
 const OS2: EngineVersion = EngineVersion::OpenSearch(2, 19);
 
-#[test]
+#[test] // proves UPDATE-71
 fn nested_and_flat_are_the_same() {
     let flat = json!({"cluster.name": "a", "node.roles": ["data", "ingest"], "x.y": null});
     let nested = json!({"cluster": {"name": " a"}, "node": {"roles": ["data", "ingest"]}});
@@ -21,7 +21,7 @@ fn nested_and_flat_are_the_same() {
     assert!(settings(&Value::Null).is_empty());
 }
 
-#[test]
+#[test] // proves UPDATE-71, UPDATE-82
 fn each_pair_needs_what_it_needs() {
     let tls = "xpack.security.transport.ssl.enabled";
     let security = "xpack.security.enabled";

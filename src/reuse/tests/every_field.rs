@@ -21,7 +21,7 @@ fn path(field: &str) -> Path {
     })
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn each_has_a_row() {
     let without: Vec<_> = FIELDS.lines().filter(|field| rule(&path(field)).is_none()).collect();
     assert!(without.is_empty(), "{without:?}");
@@ -65,7 +65,7 @@ fn expected(field: &str) -> UpdateStep {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-58
 fn each_leads_to_the_step_of_its_row() {
     for field in FIELDS.lines() {
         let (mut actual, mut wanted) = (template(), template());

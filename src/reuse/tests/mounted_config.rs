@@ -44,7 +44,7 @@ fn volume(all: &mut Value, volume: Value) {
     all["spec"]["volumes"] = json!([volume]);
 }
 
-#[test]
+#[test] // proves UPDATE-66
 fn the_directory_is_named_by_variables_or_arguments() {
     assert_eq!(found(|_| {}), lines(&["Secret logs-config"]));
     for command in [
@@ -80,7 +80,7 @@ fn the_directory_is_named_by_variables_or_arguments() {
     assert_eq!(several, lines(&expected));
 }
 
-#[test]
+#[test] // proves UPDATE-66
 fn what_is_not_written_in_the_pod_is_not_guessed() {
     not_found("has neither --config nor STAYPUT_CONFIG", |all| container(all)["env"] = json!([]));
     not_found("has neither --config nor STAYPUT_CONFIG", |all| {
@@ -105,7 +105,7 @@ fn what_is_not_written_in_the_pod_is_not_guessed() {
     });
 }
 
-#[test]
+#[test] // proves UPDATE-66
 fn items_and_what_is_optional_are_as_in_the_volume() {
     let items = json!([{"key": "a", "path": "x/a.yml"}, {"key": "b", "path": "b"}]);
     let config_map = json!({"name": "c", "items": items, "optional": true, "defaultMode": 256});
@@ -122,7 +122,7 @@ fn items_and_what_is_optional_are_as_in_the_volume() {
     assert_eq!(three, lines(&["Secret s", "ConfigMap c k=p optional", "Secret last"]));
 }
 
-#[test]
+#[test] // proves UPDATE-66
 fn a_directory_with_other_files_is_not_taken_for_config() {
     not_found("watches /config, where no volume is mounted", |all| {
         container(all)["volumeMounts"] = json!([{"name": "config", "mountPath": "/"}]);

@@ -68,7 +68,7 @@ fn it_is_noted_once_and_a_change_needs_a_container() {
     assert_eq!((next.differences, next.now), (vec![], None));
 }
 
-#[test]
+#[test] // proves UPDATE-67
 fn what_may_have_changed_since_the_start_is_unknown_and_no_change() {
     for changed in [None, Some(995), Some(1000), Some(1001)] {
         let first = compared(&content("a", None), changed, 0, None);
@@ -85,7 +85,7 @@ fn what_may_have_changed_since_the_start_is_unknown_and_no_change() {
     assert!(first.now.unwrap().contains("HEAP"));
 }
 
-#[test]
+#[test] // proves UPDATE-67
 fn a_container_that_the_kubelet_made_by_itself_has_read_what_was_there() {
     let note = compared(&content("a", None), Some(500), 0, None).now.unwrap();
     let after = compared(&content("b", None), Some(900), 1, Some(&note));
@@ -94,7 +94,7 @@ fn a_container_that_the_kubelet_made_by_itself_has_read_what_was_there() {
 }
 
 /// The kubelet of a pod that is there may give what it has read before to another container.
-#[test]
+#[test] // proves UPDATE-68
 fn a_container_made_soon_after_a_change_may_have_the_content_of_the_last_one() {
     let of_old_pod = |changed, restarts, noted: Option<&str>| {
         let ages = BTreeMap::from([(environment(), Age { created: 100, changed: Some(changed) })]);
@@ -115,7 +115,7 @@ fn a_container_made_soon_after_a_change_may_have_the_content_of_the_last_one() {
 }
 
 /// No step makes another container beside the engine's for what it has read.
-#[test]
+#[test] // proves UPDATE-70
 fn what_another_container_was_started_with_needs_another_pod() {
     let mut template = template();
     let reference = json!({"configMapKeyRef": {"name": "env", "key": "HEAP"}});
@@ -149,7 +149,7 @@ fn what_another_container_was_started_with_needs_another_pod() {
 }
 
 /// Digests tell objects apart, so that a password cannot be guessed by one.
-#[test]
+#[test] // proves UPDATE-69
 fn an_object_that_is_made_again_with_the_same_content_restarts_nothing() {
     let note = compared(&content("a", None), Some(500), 0, None).now.unwrap();
     let earlier = |digest: &str| {

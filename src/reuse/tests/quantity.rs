@@ -2,7 +2,7 @@
 
 use crate::quantity::thousandths;
 
-#[test]
+#[test] // proves UPDATE-59
 fn one_amount_has_one_value() {
     for (text, expected) in [
         ("1", Some(1000)),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{in_effect, resized};
 
-#[test]
+#[test] // proves UPDATE-1
 fn only_what_the_template_changes_is_changed() {
     let limits = |memory: &str| json!({"limits": {"cpu": "1", "memory": memory}});
     // As the apiserver has made it: the requests are the limits.

@@ -14,7 +14,7 @@ fn sized(mut template: Value, engine: &str, init: &str) -> Value {
 }
 
 /// As `inject` makes it: the init container has the size of the engine.
-#[test]
+#[test] // proves UPDATE-55
 fn their_size_does_not_keep_a_pod_from_getting_another_one() {
     let of = |engine, init| sized(template(), engine, init);
     for (actual, wanted, step) in [
@@ -31,7 +31,7 @@ fn their_size_does_not_keep_a_pod_from_getting_another_one() {
 }
 
 /// The quality of service of a pod is that of all its containers, and of those that it keeps.
-#[test]
+#[test] // proves UPDATE-55
 fn a_size_that_would_change_the_quality_of_service_needs_another_pod() {
     let both =
         json!({"limits": {"cpu": 1, "memory": "1Gi"}, "requests": {"cpu": 1, "memory": "1Gi"}});
@@ -50,7 +50,7 @@ fn a_size_that_would_change_the_quality_of_service_needs_another_pod() {
     assert_eq!(step(of(&some, &both), of(&both, &some)), UpdateStep::Replace);
 }
 
-#[test]
+#[test] // proves UPDATE-56
 fn what_makes_the_archive_follows_the_engine() {
     let mut actual = sized(template(), "2Gi", "1Gi");
     actual["spec"]["initContainers"][0]["name"] = json!("stayput-warm");
@@ -85,7 +85,7 @@ fn what_makes_the_archive_follows_the_engine() {
 }
 
 /// They may have written a heap into a file by it.
-#[test]
+#[test] // proves UPDATE-55
 fn an_amount_that_one_has_read_needs_another_pod() {
     let reference = |of: &str| json!({"resource": "limits.memory", "containerName": of});
     let variable =

@@ -35,7 +35,7 @@ fn variable(all: &mut Value, name: &str, value: Value) {
     all["spec"]["containers"][0]["env"].as_array_mut().expect("a list").push(variable);
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn what_is_mounted_as_a_whole_beside_the_config_is_not_watched() {
     assert_eq!(found(|_| {}), [""; 0]);
     assert_eq!(found(certificates), ["Secret logs-certs at /certs"]);
@@ -70,7 +70,7 @@ fn a_second_directory_of_the_config_is_watched() {
     assert_eq!(inside, [""; 0]);
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn what_the_manager_reads_itself_is_left_out() {
     for (option, value) in [
         ("STAYPUT_TLS_CERT", "/certs/tls.crt"),

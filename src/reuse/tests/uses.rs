@@ -82,7 +82,7 @@ fn all_sources_of_a_projected_volume() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-60
 fn variables_and_whole_environments() {
     let variables = json!([
         {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "a"}}},
@@ -118,7 +118,7 @@ fn what_init_containers_read_needs_another_pod_unless_the_engine_reads_it_too() 
     assert_eq!(found, ["Secret logs-config * Mounted", "Secret secure * NewPod"]);
 }
 
-#[test]
+#[test] // proves UPDATE-70
 fn what_other_containers_read_is_theirs() {
     let found = found(|all| {
         let reference = json!({"secretKeyRef": {"name": "password", "key": "p"}});

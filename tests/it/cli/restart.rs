@@ -2,7 +2,7 @@
 
 use super::*;
 
-#[test]
+#[test] // proves STOP-40
 fn a_restart_starts_nothing_that_another_client_has_stopped_since() {
     // The stop was request 42; by its answer, another client has stopped the engine by request 43.
     let by_another = Status { sequence: 43, ..stopped(4) };
@@ -18,7 +18,7 @@ fn a_restart_starts_nothing_that_another_client_has_stopped_since() {
     assert_eq!(fake.posts()[1].1, r#"{"sequence":43,"config":"mounted"}"#);
 }
 
-#[test]
+#[test] // proves STOP-40
 fn a_restart_whose_stop_takes_too_long_says_that_no_start_follows() {
     let reply = Reply::json(202, stopping(1));
     let (ended, fake) = against(Script::Always(reply), "restart --timeout 0s");

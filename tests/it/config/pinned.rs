@@ -74,7 +74,7 @@ async fn a_rollback_is_pinned_too() {
     assert_eq!((prepared.checksum, prepared.choice), (Some(counted(&good())), LAST_GOOD));
 }
 
-#[tokio::test]
+#[tokio::test] // proves CONFIG-11
 async fn without_a_usable_copy_it_comes_back_all_the_same_and_the_status_says_so() {
     let mut pod = Pod::new(&good());
     let manager = pod.manager().await;
@@ -103,7 +103,7 @@ async fn without_a_usable_copy_it_comes_back_all_the_same_and_the_status_says_so
     assert_eq!(refusal.code, Code::StageFailed);
 }
 
-#[test]
+#[test] // proves JOURNAL-14
 fn kept_configs_leave_room_for_the_journal() {
     let name = test_name!(kept_configs_leave_room_for_the_journal);
     if !geteuid().is_root() {

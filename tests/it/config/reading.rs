@@ -30,7 +30,7 @@ fn error(settings: &ConfigSettings) -> String {
     errors.into_iter().next().unwrap()
 }
 
-#[test]
+#[test] // proves CONFIG-1
 fn a_flat_directory_has_the_checksum_that_coreutils_computes() {
     let dir = tempdir().unwrap();
     let names: [&[u8]; 6] =
@@ -69,7 +69,7 @@ fn a_volume_has_the_checksum_of_its_payload_nested_paths_included() {
     }
 }
 
-#[test]
+#[test] // proves CONFIG-1
 fn no_reading_mixes_two_generations_while_the_kubelet_swaps() {
     let dir = tempdir().unwrap();
     let mut writer = AtomicWriter::new(dir.path());
@@ -147,7 +147,7 @@ fn a_link_inside_the_directory_is_its_content() {
     assert_eq!(read(&only(dir.path())), checksum(&all));
 }
 
-#[test]
+#[test] // proves CONFIG-5
 fn links_that_cannot_be_followed_are_reported() {
     for (target, reason) in [
         ("odd", "leads back to itself"),
@@ -165,7 +165,7 @@ fn links_that_cannot_be_followed_are_reported() {
 }
 
 /// The thread that reads the config of a running manager has a small stack.
-#[tokio::test]
+#[tokio::test] // proves CONFIG-6
 async fn a_config_that_is_nested_too_deeply_is_reported_by_the_thread_that_reads_it() {
     let dir = tempdir().unwrap();
     let mut deepest = dir.path().to_owned();
@@ -181,7 +181,7 @@ async fn a_config_that_is_nested_too_deeply_is_reported_by_the_thread_that_reads
     assert!(errors.len() == 1 && errors[0].contains("nested too deeply"), "{errors:?}");
 }
 
-#[test]
+#[test] // proves CONFIG-5
 fn a_fifo_or_socket_is_reported_and_blocks_nothing() {
     let dir = tempdir().unwrap();
     let odd = dir.path().join("odd");
@@ -227,7 +227,7 @@ fn a_missing_directory_is_reported() {
     assert!(self::error(&only(&file)).contains("is not a directory"));
 }
 
-#[test]
+#[test] // proves CONFIG-5
 fn more_than_the_limits_is_reported() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("a"), "12345678").unwrap();
@@ -283,7 +283,7 @@ fn a_live_file_that_cannot_be_read_does_not_hide_the_checksum() {
     assert!(observed.errors[0].contains("users is a link to nothing"));
 }
 
-#[test]
+#[test] // proves CONFIG-5
 fn a_subpath_mount_is_reported_and_has_a_checksum() {
     if !geteuid().is_root() {
         return skip(

@@ -202,7 +202,7 @@ fn a_full_target_is_refused_and_left_as_it_was() {
     });
 }
 
-#[tokio::test]
+#[tokio::test] // proves CONFIG-7
 async fn what_an_engine_has_not_written_to_its_end_does_not_stop_its_next_start() {
     let (source, target) = (tempdir().unwrap(), tempdir().unwrap());
     fs::write(source.path().join("elasticsearch.yml"), "a: 1").unwrap();

@@ -126,7 +126,7 @@ async fn write(client: &EngineClient) -> Result<(), EngineError> {
     client.tighten(&Allocation::default(), "primaries", "{}").await
 }
 
-#[test]
+#[test] // proves RESTART-18
 fn reads_use_one_connection_and_each_write_its_own() {
     let engine = Engine::new(&[]);
     let client = engine.client();
@@ -141,7 +141,7 @@ fn reads_use_one_connection_and_each_write_its_own() {
     assert_eq!(engine.numbers(), [0, 0, 0, 1, 2, 0]);
 }
 
-#[test]
+#[test] // proves RESTART-18
 fn a_connection_that_the_engine_has_closed_costs_no_look() {
     let engine = Engine::new(&[(1, Then::Close), (2, Then::Close)]);
     let client = engine.client();
@@ -154,7 +154,7 @@ fn a_connection_that_the_engine_has_closed_costs_no_look() {
 }
 
 /// The request was on its way when the engine closed the connection.
-#[test]
+#[test] // proves RESTART-18
 fn a_read_that_a_kept_connection_loses_is_sent_once_more() {
     let engine = Engine::new(&[(1, Then::CloseAtRequest)]);
     let client = engine.client();
@@ -170,7 +170,7 @@ fn a_read_that_a_kept_connection_loses_is_sent_once_more() {
     assert_eq!(engine.numbers(), [0]);
 }
 
-#[test]
+#[test] // proves RESTART-18
 fn a_write_that_the_engine_may_have_got_is_sent_once() {
     let engine = Engine::new(&[(1, Then::CloseAtRequest), (0, Then::CloseAtRequest)]);
     let client = engine.client();
@@ -183,7 +183,7 @@ fn a_write_that_the_engine_may_have_got_is_sent_once() {
     assert_eq!(engine.seen(), [(0, get), (1, put)]);
 }
 
-#[test]
+#[test] // proves RESTART-18
 fn four_connections_are_kept_and_none_outlives_its_client() {
     let mut engine = Engine::new(&[]);
     let client = engine.client();
@@ -200,7 +200,7 @@ fn four_connections_are_kept_and_none_outlives_its_client() {
 }
 
 /// A node that is stopped next is asked last, and nobody connects anew for that.
-#[test]
+#[test] // proves RESTART-18
 fn another_order_of_the_endpoints_keeps_the_connections() {
     let engines = [Engine::new(&[]), Engine::new(&[])];
     let ports = engines.each_ref().map(|engine| engine.port);
@@ -217,7 +217,7 @@ fn another_order_of_the_endpoints_keeps_the_connections() {
 }
 
 /// A client is made for one CA, so its connections are those of this CA.
-#[test]
+#[test] // proves RESTART-18
 fn another_ca_does_not_use_the_connections_of_the_first() {
     let pki = Pki::named(&["logs.search"]);
     let (fake, port) =

@@ -28,7 +28,7 @@ fn reply(path: &str, master: Option<&str>) -> Reply {
     Reply::json(200, if path.starts_with("/_cluster/health") { health() } else { state })
 }
 
-#[test]
+#[test] // proves RESTART-41
 fn the_first_of_two_nodes_tells_its_own_list() {
     let silent = || FakeManager::on_port(None, Script::Silence);
     let (elected, third) = (silent(), silent());
@@ -47,7 +47,7 @@ fn the_first_of_two_nodes_tells_its_own_list() {
     assert!(third.0.seen().is_empty());
 }
 
-#[test]
+#[test] // proves RESTART-41
 fn a_node_that_has_lost_its_master_is_not_believed_and_the_other_one_is_waited_for() {
     let node = |master: fn(&str) -> Reply| FakeManager::on_port(None, Script::ByPath(master));
     let lost = || node(|path| reply(path, None));
@@ -60,7 +60,7 @@ fn a_node_that_has_lost_its_master_is_not_believed_and_the_other_one_is_waited_f
     assert!(wait(both.listed_first(&engine(), 3)).expect("nodes").is_some());
 }
 
-#[test]
+#[test] // proves RESTART-41
 fn there_is_no_list_if_nobody_has_joined_in_time() {
     let mut fewer: Value = health();
     fewer["timed_out"] = json!(true);

@@ -69,7 +69,7 @@ fn paths(fake: &FakeManager) -> Vec<String> {
     fake.seen().iter().map(|seen| path(&seen.line)).collect()
 }
 
-#[test]
+#[test] // proves RESTART-158
 fn a_state_without_a_master_is_not_taken_while_another_node_has_one() {
     let engine = identified();
     let (alone, first) = answering(200, led_by_nobody());
@@ -82,7 +82,7 @@ fn a_state_without_a_master_is_not_taken_while_another_node_has_one() {
     assert_eq!(wait(client.members()).expect("members").nodes.len(), 1);
 }
 
-#[test]
+#[test] // proves RESTART-158
 fn nodes_that_all_have_no_master_are_a_refusal() {
     let engine = identified();
     let (_alone, port) = answering(200, led_by_nobody());
@@ -99,7 +99,7 @@ fn nodes_that_all_have_no_master_are_a_refusal() {
     refused(wait(client.allocation(&engine)).expect_err("no settings"));
 }
 
-#[test]
+#[test] // proves RESTART-158
 fn settings_are_those_of_a_node_that_has_a_master() {
     let engine = identified();
     for script in [Script::ByPath(not_joined), Script::Always(Reply::json(200, led_by_nobody()))] {
@@ -134,7 +134,7 @@ fn short_of_memory(path: &str) -> Reply {
     }
 }
 
-#[test]
+#[test] // proves RESTART-158
 fn copies_are_read_where_the_nodes_were_and_the_next_look_begins_elsewhere_if_that_fails() {
     let engine = identified();
     let (full, first) = FakeManager::on_port(None, Script::ByPath(short_of_memory));
@@ -147,7 +147,7 @@ fn copies_are_read_where_the_nodes_were_and_the_next_look_begins_elsewhere_if_th
     assert_eq!(wait(client.topology(&engine, None)).expect("a topology").shards.len(), 1);
 }
 
-#[test]
+#[test] // proves RESTART-159
 fn a_read_that_one_node_refuses_alone_is_answered_by_another() {
     let refusal =
         |code| json!({ "error": { "type": "a_refusal", "reason": format!("for {code}") } });
@@ -161,7 +161,7 @@ fn a_read_that_one_node_refuses_alone_is_answered_by_another() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-159
 fn what_every_node_refuses_is_told_in_the_words_of_the_first() {
     let (_one, first) = answering(401, json!({ "error": "one" }));
     let (_other, second) = answering(503, json!({ "error": "other" }));

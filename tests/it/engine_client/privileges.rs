@@ -12,7 +12,7 @@ fn in_backticks(text: &str) -> BTreeSet<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-#[test]
+#[test] // proves RESTART-161
 fn the_document_has_those_that_the_message_names() {
     let (_fake, port) = answering(403, json!({ "error": "no" }));
     let client = client(&[port], &Access::Plain, ENGINE_ANSWER_TIMEOUT);

@@ -39,7 +39,7 @@ async fn a_restart_is_one_annotation_with_an_id_of_its_own() {
     assert_eq!(request(&fixture).await, None);
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-140
 async fn a_request_has_our_finalizer_with_it_only_where_a_reconciler_works() {
     let fixture = Fixture::with(idle()).await;
     let finalizers = async || fixture.clusters().get("logs").await.unwrap().metadata.finalizers;
@@ -93,7 +93,7 @@ async fn every_option_is_in_the_request() {
     );
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-37
 async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_with_the_list() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("restart --skip-rule quorum", 64).await;
@@ -108,7 +108,7 @@ async fn a_rule_that_protects_data_is_not_skipped_and_an_unknown_one_is_told_wit
     assert_eq!(request(&fixture).await, None);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-39
 async fn an_outage_is_confirmed_shown_and_told_how_to_end() {
     let fixture = Fixture::with(idle()).await;
     let error = fixture.fails("restart --allow-outage --node logs-1", 64).await;
@@ -289,7 +289,7 @@ async fn a_cancellation_that_is_not_accepted_yet_is_not_overwritten() {
     assert_eq!(cancelled().await.as_deref(), Some("q"));
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-49
 async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     let fixture = Fixture::with(idle()).await;
     let key = annotation::STOPPED;
@@ -319,7 +319,7 @@ async fn stop_and_start_mark_the_pods_and_tell_the_cost() {
     assert_eq!(fixture.pod_annotation("logs-2", key).await.as_deref(), Some("true"));
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-49
 async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
     let fixture = Fixture::with(idle()).await;
     let refuse_the_second_patch = || {
@@ -352,7 +352,7 @@ async fn what_is_asked_for_when_a_later_node_fails_is_told_with_the_way_back() {
     assert!(!error.contains("already asked for"), "{error}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-49
 async fn what_the_apiserver_does_not_accept_is_not_called_a_change_of_others() {
     let fixture = Fixture::with(idle()).await;
     let fault = Fault::new(How::Refuse(422)).verb("patch").times(u32::MAX);
@@ -364,7 +364,7 @@ async fn what_the_apiserver_does_not_accept_is_not_called_a_change_of_others() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-36
 async fn pause_and_resume_say_what_that_means_for_the_restart_under_way() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let paused = fixture.succeeds("pause").await;

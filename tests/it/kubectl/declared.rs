@@ -45,7 +45,7 @@ async fn declared() -> Fixture {
 }
 
 /// Its pods mount `logs-manager-tls` and `cluster-jwks`, and do not start before these are there.
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn init_makes_what_its_pods_mount() {
     let fixture = without_pods().await;
     let objects = async || fixture.json("init logs").await["objects"].take();
@@ -77,7 +77,7 @@ async fn init_makes_what_its_pods_mount() {
     assert!(again.all(|object| object["result"] == "unchanged"), "{again:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-29
 async fn every_command_finds_its_nodes() {
     let fixture = declared().await;
     for (line, part) in [
@@ -101,7 +101,7 @@ async fn every_command_finds_its_nodes() {
 }
 
 /// What was begun is finished while a declaration is wrong: its nodes are still there.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-29
 async fn and_with_a_declaration_that_is_wrong() {
     let fixture = declared().await;
     fixture.change(json!({"spec": node_sets(&["data"])})).await;

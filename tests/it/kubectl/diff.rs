@@ -101,7 +101,7 @@ logs-2   none        everything                 -                               
 }
 
 /// The reconciler deletes such a pod: nothing adds a toleration to one that lives.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-31
 async fn a_toleration_that_is_added_asks_for_another_pod() {
     let fixture = with_set("OnDelete", |new| {
         new["spec"]["tolerations"] = json!([{"key": "zone", "operator": "Exists"}]);
@@ -127,7 +127,7 @@ async fn a_revision_that_means_the_same_needs_its_label() {
 }
 
 /// The StatefulSet controller removes it: nobody asks where its data is.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-31
 async fn a_pod_that_its_set_removes_is_told_from_a_node_that_leaves() {
     let fixture = with_set("OnDelete", |_| {}).await;
     let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");
@@ -153,7 +153,7 @@ async fn a_pod_that_its_set_removes_is_told_from_a_node_that_leaves() {
 }
 
 /// Only the reconciler reads Secrets and ConfigMaps.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-31
 async fn what_secrets_and_config_maps_ask_for_is_known_from_the_status() {
     let fixture = with_set("OnDelete", |new| {
         new["metadata"]["labels"]["team"] = json!("a");

@@ -120,7 +120,7 @@ async fn snapshot(fixture: &Fixture) -> Value {
     saved
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-1
 async fn a_healthy_cluster_has_no_findings() {
     let (fixture, reconciler) = healthy().await;
     let page = fixture.succeeds(&format!("doctor logs {reconciler}")).await;
@@ -132,7 +132,7 @@ async fn a_healthy_cluster_has_no_findings() {
 }
 
 /// What is wrong with one of two clusters is said of that one, and ends with its code.
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-7
 async fn all_clusters_are_looked_at_each_for_itself() {
     let (fixture, reconciler) = healthy().await;
     fixture.declare("metrics").await;
@@ -156,7 +156,7 @@ async fn all_clusters_are_looked_at_each_for_itself() {
     assert_ne!(clusters[1]["findings"], json!([]));
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-7
 async fn errors_are_shown_with_their_remedies_and_end_with_1() {
     let (fixture, reconciler) = healthy().await;
     let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");
@@ -184,7 +184,7 @@ async fn errors_are_shown_with_their_remedies_and_end_with_1() {
     assert_eq!(*last, "result      2 errors, 0 unknown, 2 warnings, 0 notes", "{lines:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-7
 async fn what_could_not_be_read_ends_with_2() {
     let (fixture, reconciler) = healthy().await;
     for (resource, code) in [
@@ -219,7 +219,7 @@ async fn what_could_not_be_read_ends_with_2() {
 }
 
 /// An Elasticsearch of ECK, as its operator leaves it: see docs/operators.md.
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-13
 async fn the_operators_object_is_read() {
     let (fixture, reconciler) = healthy().await;
     let definition = json!({

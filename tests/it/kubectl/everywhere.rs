@@ -30,7 +30,7 @@ fn ended(id: &str, started: &str, skipped: &[&str]) -> Value {
     }]})
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-42
 async fn every_cluster_has_its_line() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     declare_elsewhere(&fixture, "apm", None).await;
@@ -53,7 +53,7 @@ async fn every_cluster_has_its_line() {
     assert_eq!(all["clusters"][1]["restart"]["request"]["id"], "b");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-42
 async fn the_restarts_of_all_are_in_the_order_of_their_time() {
     let fixture = Fixture::with(ended("a", "2026-11-21T03:00:00Z", &[])).await;
     assert!(fixture.succeeds("history -A").await.contains("default/logs"));

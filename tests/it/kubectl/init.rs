@@ -122,7 +122,7 @@ fn all(result: &str) -> Vec<(String, String)> {
     names.map(|name| (name.to_owned(), result.to_owned())).to_vec()
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn all_is_made_and_a_second_run_changes_nothing() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;
@@ -158,7 +158,7 @@ async fn all_is_made_and_a_second_run_changes_nothing() {
 }
 
 /// The reconciler may change what was made by name, and cannot read any other Secret by this.
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn the_right_to_renew_is_for_these_objects_alone() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;
@@ -185,7 +185,7 @@ async fn the_right_to_renew_is_for_these_objects_alone() {
 }
 
 /// The installation gives the reconciler no rights in any namespace; who runs `init` gives them in this one.
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn the_rights_to_restart_are_given_in_this_namespace() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;
@@ -202,7 +202,7 @@ async fn the_rights_to_restart_are_given_in_this_namespace() {
     assert_eq!(results(&fixture.init("").await), all("unchanged"));
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn what_was_lost_is_made_again_and_what_others_made_is_left() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;
@@ -228,7 +228,7 @@ async fn what_was_lost_is_made_again_and_what_others_made_is_left() {
     assert_eq!(fixture.server.version(), version);
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(json!([])).await;
@@ -247,7 +247,7 @@ async fn an_engine_with_tls_needs_its_ca_and_credentials_their_permission() {
 }
 
 /// With cert-manager's certificate the reconciler needs cert-manager's CA.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-22
 async fn cert_manager_is_refused_where_the_cluster_has_another_ca() {
     let fixture = Fixture::empty().await;
     fixture.definition_of_cert_manager().await;
@@ -266,7 +266,7 @@ async fn cert_manager_is_refused_where_the_cluster_has_another_ca() {
 }
 
 /// The SearchCluster selects the pods that the StatefulSet selects, and no others.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-23
 async fn the_whole_selector_of_the_stateful_set_counts() {
     for labels in [json!({"app": "logs"}), json!(null)] {
         let fixture = Fixture::empty().await;
@@ -282,7 +282,7 @@ async fn the_whole_selector_of_the_stateful_set_counts() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves OPERATE-23
 async fn a_name_that_no_object_can_have_is_wrong_usage() {
     let fixture = Fixture::bare().await;
     let long = "a".repeat(233);
@@ -292,7 +292,7 @@ async fn a_name_that_no_object_can_have_is_wrong_usage() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn without_pods_or_without_the_reconciler_it_says_what_to_do() {
     let fixture = Fixture::empty().await;
     let error = fixture.fails("init logs", 1).await;
@@ -306,7 +306,7 @@ async fn without_pods_or_without_the_reconciler_it_says_what_to_do() {
 }
 
 /// `kubectl apply -k deploy/` ends before several apiservers serve SearchClusters.
-#[tokio::test]
+#[tokio::test] // proves RESTART-5
 async fn a_definition_that_was_just_applied_is_waited_for() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;
@@ -317,7 +317,7 @@ async fn a_definition_that_was_just_applied_is_waited_for() {
 }
 
 /// What ECK and the OpenSearch operator keep is found by their names for it; docs/operators.md.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-20
 async fn credentials_and_ca_of_an_operator_are_found() {
     for (label, credentials, authority, server_name) in [
         (
@@ -350,7 +350,7 @@ async fn credentials_and_ca_of_an_operator_are_found() {
 }
 
 /// What is given on the command line counts.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-20
 async fn options_count_before_what_an_operator_keeps() {
     let fixture = Fixture::empty().await;
     fixture.pod_of_operator("opensearch.org/opensearch-cluster").await;
@@ -362,7 +362,7 @@ async fn options_count_before_what_an_operator_keeps() {
 
 /// The OpenSearch operator makes a password whether its engine has users or not. Over http it would be sent in plain text,
 /// which the SearchCluster refuses.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-20
 async fn an_operators_engine_without_tls_gets_no_credentials_unless_they_are_named() {
     const LABEL: &str = "opensearch.org/opensearch-cluster";
     let probe = |scheme: &str| {
@@ -400,7 +400,7 @@ async fn an_operators_engine_without_tls_gets_no_credentials_unless_they_are_nam
 }
 
 /// What the pods do not say, the object says from which the operator makes them.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-20
 async fn whether_an_operators_engine_has_tls_is_read_from_its_object() {
     for (label, group, kind, resource, spec) in [
         (
@@ -447,7 +447,7 @@ async fn whether_an_operators_engine_has_tls_is_read_from_its_object() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves MANIFEST-4
 async fn a_rollout_without_the_rules_is_said_before_the_command_that_begins_it() {
     let fixture = Fixture::empty().await;
     fixture.stateful_set(without_tls()).await;

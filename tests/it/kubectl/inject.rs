@@ -31,7 +31,7 @@ fn manifest(name: &str) -> String {
     fs::read_to_string(manifests().join(name)).unwrap()
 }
 
-#[test]
+#[test] // proves MANIFEST-32
 fn in_a_pipe_and_back() {
     let text = manifest("opensearch-chart.yaml");
     let injected = run(&["inject"], &text);
@@ -45,7 +45,7 @@ fn in_a_pipe_and_back() {
     }
 }
 
-#[test]
+#[test] // proves STOP-29
 fn an_archive_of_classes_comes_and_goes_with_its_option() {
     let text = manifest("opensearch-chart.yaml");
     let warm = run(&["inject", "--warm"], &text);
@@ -55,7 +55,7 @@ fn an_archive_of_classes_comes_and_goes_with_its_option() {
     assert_eq!(run(&["uninject"], &warm.stdout).stdout, text);
 }
 
-#[test]
+#[test] // proves MANIFEST-9
 fn the_secrets_of_a_secured_engine_come_and_go_with_their_options() {
     let text = manifest("elasticsearch-chart.yaml");
     let options =
@@ -86,7 +86,7 @@ fn the_secrets_of_a_secured_engine_come_and_go_with_their_options() {
     assert!(refused.stderr.contains("asks for no user"), "{}", refused.stderr);
 }
 
-#[test]
+#[test] // proves MANIFEST-29
 fn a_program_reads_what_would_be_changed_and_what_was_found() {
     let text = manifest("opensearch-chart.yaml");
     let check = |options: &[&str]| {
@@ -116,7 +116,7 @@ fn a_program_reads_what_would_be_changed_and_what_was_found() {
     assert!(found.iter().any(is_error), "{found:?}");
 }
 
-#[test]
+#[test] // proves MANIFEST-32
 fn several_files_become_one_stream() {
     let file = |name: &str| manifests().join(name).to_str().unwrap().to_owned();
     let (eck, list) = (file("eck.yaml"), file("list.json"));
@@ -144,7 +144,7 @@ fn a_check_says_what_would_be_done() {
     assert!(none.stderr.starts_with("note: no engine was found"), "{}", none.stderr);
 }
 
-#[test]
+#[test] // proves MANIFEST-30
 fn where_no_engine_is_found_it_says_so() {
     let text = manifest("hand-written.yaml");
     let own = text.replace("opensearchproject/opensearch", "example/search");
@@ -166,7 +166,7 @@ fn where_no_engine_is_found_it_says_so() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-31
 fn with_an_error_nothing_is_written() {
     let good = manifest("hand-written.yaml");
     let bad = good.replace("opensearchproject/opensearch:2.19.3", "example/search:1");
@@ -192,7 +192,7 @@ fn with_an_error_nothing_is_written() {
 }
 
 /// kubectl splits a stream at `---`: what is for the beginning of a file alone may not stand in its middle.
-#[test]
+#[test] // proves MANIFEST-32
 fn the_head_of_a_file_does_not_end_up_in_the_middle_of_a_stream() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: String| {
@@ -215,7 +215,7 @@ fn the_head_of_a_file_does_not_end_up_in_the_middle_of_a_stream() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-29
 fn what_was_injected_is_not_injected_again_and_a_check_says_so() {
     let once = run(&["inject"], &manifest("hand-written.yaml")).stdout;
     let check = run(&["inject", "--check"], &once);
@@ -232,7 +232,7 @@ fn what_was_injected_is_not_injected_again_and_a_check_says_so() {
     assert_eq!(other.stdout, expected);
 }
 
-#[test]
+#[test] // proves MANIFEST-5
 fn an_object_is_left_out_by_name() {
     let text = manifest("hand-written.yaml");
     let skipped = run(&["inject", "--skip", "StatefulSet/logs"], &text);
@@ -242,7 +242,7 @@ fn an_object_is_left_out_by_name() {
     }
 }
 
-#[test]
+#[test] // proves MANIFEST-6
 fn what_cannot_be_meant_is_refused() {
     let text = manifest("hand-written.yaml");
     for (args, message) in [

@@ -19,7 +19,7 @@ impl Fixture {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-3
 async fn what_is_shown_is_as_published() {
     for status in [idle(), under_way("b", "coordinated")] {
         let fixture = Fixture::with(status).await;
@@ -47,7 +47,7 @@ async fn what_is_shown_is_as_published() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-3
 async fn what_is_done_is_as_published() {
     let fixture = Fixture::with(idle()).await;
     for line in [

@@ -128,7 +128,7 @@ async fn what_blocks_is_in_status_plan_and_why() {
     assert_eq!((&plan["blocked"], &plan["restarting"]), (&json!("health"), &json!([])));
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-43
 async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_nothing() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     let warning = "the leader one has not renewed its Lease for";
@@ -164,7 +164,7 @@ async fn where_no_reconciler_works_that_is_said_and_who_may_not_know_is_told_not
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-48
 async fn commands_find_the_same_apiserver() {
     let fixture = Fixture::with(idle()).await;
     let page = fixture.succeeds("stop logs-1 --dry-run --context stand-in").await;

@@ -42,7 +42,7 @@ async fn run(fixture: &Fixture, line: &str, path: &Path) -> Ended {
     tokio::task::spawn_blocking(move || finish(&mut command)).await.unwrap()
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-50
 async fn kubectl_forwards_the_port_of_the_leader_and_is_ended() {
     let fixture = Fixture::with(idle()).await;
     led(&fixture).await;
@@ -63,7 +63,7 @@ async fn kubectl_forwards_the_port_of_the_leader_and_is_ended() {
     assert!(!Path::new(&process).exists(), "it is ended and reaped");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-50
 async fn what_keeps_it_from_being_forwarded_is_told() {
     let fixture = Fixture::with(idle()).await;
     fixture.delete_lease().await;
@@ -97,7 +97,7 @@ async fn what_keeps_it_from_being_forwarded_is_told() {
 }
 
 /// Such as a program for credentials: it has the pipe of kubectl's errors, and goes on.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-51
 async fn a_child_that_kubectl_leaves_behind_is_not_waited_for() {
     let fixture = Fixture::with(idle()).await;
     led(&fixture).await;

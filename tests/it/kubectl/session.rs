@@ -12,7 +12,7 @@ async fn run(mut command: std::process::Command) -> Ended {
     tokio::task::spawn_blocking(move || finish(&mut command)).await.unwrap()
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-45
 async fn a_kubeconfig_that_is_absent_is_left_out_and_a_broken_one_is_an_error() {
     let fixture = Fixture::with(idle()).await;
     let good = fixture.kubeconfig().display().to_string();
@@ -64,7 +64,7 @@ async fn tunnel(client: TcpStream, server: SocketAddr) {
     let _ = copy_bidirectional(&mut client, &mut server).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-45
 async fn behind_a_proxy_it_works_as_kubectl_does() {
     let fixture = Fixture::with(idle()).await;
     let url = fixture.server.url();
@@ -100,7 +100,7 @@ async fn behind_a_proxy_it_works_as_kubectl_does() {
 }
 
 /// Loopback is never reached over the proxy of the environment.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-45
 async fn a_proxy_is_not_asked_for_this_machine() {
     let fixture = Fixture::with(idle()).await;
     let mut command = fixture.command("status");

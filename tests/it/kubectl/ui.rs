@@ -104,7 +104,7 @@ impl Events {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-2
 async fn only_with_the_printed_address_and_nothing_can_be_changed() {
     let fixture = Fixture::with(idle()).await;
     let pages = Pages::of(&fixture, "ui logs").await;
@@ -147,7 +147,7 @@ async fn only_with_the_printed_address_and_nothing_can_be_changed() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-5
 async fn a_restart_is_shown_as_it_happens_and_so_is_a_lost_apiserver() {
     let fixture = Fixture::with(idle()).await;
     let pages = Pages::of(&fixture, "ui").await;
@@ -181,7 +181,7 @@ async fn a_restart_is_shown_as_it_happens_and_so_is_a_lost_apiserver() {
     events.until("This SearchCluster is deleted").await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-9
 async fn of_several_there_is_a_list_and_the_runbook_is_at_hand() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     fixture.declare("metrics").await;

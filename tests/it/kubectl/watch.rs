@@ -79,7 +79,7 @@ async fn a_restart_that_does_not_end_as_done_is_1() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-46
 async fn what_is_over_ends_at_once_and_what_is_not_is_124() {
     let fixture = Fixture::with(idle()).await;
     let printed = fixture.succeeds("watch --id a").await;
@@ -110,7 +110,7 @@ async fn who_does_not_wait_gives_no_time_for_it() {
     fixture.fails("restart --wait --timeout 300ms", 124).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-43
 async fn who_waits_is_told_why_nothing_happens() {
     let fixture = Fixture::with(under_way("b", "rolling")).await;
     lead(fixture.client.clone(), "2026-11-21T03:00:00.000000Z").await;

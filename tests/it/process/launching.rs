@@ -65,7 +65,7 @@ fn assert_clean(seen: &Seen) {
     assert!(seen.environ.contains("STAYPUT_TEST_INSIDE=process::launching::"), "inherited");
 }
 
-#[test]
+#[test] // proves HOST-9
 fn the_engine_starts_clean_of_what_we_were_started_with() {
     isolated(test_name!(the_engine_starts_clean_of_what_we_were_started_with), &[], || {
         for ignored in Signal::iterator() {
@@ -138,7 +138,7 @@ fn arguments_are_passed_as_they_are() {
     });
 }
 
-#[test]
+#[test] // proves STOP-14
 fn a_command_that_cannot_run_says_why_and_leaves_nothing() {
     isolated(test_name!(a_command_that_cannot_run_says_why_and_leaves_nothing), &[], || {
         let directory = tempfile::tempdir().unwrap();

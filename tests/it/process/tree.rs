@@ -46,7 +46,7 @@ fn kill_leader(tree: &mut Tree) {
     assert_eq!(tree.signal_leader(9), Delivery::Gone, "its pid may belong to another process now");
 }
 
-#[test]
+#[test] // proves STOP-3
 fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed() {
     isolated(
         test_name!(two_hundred_children_in_their_own_sessions_that_ignore_term_are_killed),
@@ -127,7 +127,7 @@ fn a_helper_without_environment_is_found_in_the_engines_session_unseen_before() 
     );
 }
 
-#[test]
+#[test] // proves STOP-5
 fn a_helper_without_environment_in_its_own_session_is_found_unseen_before() {
     isolated(
         test_name!(a_helper_without_environment_in_its_own_session_is_found_unseen_before),
@@ -165,7 +165,7 @@ fn stranger() -> u32 {
     String::from_utf8(shell.stdout).unwrap().trim().parse().unwrap()
 }
 
-#[test]
+#[test] // proves STOP-3
 fn a_stranger_is_reported_and_never_touched() {
     isolated(test_name!(a_stranger_is_reported_and_never_touched), &[], || {
         let mut tree = tree("setsid sleep 1000 & exec sleep 1000");
@@ -216,7 +216,7 @@ fn what_was_ours_before_the_first_launch_is_a_stranger_for_good() {
     });
 }
 
-#[test]
+#[test] // proves STOP-4
 fn a_tree_that_keeps_forking_does_not_escape() {
     isolated(test_name!(a_tree_that_keeps_forking_does_not_escape), &[], || {
         // Each process starts the next one in a new session and ends. The pause is for other tests: where the kernel
@@ -253,7 +253,7 @@ fn zombies_do_not_count_as_alive() {
     });
 }
 
-#[test]
+#[test] // proves STOP-4
 fn beside_a_stranger_an_ended_child_is_reaped_before_it_is_certain_that_none_is_left() {
     isolated(
         test_name!(
@@ -280,7 +280,7 @@ fn beside_a_stranger_an_ended_child_is_reaped_before_it_is_certain_that_none_is_
     );
 }
 
-#[test]
+#[test] // proves STOP-3
 fn thread_dumps_go_to_the_server_jvm_and_to_no_other_process() {
     isolated(test_name!(thread_dumps_go_to_the_server_jvm_and_to_no_other_process), &[], || {
         become_subreaper().unwrap();

@@ -133,7 +133,7 @@ fn ours() -> Value {
     json!({"app.kubernetes.io/managed-by": "stayput"})
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-6
 async fn a_certificate_near_its_end_is_renewed_and_then_nothing_is_written() {
     let world = World::new().await;
     let ca = world.made(300, ours()).await;
@@ -163,7 +163,7 @@ async fn a_certificate_near_its_end_is_renewed_and_then_nothing_is_written() {
 }
 
 /// A replica that does not lead sees the same certificate, and writes nothing until it leads.
-#[tokio::test]
+#[tokio::test] // proves OPERATE-25
 async fn only_the_leader_renews() {
     let world = World::new().await;
     world.made(300, ours()).await;
@@ -189,7 +189,7 @@ async fn only_the_leader_renews() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-6
 async fn a_ca_near_its_end_is_followed_by_another_and_both_are_trusted() {
     let world = World::new().await;
     let old = world.made(7 * 365, ours()).await;
@@ -203,7 +203,7 @@ async fn a_ca_near_its_end_is_followed_by_another_and_both_are_trusted() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-9
 async fn what_another_made_is_watched_and_what_is_gone_is_missed() {
     let world = World::new().await;
     world.made(360, json!({})).await;
@@ -226,7 +226,7 @@ async fn what_another_made_is_watched_and_what_is_gone_is_missed() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-8
 async fn other_keys_of_the_apiserver_are_given_to_managers() {
     let world = World::new().await;
     world.made(1, ours()).await;

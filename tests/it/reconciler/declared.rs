@@ -92,7 +92,7 @@ async fn create(client: &Client, cluster: Value) -> SearchCluster {
     clusters.create(&PostParams::default(), &cluster).await.expect("it is created")
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-11
 async fn objects_are_made_in_order_and_a_second_reconciler_changes_nothing() {
     let (server, client) = empty().await;
     let cluster = declare(&client).await;
@@ -140,7 +140,7 @@ async fn objects_are_made_in_order_and_a_second_reconciler_changes_nothing() {
 }
 
 /// Another image of an init container takes another pod for each node.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-12
 async fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
     const OLD: &str = "stayput/manager:0.0.9";
     let (server, client) = empty().await;
@@ -173,7 +173,7 @@ async fn a_newer_reconciler_leaves_the_managers_of_sets_that_are_there() {
 }
 
 /// The write is made and its answer lost, or it is lost itself; then the reconciler is killed.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-13
 async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {
     for how in [How::LoseAnswer, How::LoseRequest] {
         for resource in ["secrets", "configmaps", "services", "statefulsets"] {
@@ -193,7 +193,7 @@ async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-14
 async fn an_object_of_somebody_else_is_named_and_nothing_is_made() {
     let (server, client) = empty().await;
     let services = api(&client, "", "Service");
@@ -238,7 +238,7 @@ async fn replicas(client: &Client, name: &str) -> u64 {
     set.data["spec"]["replicas"].as_u64().expect("a number")
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-18
 async fn a_formed_cluster_grows_master_by_master() {
     let fixture = Fixture::bare("").await;
     let client = fixture.client.clone();

@@ -31,7 +31,7 @@ async fn until_gone(fixture: &Fixture) {
         .await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-110
 async fn a_searchcluster_that_is_deleted_says_what_it_waits_for_and_goes_with_its_pods() {
     let (fixture, reconciler) = in_the_middle().await;
     let once = DeleteParams::default();
@@ -50,7 +50,7 @@ async fn a_searchcluster_that_is_deleted_says_what_it_waits_for_and_goes_with_it
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-107
 async fn a_namespace_that_is_deleted_in_the_middle_of_a_restart_is_gone_at_once() {
     let (fixture, reconciler) = in_the_middle().await;
     let namespaces: Api<Namespace> = Api::all(fixture.client.clone());
@@ -59,7 +59,7 @@ async fn a_namespace_that_is_deleted_in_the_middle_of_a_restart_is_gone_at_once(
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-106
 async fn a_pod_that_is_gone_for_good_ends_a_coordinated_restart_that_has_gone_forward() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());

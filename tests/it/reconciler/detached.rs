@@ -59,7 +59,7 @@ async fn uids(fixture: &Fixture) -> Vec<String> {
     pods.items.into_iter().filter_map(|pod| pod.metadata.uid).collect()
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-8, DOCTOR-9
 async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
     let fixture = Fixture::new("").await;
     working(&fixture).await;
@@ -95,7 +95,7 @@ async fn after_a_restart_nothing_of_ours_is_left_and_the_nodes_run_on() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-11
 async fn a_restart_is_cancelled_only_if_that_is_wanted() {
     let fixture = Fixture::new("").await;
     working(&fixture).await;
@@ -116,7 +116,7 @@ async fn a_restart_is_cancelled_only_if_that_is_wanted() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-8
 async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
     let fixture = Fixture::new("").await;
     working(&fixture).await;
@@ -145,7 +145,7 @@ async fn a_command_that_was_ended_in_the_middle_is_repeated_and_goes_on() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-11
 async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     let fixture = Fixture::new("standin.stop_delay_ms: 600000").await;
     namespace(&fixture).await;
@@ -174,7 +174,7 @@ async fn without_a_reconciler_it_changes_nothing_and_says_what_is_owed() {
     assert_eq!(before.metadata.resource_version, after.metadata.resource_version);
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-9
 async fn who_may_not_change_a_secret_is_told_how_without_taking_it_from_others() {
     for (verb, before, expected) in [
         ("patch", "logs,metrics", "annotate --overwrite secret engine stayput.dev/allow=metrics\n"),

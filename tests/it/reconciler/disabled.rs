@@ -22,7 +22,7 @@ async fn until(fixture: &Fixture, status: &str, reason: &str) -> String {
     disabled(&cluster, status, reason).expect("it is").message
 }
 
-#[tokio::test]
+#[tokio::test] // proves RULE-18
 async fn what_is_off_is_shown_as_soon_as_it_is_said_and_until_it_is_taken_back() {
     // At rest no other event starts an evaluation.
     let fixture = Fixture::new("").await;

@@ -46,7 +46,7 @@ fn stops(fixture: &Fixture, name: &str) -> usize {
     fixture.with(name, |manager| manager.stops())
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-19
 async fn it_is_ended_once_no_endpoint_slice_sends_requests_and_not_before() {
     let fixture = Fixture::new("").await;
     fixture.respec(json!({"restart": {"drain": "auto"}})).await;

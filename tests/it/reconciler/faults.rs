@@ -43,7 +43,7 @@ async fn a_manager_that_gives_no_answer_is_named_and_waited_for() {
 }
 
 /// The live read of the pod, right before the stop, takes so long that another node is lost meanwhile.
-#[tokio::test]
+#[tokio::test] // proves RESTART-12
 async fn a_stop_is_not_sent_on_what_the_engine_said_a_while_ago() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -75,7 +75,7 @@ async fn a_stop_is_not_sent_on_what_the_engine_said_a_while_ago() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-30
 async fn an_engine_that_was_stopped_is_started_while_the_apiserver_is_away() {
     let fixture = Fixture::new("").await;
     // Long enough for the apiserver to go away before the engine is stopped.
@@ -90,7 +90,7 @@ async fn an_engine_that_was_stopped_is_started_while_the_apiserver_is_away() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-20
 async fn an_apiserver_that_comes_and_goes_only_delays() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -158,7 +158,7 @@ async fn writes_of_others_cost_another_look_and_nothing_more() {
 }
 
 /// It says the same, so no decision is another. A small change of it would be one of other places.
-#[tokio::test]
+#[tokio::test] // proves RESTART-24
 async fn a_ledger_that_another_client_has_written_in_another_form_is_written_anew() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -188,7 +188,7 @@ async fn a_ledger_that_another_client_has_written_in_another_form_is_written_ane
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-20
 async fn two_reconcilers_at_once_restart_every_node_once() {
     let fixture = Fixture::new("").await;
     let both = [0, 1].map(|_| Reconciler::start(fixture.server.client()));
@@ -201,7 +201,7 @@ async fn two_reconcilers_at_once_restart_every_node_once() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-20
 async fn killed_after_every_step_it_goes_on_where_it_was() {
     let fixture = Fixture::new("").await;
     let mut reconciler = Reconciler::start(fixture.server.client());
@@ -229,7 +229,7 @@ async fn killed_after_every_step_it_goes_on_where_it_was() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-20
 async fn killed_at_any_moment_it_goes_on_where_it_was() {
     let fixture = Fixture::new("").await;
     let mut reconciler = Reconciler::start(fixture.server.client());

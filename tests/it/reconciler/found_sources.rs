@@ -7,7 +7,7 @@ use stayput_restart::{Outcome, Strategy};
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::search_cluster;
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-66
 async fn a_secret_that_pods_mount_is_changed_and_each_runs_on_it() {
     let fixture = Fixture::bare("").await;
     // Nothing of this is mounted before a restart asks the kubelet for it.

@@ -6,7 +6,7 @@ use stayput_restart::{Outcome, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-41
 async fn a_gate_holds_a_restart_until_it_is_opened_for_it() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -26,7 +26,7 @@ async fn a_gate_holds_a_restart_until_it_is_opened_for_it() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-52
 async fn a_gate_after_a_restart_holds_the_next_one_until_it_was_checked() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -52,7 +52,7 @@ async fn a_gate_after_a_restart_holds_the_next_one_until_it_was_checked() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-37
 async fn a_rule_is_skipped_by_one_request_and_shown_as_long_as_it_lives() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -80,7 +80,7 @@ async fn a_rule_is_skipped_by_one_request_and_shown_as_long_as_it_lives() {
 }
 
 /// With one of three nodes kept stopped, the stop of another costs the quorum.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-39
 async fn an_outage_is_allowed_by_one_request_and_the_next_one_waits_again() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -11,7 +11,7 @@ use super::program::Program;
 use crate::support::processes::send;
 
 /// A stopped engine is started without an answer of the others.
-#[tokio::test]
+#[tokio::test] // proves RESTART-38
 async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
     let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();
@@ -44,7 +44,7 @@ async fn an_engine_that_was_stopped_is_started_before_the_others_answer() {
 
 /// A start is sent when its manager says that the engine is stopped, however long the others take for
 /// their answers: they are not waited for then, not even the second that they get while it stops.
-#[tokio::test]
+#[tokio::test] // proves RESTART-38
 async fn a_start_does_not_wait_for_the_end_of_a_look() {
     let mut waits = waits_of_a_restart().await;
     // One restart is enough, unless this test was held up in two of its three turns.

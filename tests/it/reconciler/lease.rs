@@ -13,7 +13,7 @@ use super::fixture::Reconciler;
 use super::objects::{NAMESPACE, eventually};
 
 /// It is read only where somebody else may have written it.
-#[tokio::test]
+#[tokio::test] // proves RESTART-122
 async fn a_leader_renews_its_lease_without_reading_it() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let client = server.client();

@@ -263,7 +263,7 @@ async fn control(client: Client, engines: Engines, hosts: Vec<String>) {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-32
 async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_it() {
     let declared = Declared::made(4).await;
     declared.put("/_cluster/settings", json!({"persistent": {EXCLUDED: "old, older"}}));
@@ -294,7 +294,7 @@ async fn a_node_is_emptied_and_taken_away_and_the_setting_is_as_a_person_wrote_i
     assert_eq!(reconciler.end().await, Some(0));
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-35
 async fn a_node_leaves_when_a_maintenance_window_is_open() {
     let declared = Declared::made(4).await;
     declared.declare(4).await;
@@ -324,7 +324,7 @@ async fn a_node_leaves_when_a_maintenance_window_is_open() {
 }
 
 /// The answer to each write is lost in its turn, and the reconciler killed.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-36
 async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {
     for how in [How::LoseAnswer, How::LoseRequest] {
         let declared = Declared::made(4).await;
@@ -364,7 +364,7 @@ async fn a_reconciler_that_is_killed_at_any_write_is_finished_by_the_next() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-38
 async fn shards_that_cannot_move_are_named_and_the_node_stays_if_the_count_comes_back() {
     let declared = Declared::made(4).await;
     declared.put("/wide", json!({"settings": {"number_of_shards": 1, "number_of_replicas": 3}}));
@@ -415,7 +415,7 @@ async fn shards_that_cannot_move_are_named_and_the_node_stays_if_the_count_comes
 }
 
 /// The engine says nothing of where a closed index is, and would leave it on the node.
-#[tokio::test]
+#[tokio::test] // proves RULE-8
 async fn no_node_leaves_while_an_index_is_closed_that_the_engine_does_not_move() {
     let declared = Declared::made(4).await;
     declared.put("/old", json!({"settings": {"number_of_shards": 8, "number_of_replicas": 0}}));
@@ -444,7 +444,7 @@ async fn no_node_leaves_while_an_index_is_closed_that_the_engine_does_not_move()
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-38
 async fn a_cluster_that_is_deleted_meanwhile_leaves_nothing_on_the_engine() {
     let declared = Declared::made(4).await;
     declared.put("/wide", json!({"settings": {"number_of_shards": 1, "number_of_replicas": 3}}));
@@ -470,7 +470,7 @@ async fn a_cluster_that_is_deleted_meanwhile_leaves_nothing_on_the_engine() {
 }
 
 /// Two nodes of a set, then two of another one: each new one joins before an old one leaves.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-37
 async fn a_renamed_set_is_another_one_to_which_the_data_moves() {
     let declared = Declared::made(2).await;
     declared.declare(2).await;

@@ -11,7 +11,7 @@ use crate::support::standin_cluster::ask_at;
 const SETTINGS: &str = "/_cluster/settings?flat_settings=true";
 const ALLOCATION: &str = "cluster.routing.allocation.enable";
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-118
 async fn what_a_late_request_has_left_is_undone_by_a_reconciler_that_begins() {
     let fixture = Fixture::new("standin.distribution: elasticsearch").await;
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -25,7 +25,7 @@ pub(super) async fn lose_until_started_again(fixture: &Fixture) {
     assert!(since.matching(|one| one.code == 0) > 0, "{since:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-30
 async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired() {
     let fixture = Fixture::new("").await;
     // The Lease has expired before the engine is stopped.
@@ -48,7 +48,7 @@ async fn an_engine_that_was_stopped_is_started_also_when_the_lease_has_expired()
 
 /// An apiserver that accepts requests and does not answer holds up each call for ten seconds. Starts do not
 /// wait for that, whichever call it is.
-#[tokio::test]
+#[tokio::test] // proves RESTART-30
 async fn an_engine_that_was_stopped_is_started_at_once_while_the_apiserver_hangs() {
     let fixture = Fixture::new("standin.stop_delay_ms: 1500").await;
     let reconciler = Reconciler::start(fixture.client.clone());

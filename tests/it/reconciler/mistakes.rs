@@ -205,7 +205,7 @@ async fn what_keeps_failing_is_told_and_goes_on_once_it_works() {
 }
 
 /// A GitOps tool writes what it applies again, whenever it differs.
-#[tokio::test]
+#[tokio::test] // proves RESTART-99
 async fn a_phase_that_is_applied_again_and_again_restarts_once() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.server.client());

@@ -17,7 +17,7 @@ use crate::support::processes::send;
 use crate::support::program::{finish, kubectl_stayput};
 use crate::support::standin_cluster::ask_at;
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-101, RESTART-103, RESTART-111
 async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
     let fixture = Fixture::new("").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();
@@ -83,13 +83,13 @@ async fn a_node_that_is_down_after_an_abort_is_in_table_condition_and_metric() {
 }
 
 /// It has no master: the old ones are not in its cluster.
-#[tokio::test]
+#[tokio::test] // proves RESTART-113
 async fn a_node_that_finds_no_cluster_is_seen_at_rest() {
     a_node_outside_is_seen_at_rest("cluster.name: elsewhere", false).await;
 }
 
 /// It is its own master. Of the pods it is the first that is asked.
-#[tokio::test]
+#[tokio::test] // proves RESTART-113
 async fn a_node_in_a_cluster_of_its_own_is_seen_at_rest() {
     let alone = "cluster.name: elsewhere\ncluster.initial_master_nodes: logs-0\npath.data: ";
     a_node_outside_is_seen_at_rest(alone, true).await;
@@ -163,7 +163,7 @@ async fn a_node_outside_is_seen_at_rest(settings: &str, has_a_master: bool) {
 }
 
 /// Its set wants it, and something refuses the pod.
-#[tokio::test]
+#[tokio::test] // proves RESTART-112
 async fn a_pod_that_its_set_does_not_make_again_is_seen_at_rest() {
     let fixture = Fixture::new("").await;
     let set = json!({
@@ -225,7 +225,7 @@ async fn a_pod_that_its_set_does_not_make_again_is_seen_at_rest() {
 
 /// Every node is in the cluster: a minute costs these requests to the engine, however often it is
 /// reconciled.
-#[tokio::test]
+#[tokio::test] // proves RESTART-113
 async fn at_rest_the_engine_is_asked_for_little_and_once() {
     let fixture = Fixture::new("").await;
     let (_directory, kubeconfig) = fixture.kubeconfig();

@@ -35,7 +35,7 @@ async fn done(fixture: &Fixture, id: &str) {
     assert_eq!((entry.outcome, entry.nodes), (Outcome::Done, 3), "{entry:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-150
 async fn a_wrong_key_is_told_and_a_right_one_is_taken_up() {
     let fixture = Fixture::new("").await;
     fixture.reveal("manager-key", json!({"key": "another key of thirty-two bytes!"})).await;
@@ -90,7 +90,7 @@ async fn credentials_have_to_allow_their_use() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-150
 async fn an_absent_source_is_unknown_and_named() {
     let fixture = Fixture::new("").await;
     let api = fixture.api::<Secret>();
@@ -124,7 +124,7 @@ async fn an_invalid_spec_has_a_condition_and_nothing_is_done() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DOCTOR-5
 async fn while_the_apiserver_drops_fields_nothing_is_begun_and_it_is_told() {
     let fixture = Fixture::bare("").await;
     let crds: Api<CustomResourceDefinition> = Api::all(fixture.client.clone());
@@ -149,7 +149,7 @@ async fn while_the_apiserver_drops_fields_nothing_is_begun_and_it_is_told() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-150
 async fn no_pods_and_pods_of_two_are_told() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -186,7 +186,7 @@ async fn no_pods_and_pods_of_two_are_told() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-153
 async fn an_owner_that_is_about_to_replace_the_pods_is_left_to_it() {
     let fixture = Fixture::new("").await;
     let set: StatefulSet = fixture

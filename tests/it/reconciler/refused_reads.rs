@@ -6,7 +6,7 @@ use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::eventually;
 use stayput_standin::apiserver::{Fault, How};
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-30
 async fn an_engine_that_was_stopped_is_started_although_the_apiserver_refuses() {
     let fixture = Fixture::new("standin.stop_delay_ms: 3000").await;
     let reconciler = Reconciler::start(fixture.client.clone());

@@ -31,7 +31,7 @@ pub(super) async fn until_clean(fixture: &Fixture, id: &str) {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-23, RESTART-139, FIGURE-7
 async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods() {
     // Its replica comes back a moment after its node, as on a real engine.
     let fixture = Fixture::new("standin.recovery_ms: 300").await;
@@ -84,7 +84,7 @@ async fn a_rolling_restart_brings_a_new_config_to_every_node_and_keeps_the_pods(
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-139
 async fn a_coordinated_restart_changes_what_nodes_of_one_cluster_must_agree_on() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());
@@ -154,7 +154,7 @@ async fn words_on_pods_and_on_the_cluster_are_requests() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-7
 async fn managers_are_shown_tokens_of_the_service_account_one_per_pod() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let directory = tempfile::tempdir().expect("a directory");

@@ -30,7 +30,7 @@ async fn get(address: SocketAddr, host: &str, path: &str) -> Option<(u16, String
 }
 
 /// Other nodes, and so the engine's node details, get no answer of it; the reconciler is new.
-#[tokio::test]
+#[tokio::test] // proves RESTART-15
 async fn a_node_that_hangs_is_unknown_and_the_rest_of_the_engine_is_known() {
     let fixture = Fixture::new("standin.fault_detection_ms: 600000").await;
     let state = fixture.engine_until("/_cluster/state/master_node,nodes").await;
@@ -56,7 +56,7 @@ async fn a_node_that_hangs_is_unknown_and_the_rest_of_the_engine_is_known() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves RULE-19
 async fn a_snapshot_foretells_the_restart_and_holds_no_secret() {
     let fixture = Fixture::new("node.attr.round: hush-hush").await;
     let address = free();

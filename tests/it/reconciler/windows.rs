@@ -8,7 +8,7 @@ use stayput_restart::{Outcome, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-53
 async fn a_restart_waits_for_its_window_unless_the_request_says_otherwise() {
     let fixture = Fixture::new("").await;
     let reconciler = Reconciler::start(fixture.client.clone());

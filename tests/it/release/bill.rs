@@ -47,7 +47,7 @@ fn locked(root: &str) -> BTreeSet<String> {
 }
 
 /// By another way: what our own crates ask for, and what can be reached from them in `Cargo.lock`.
-#[test]
+#[test] // proves OPERATE-19
 fn the_bill_names_every_crate_that_the_program_is_built_from() {
     for (program, crate_of_ours) in
         [("stayput", "stayput-manager"), ("kubectl-stayput", "stayput-reconciler")]
@@ -81,7 +81,7 @@ fn direct(name: &str) -> Vec<String> {
 }
 
 /// Each component has the checksum in `Cargo.lock`, a licence, and an entry in the graph.
-#[test]
+#[test] // proves OPERATE-19
 fn each_component_is_the_locked_one() {
     let lock = read("Cargo.lock");
     let sbom = sbom("stayput");

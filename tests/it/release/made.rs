@@ -38,7 +38,7 @@ fn versioned(name: &str) -> String {
     name.replace("VERSION", env!("CARGO_PKG_VERSION"))
 }
 
-#[test]
+#[test] // proves OPERATE-19
 fn the_same_input_makes_the_same_bytes() {
     let release = release();
     packed(release.path(), "again");
@@ -48,7 +48,7 @@ fn the_same_input_makes_the_same_bytes() {
 }
 
 /// Sums and provenance name every file, with the digest that it has.
-#[test]
+#[test] // proves OPERATE-19
 fn every_digest_is_that_of_its_file() {
     let release = release();
     run(&release, "sha256sum", &["--check", "--strict", "--quiet", "SHA256SUMS"]);
@@ -76,7 +76,7 @@ fn every_digest_is_that_of_its_file() {
     assert_eq!(builder["version"]["rustc"], "1.2.3 (of a test)");
 }
 
-#[test]
+#[test] // proves OPERATE-19
 fn archives_have_program_licence_pages_and_completion() {
     let release = release();
     let list = |program: &str| {
@@ -100,7 +100,7 @@ fn archives_have_program_licence_pages_and_completion() {
 }
 
 /// krew takes nothing else.
-#[test]
+#[test] // proves OPERATE-19
 fn archives_have_regular_files_and_folders_only() {
     let release = release();
     let mut archives = 0;
@@ -118,7 +118,7 @@ fn archives_have_regular_files_and_folders_only() {
 }
 
 /// Each image is whole: every blob has its digest and size, and each architecture its program.
-#[test]
+#[test] // proves OPERATE-19
 fn images_have_a_program_for_each_architecture() {
     let release = release();
     for (image, program, user) in
@@ -166,7 +166,7 @@ fn size(described: &Value) -> usize {
 }
 
 /// Where people install from: the archives and the image of this release, by their digests.
-#[test]
+#[test] // proves OPERATE-19
 fn krew_and_chart_name_the_files_of_the_release() {
     let release = release();
     let files = files(&release.path().join("release"));

@@ -45,7 +45,7 @@ fn text(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
 }
 
-#[test]
+#[test] // proves UPDATE-63
 fn a_swap_is_seen_shown_as_drift_and_started_with() {
     let (pod, mut volume) = mounted("a: 1\n");
     let manager = watching(&pod, &[]);
@@ -98,7 +98,7 @@ fn a_live_file_is_no_drift() {
     assert_eq!(changed["config"]["drift"], false);
 }
 
-#[test]
+#[test] // proves CONFIG-8
 fn a_swap_while_the_engine_reads_it_is_not_certain_without_staging() {
     let (pod, mut volume) = mounted("a: 1\n");
     pod.gate.set(false);
@@ -164,7 +164,7 @@ fn a_live_file_may_change_while_the_engine_reads_the_others() {
     manager.until("uncertain", |status| status["run"]["config_uncertain"] == true);
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn a_second_directory_is_watched_like_the_first_staged_or_not() {
     for is_staged in [false, true] {
         let (pod, _volume) = mounted("a: 1\n");
@@ -267,7 +267,7 @@ fn the_last_good_config_starts_and_is_what_the_next_container_starts_with() {
     assert_eq!(pod.read("staged/elasticsearch.yml"), "good: 1\n");
 }
 
-#[test]
+#[test] // proves CONFIG-10
 fn a_config_whose_engine_ends_soon_after_it_was_ready_does_not_replace_the_last_good_one() {
     let (pod, mut volume) = mounted("good: 1\n");
     let manager = staging_with(&pod, &["--on-exit", "hold"]);
@@ -289,7 +289,7 @@ fn a_config_whose_engine_ends_soon_after_it_was_ready_does_not_replace_the_last_
     assert_eq!(pod.read("staged/elasticsearch.yml"), "good: 1\n");
 }
 
-#[test]
+#[test] // proves CONFIG-10
 fn a_config_whose_engine_was_up_for_a_minute_replaces_the_last_good_one() {
     let (pod, mut volume) = mounted("good: 1\n");
     let manager = staging(&pod);
@@ -333,7 +333,7 @@ fn back(manager: &Manager, before: &serde_json::Value) -> (String, serde_json::V
     (text(&status["run"]["checksum"]), status["config"]["drift"].clone())
 }
 
-#[test]
+#[test] // proves CONFIG-11, UPDATE-63
 fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
     let options = ["--on-exit", "restart", "--pin-config"];
     let (pod, manager, a) = told_a_then_b_is_mounted(&options);
@@ -386,7 +386,7 @@ fn nothing_is_kept_before_the_first_ready() {
     assert_eq!(refused.problem(), "no_last_good", "{refused:?}");
 }
 
-#[test]
+#[test] // proves CONFIG-2
 fn a_config_directory_that_is_missing_is_said_and_the_manager_answers() {
     let pod = Pod::new();
     fs::remove_dir(pod.path("config")).unwrap();

@@ -75,7 +75,7 @@ fn recovers(pod: &Pod, request: &Request, answered: Option<&Answer>) -> Manager 
 
 /// Random times, but for every third crash: only the time is random, every outcome is checked.
 /// `STAYPUT_CRASHES` sets how many.
-#[test]
+#[test] // proves JOURNAL-3
 fn killed_at_any_moment_it_goes_on_with_what_is_written() {
     let crashes = std::env::var("STAYPUT_CRASHES").map_or(30, |text| text.parse().unwrap());
     let pod = Pod::new();
@@ -108,7 +108,7 @@ fn killed_at_any_moment_it_goes_on_with_what_is_written() {
 }
 
 /// Killed right before every system call that writes the journal, and so right after every other.
-#[test]
+#[test] // proves JOURNAL-3
 fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written() {
     let name = "supervise::crashes::killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written";
     if let Err(reason) = can_run(&["strace", "-f", "-e", "trace=rename"]) {
@@ -129,7 +129,7 @@ fn killed_at_every_step_of_writing_the_journal_it_goes_on_with_what_is_written()
 
 /// As PID 1 the end of the manager is the end of all. Here a process that has left the leader's session and
 /// parent lives on.
-#[test]
+#[test] // proves JOURNAL-7
 fn what_a_killed_manager_has_left_is_ended_before_the_next_start() {
     let pod = Pod::new();
     let script = "setsid sh -c 'echo $$ >left; exec sleep 600' & exec sleep 601";
@@ -150,7 +150,7 @@ fn what_a_killed_manager_has_left_is_ended_before_the_next_start() {
 }
 
 /// Two managers with one state directory: a mistake, and no reason to end an engine that runs.
-#[test]
+#[test] // proves JOURNAL-7
 fn an_engine_of_a_manager_that_lives_is_not_ended_by_another_one() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();

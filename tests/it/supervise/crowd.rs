@@ -48,7 +48,7 @@ fn evicted(secured: &Secured) -> usize {
     value.parse().unwrap()
 }
 
-#[test]
+#[test] // proves ACCESS-7
 fn four_hundred_handshakes_at_once() {
     let secured = Secured::start(&[], |command| command);
     let hello = hello();
@@ -62,7 +62,7 @@ fn four_hundred_handshakes_at_once() {
     assert!(evicted(&secured) >= CROWD - 96, "all that have no place are closed");
 }
 
-#[test]
+#[test] // proves ACCESS-8
 fn four_hundred_connections_leave_descriptors_for_stop_and_start() {
     const LIMIT: usize = 64;
     let secured = Secured::start(&[], |command| {

@@ -13,7 +13,7 @@ use crate::support::isolated::{can_run, test_name};
 use crate::support::processes::send;
 use crate::support::skip::skip;
 
-#[test]
+#[test] // proves STOP-12
 fn by_default_the_manager_ends_with_the_engines_code() {
     for code in [0, 7, 78, 137] {
         let pod = Pod::new();
@@ -40,7 +40,7 @@ fn an_engine_that_ends_at_boot_before_it_was_ready_ends_the_manager_too() {
     assert_eq!(manager.ended(), 78);
 }
 
-#[test]
+#[test] // proves STOP-12
 fn with_restart_it_is_started_again_after_a_pause() {
     let pod = Pod::new();
     let manager = pod.start_obedient(&["--on-exit", "restart"]);
@@ -66,7 +66,7 @@ fn with_restart_it_is_started_again_after_a_pause() {
     assert_eq!(stopped.body["last_exit"]["code"], 4);
 }
 
-#[test]
+#[test] // proves STOP-12
 fn with_hold_it_waits_for_a_request() {
     let pod = Pod::new();
     let mut manager = pod.start_obedient(&["--on-exit", "hold"]);
@@ -163,7 +163,7 @@ fn what_the_engine_leaves_behind_is_ended_and_reported() {
     assert!(exit["stragglers"][0]["command"].as_str().unwrap().contains("sleep"), "{exit}");
 }
 
-#[test]
+#[test] // proves STOP-13
 fn an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended() {
     const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     const NEXT_PID: &str = "/proc/sys/kernel/ns_last_pid";
@@ -196,7 +196,7 @@ fn an_orphan_that_gets_the_leaders_pid_does_not_change_how_the_engine_ended() {
     assert_eq!(status["last_exit"]["code"], 3, "{status:#}");
 }
 
-#[test]
+#[test] // proves CONFIG-7
 fn the_message_of_a_start_that_a_half_written_keystore_ends_names_the_file() {
     let pod = Pod::new();
     pod.gate.set(false);

@@ -164,7 +164,7 @@ fn error<'a>(status: &'a Value, code: &str) -> Option<&'a Value> {
     status["manager"]["errors"].as_array()?.iter().find(|error| error["code"] == code)
 }
 
-#[test]
+#[test] // proves ACCESS-15
 fn the_first_start_of_a_pod_refuses_with_all_faults_at_once() {
     let faulty = Faulty::new();
     faulty.pod.write("keys/cert", "none");
@@ -178,7 +178,7 @@ fn the_first_start_of_a_pod_refuses_with_all_faults_at_once() {
     assert!(!faulty.pod.journal().exists());
 }
 
-#[test]
+#[test] // proves ACCESS-13, ACCESS-14
 fn an_unusable_certificate_does_not_keep_the_engine_down() {
     let faulty = Faulty::was_running();
     let other = Pki::named(&["stayput"]);
@@ -198,7 +198,7 @@ fn an_unusable_certificate_does_not_keep_the_engine_down() {
     faulty.is_over(&manager, "key_files");
 }
 
-#[test]
+#[test] // proves ACCESS-14
 fn a_volume_of_keys_that_hangs_at_the_start_leaves_the_probes_answered() {
     let faulty = Faulty::was_running();
     // Opening it takes as long as nobody writes.
@@ -212,7 +212,7 @@ fn a_volume_of_keys_that_hangs_at_the_start_leaves_the_probes_answered() {
     });
 }
 
-#[test]
+#[test] // proves ACCESS-14
 fn a_certificate_that_cannot_be_kept_is_no_fault() {
     let faulty = Faulty::new();
     fs::create_dir(faulty.kept()).expect("a directory");
@@ -227,7 +227,7 @@ fn a_certificate_that_cannot_be_kept_is_no_fault() {
     assert_eq!(faulty.livez().as_deref(), Some("000"));
 }
 
-#[test]
+#[test] // proves ACCESS-13
 fn an_unusable_key_of_tokens_leaves_client_certificates_and_the_other_way_round() {
     let faulty = Faulty::was_running();
     faulty.pod.write("shared", "short");
@@ -246,7 +246,7 @@ fn an_unusable_key_of_tokens_leaves_client_certificates_and_the_other_way_round(
     faulty.is_over(&manager, "key_files");
 }
 
-#[test]
+#[test] // proves ACCESS-13
 fn an_address_in_use_does_not_keep_the_engine_down() {
     let faulty = Faulty::was_running();
     let taken = TcpListener::bind(("127.0.0.1", faulty.port)).expect("it is free");
@@ -257,7 +257,7 @@ fn an_address_in_use_does_not_keep_the_engine_down() {
     faulty.is_over(&manager, "api");
 }
 
-#[test]
+#[test] // proves ACCESS-13
 fn a_socket_in_use_does_not_keep_the_engine_down() {
     let faulty = Faulty::was_running();
     let socket = faulty.pod.socket();
@@ -272,7 +272,7 @@ fn a_socket_in_use_does_not_keep_the_engine_down() {
     assert_eq!(status["starts"], 1);
 }
 
-#[test]
+#[test] // proves ACCESS-13
 fn a_stopped_engine_can_be_started_although_the_api_has_a_fault() {
     let faulty = Faulty::new();
     let manager = faulty.start();
@@ -286,12 +286,12 @@ fn a_stopped_engine_can_be_started_although_the_api_has_a_fault() {
     faulty.is_shown(&manager, "key_files");
 }
 
-#[test]
+#[test] // proves ACCESS-19
 fn without_inotify_instances_everything_works_and_is_read_slowly() {
     limited("without_inotify_instances_everything_works_and_is_read_slowly", "instances");
 }
 
-#[test]
+#[test] // proves ACCESS-19
 fn without_inotify_watches_everything_works_and_is_read_slowly() {
     limited("without_inotify_watches_everything_works_and_is_read_slowly", "watches");
 }
@@ -351,7 +351,7 @@ fn limited(test: &str, what: &str) {
     manager.until("the second change", |status| files(status) == 2);
 }
 
-#[test]
+#[test] // proves ACCESS-11
 fn what_is_mounted_over_keys_and_config_is_seen_by_whoever_asks() {
     let name = "supervise::faults::what_is_mounted_over_keys_and_config_is_seen_by_whoever_asks";
     const OWN_MOUNTS: [&str; 2] = ["unshare", "--mount"];

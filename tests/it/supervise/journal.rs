@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::pod::Pod;
 use super::processes::eventually;
 
-#[test]
+#[test] // proves REQUEST-3, JOURNAL-4
 fn stopped_stays_stopped_and_retries_are_known_after_a_crash() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
@@ -39,7 +39,7 @@ fn stopped_stays_stopped_and_retries_are_known_after_a_crash() {
     assert_eq!((retry.code, &retry.body["starts"]), (200, &1.into()));
 }
 
-#[test]
+#[test] // proves JOURNAL-9
 fn a_journal_that_cannot_be_used_is_held_and_said_so() {
     let newer = r#"{"schema":99,"something":"else"}"#;
     let contents: [(&str, &[u8], &str); 6] = [
@@ -92,7 +92,7 @@ fn a_stop_resolves_an_unusable_journal_as_well() {
     pod.start_sleeper().until_state("stopped");
 }
 
-#[test]
+#[test] // proves JOURNAL-9
 fn the_journal_of_another_pod_is_not_followed() {
     let pod = Pod::new();
     let of = |uid: &str| {

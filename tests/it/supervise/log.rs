@@ -31,7 +31,7 @@ fn fill(manager: &Manager) {
     }
 }
 
-#[test]
+#[test] // proves STOP-10, OPERATE-10
 fn nothing_waits_for_its_reader_and_what_is_lost_is_counted() {
     let pod = Pod::new();
     let (manager, reader) = start(&pod);
@@ -65,7 +65,7 @@ fn nothing_waits_for_its_reader_and_what_is_lost_is_counted() {
     assert!(lines.any(|line| line.contains("reason=stopped") || line.contains("state=stopped")));
 }
 
-#[test]
+#[test] // proves STOP-10
 fn the_managers_end_does_not_wait_for_it_and_its_descriptor_still_blocks() {
     let pod = Pod::new();
     let (mut manager, reader) = start(&pod);

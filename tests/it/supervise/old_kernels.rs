@@ -25,7 +25,7 @@ use Lost::{Links, Nothing, OwnDescriptors};
 /// A part of what is logged when threads cannot have open files of their own.
 const WARNING: &str = "open in all threads";
 
-#[test]
+#[test] // proves HOST-3
 fn each_newer_call_can_be_absent_or_forbidden() {
     for call in [
         "close_range",
@@ -46,17 +46,17 @@ fn each_newer_call_can_be_absent_or_forbidden() {
     lives_a_whole_life("clone3=ENOSYS", Nothing);
 }
 
-#[test]
+#[test] // proves HOST-3
 fn on_linux_4_18_under_the_default_profile_of_runtimes() {
     lives_a_whole_life("newer=ENOSYS,unshare=EPERM", OwnDescriptors);
 }
 
-#[test]
+#[test] // proves HOST-3
 fn under_a_profile_that_forbids_what_it_does_not_know() {
     lives_a_whole_life("newer=EPERM,statx=EPERM,unshare=EPERM,clone3=ENOSYS", OwnDescriptors);
 }
 
-#[test]
+#[test] // proves HOST-3
 fn the_warning_is_given_once() {
     let pod = Pod::new();
     let manager = pod.spawn(&mut under(
@@ -71,7 +71,7 @@ fn the_warning_is_given_once() {
     manager.until_logged_times(WARNING, 1);
 }
 
-#[test]
+#[test] // proves HOST-3
 fn where_threads_cannot_be_made_it_says_why() {
     let pod = Pod::new();
     let mut manager =

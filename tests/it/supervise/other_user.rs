@@ -19,7 +19,7 @@ const ENTRIES: usize = 20_000;
 /// What an engine may write to.
 const THEIRS: &str = "theirs";
 
-#[test]
+#[test] // proves ACCESS-2
 fn root_deletes_nothing_that_another_users_engine_names() {
     let name = test_name!(root_deletes_nothing_that_another_users_engine_names);
     if is_inside(name) {

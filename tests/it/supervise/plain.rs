@@ -170,7 +170,7 @@ fn arguments_are_passed_as_they_are() {
     assert_eq!(output.stdout, expected);
 }
 
-#[test]
+#[test] // proves HOST-9
 fn no_file_no_port_and_no_socket_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let (child, _) = sleeping(directory.path());

@@ -46,7 +46,7 @@ fn it_is_asked_when_somebody_wants_to_know_and_shared() {
     super::processes::becomes(&200, || manager.get("/readyz").code);
 }
 
-#[test]
+#[test] // proves STOP-35
 fn why_it_is_not_ready_is_in_the_status_and_told_by_wait() {
     let pod = Pod::new();
     pod.gate.set(false);
@@ -106,7 +106,7 @@ fn ahead_of_a_stop_it_is_not_ready_until_the_engine_is_to_run_on() {
 }
 
 /// The kubelet runs it in the container, with the container's variables.
-#[test]
+#[test] // proves MANIFEST-11
 fn the_readiness_probe_of_pods_of_the_opensearch_operator_follows_a_drain() {
     let injected = "src/inject/tests/manifests/opensearch-cluster-3.yaml.injected";
     let injected = Path::new(env!("CARGO_MANIFEST_DIR")).join(injected);

@@ -114,7 +114,7 @@ fn a_minted_token_opens_the_manager_of_its_pod_and_no_other() {
     assert_eq!(status["last_request"]["by"], "jwt:stayput-reconciler");
 }
 
-#[test]
+#[test] // proves ACCESS-5
 fn why_a_token_was_refused_is_in_the_log_and_does_not_fill_it() {
     let remote = Remote::start();
     let begin = Instant::now();

@@ -59,7 +59,7 @@ fn a_stop_is_202_while_stopping_and_a_second_one_only_shortens_it() {
     assert_eq!((&exit["signal"], &exit["reason"]), (&9.into(), &"killed".into()), "{exit}");
 }
 
-#[test]
+#[test] // proves STOP-17
 fn two_people_who_start_it_at_the_same_time_both_get_what_they_asked_for() {
     let pod = Pod::new();
     pod.gate.set(false);
@@ -151,7 +151,7 @@ fn a_refused_request_takes_its_sequence_and_may_be_sent_again() {
     assert_eq!(manager.post("/es/start?wait=20s", start).code, 200, "decided anew");
 }
 
-#[test]
+#[test] // proves REQUEST-4
 fn a_request_for_another_pod_is_refused() {
     let pod = Pod::new();
     {
@@ -185,7 +185,7 @@ fn a_request_for_another_pod_is_refused() {
     assert_eq!(right.code, 200);
 }
 
-#[test]
+#[test] // proves STOP-8
 fn forty_starts_at_once_make_one_engine() {
     let pod = Pod::new();
     let manager = pod.start_obedient(&[]);
@@ -282,7 +282,7 @@ fn a_drain_is_unready_at_once_and_alive() {
     assert_eq!((manager.get("/readyz").code, manager.get("/livez").code), (503, 200));
 }
 
-#[test]
+#[test] // proves ACCESS-23
 fn each_status_is_what_the_schema_says() {
     let pod = Pod::new();
     pod.write("config/a.yml", "a: 1\n");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::pod::Pod;
 use super::processes::{eventually, is_alive};
 
-#[test]
+#[test] // proves STOP-23
 fn a_stopped_engine_is_started_by_itself_when_its_time_is_over() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
@@ -20,7 +20,7 @@ fn a_stopped_engine_is_started_by_itself_when_its_time_is_over() {
     assert_eq!((late.code, late.problem()), (409, "superseded"), "a retry stops nothing");
 }
 
-#[test]
+#[test] // proves JOURNAL-5
 fn the_time_outlives_the_container_and_an_accepted_request_ends_it() {
     let pod = Pod::new();
     let manager = pod.start_sleeper();
@@ -40,7 +40,7 @@ fn the_time_outlives_the_container_and_an_accepted_request_ends_it() {
     assert_eq!(manager.until_state("running")["sequence"], 7, "due at boot, or soon after");
 }
 
-#[test]
+#[test] // proves STOP-23
 fn it_is_started_on_the_expected_config_only() {
     let pod = Pod::new();
     let config = pod.path("config");
@@ -61,7 +61,7 @@ fn it_is_started_on_the_expected_config_only() {
     assert_eq!(manager.until_state("running")["run"]["checksum"], expected);
 }
 
-#[test]
+#[test] // proves RESTART-30
 fn without_a_checksum_it_is_started_on_what_is_mounted_then() {
     let pod = Pod::new();
     let config = pod.path("config");
@@ -75,7 +75,7 @@ fn without_a_checksum_it_is_started_on_what_is_mounted_then() {
     assert_ne!(resumed["run"]["checksum"], before);
 }
 
-#[test]
+#[test] // proves STOP-33
 fn with_exit_the_manager_answers_and_ends_and_the_next_one_waits() {
     let pod = Pod::new();
     let mut manager = pod.start_sleeper();

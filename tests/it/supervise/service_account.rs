@@ -18,7 +18,7 @@ use stayput_standin::apiserver::ApiServer;
 /// Much longer than it takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-8
 async fn a_token_of_the_standin_apiserver_opens_the_pod_it_is_for() {
     let server = ApiServer::start().await.expect("a server");
     let accounts: Api<ServiceAccount> = Api::default_namespaced(server.client());

@@ -32,7 +32,7 @@ fn all_bad_settings_are_told_at_once() {
     assert!(!socket.exists(), "nothing is bound if a setting is wrong");
 }
 
-#[test]
+#[test] // proves ACCESS-22
 fn relative_paths_work_and_are_those_of_the_working_directory() {
     let pod = Pod::new();
     pod.write("config/a.yml", "a: 1");

@@ -10,7 +10,7 @@ use crate::support::isolated::can_run;
 use crate::support::processes::send;
 use crate::support::skip::skip;
 
-#[test]
+#[test] // proves STOP-34
 fn it_ends_the_engine_and_passes_its_code_on() {
     for (options, code) in
         [(&[][..], 143), (&["--success-exit", "143"], 0), (&["--success-exit", "7"], 143)]
@@ -39,7 +39,7 @@ fn a_clean_stop_by_the_engines_own_code_is_passed_on() {
     assert_eq!(manager.ended(), 42);
 }
 
-#[test]
+#[test] // proves STOP-34
 fn when_the_engine_is_stopped_already_it_ends_with_0() {
     let pod = Pod::new();
     let mut manager = pod.start_sleeper();
@@ -64,7 +64,7 @@ fn a_killed_engine_stays_137_whatever_counts_as_success() {
     assert_eq!(manager.ended(), 137);
 }
 
-#[test]
+#[test] // proves STOP-34
 fn without_a_bound_a_second_term_shortens_the_wait() {
     let pod = Pod::new();
     let mut manager = pod.start_deaf(&["--tree-grace", "10ms"]);

@@ -25,7 +25,7 @@ fn weak(suite: &str) -> [&str; 3] {
     ["-tls1_2", "-cipher", suite]
 }
 
-#[test]
+#[test] // proves ACCESS-9
 fn a_client_without_tls_1_3_is_refused_and_the_log_says_why() {
     let secured = Secured::start(&[], |command| command);
     assert_eq!(secured.curl(&["--tlsv1.3"], "/livez"), "200");
@@ -42,7 +42,7 @@ fn a_client_without_tls_1_3_is_refused_and_the_log_says_why() {
     assert_eq!(secured.manager.log().matches("--tls-min").count(), 1);
 }
 
-#[test]
+#[test] // proves ACCESS-9
 fn with_tls_min_1_2_modern_suites_are_accepted_and_nothing_older() {
     let secured = Secured::start(&["--tls-min", "1.2"], |command| command);
     assert_eq!(secured.curl(&["--tls-max", "1.2"], "/livez"), "200");

@@ -37,7 +37,7 @@ fn two_hundred_children_in_their_own_sessions_that_ignore_term_are_gone_when_it_
     println!("{} processes gone after {took:?}, grace 1 s", tree.len());
 }
 
-#[test]
+#[test] // proves STOP-1
 fn launcher_and_server_both_end_and_a_helper_that_stays_is_reported() {
     let pod = Pod::new();
     let standin = StandIn::new("standin.launcher: true\nstandin.helper: true");

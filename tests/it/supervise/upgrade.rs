@@ -117,7 +117,7 @@ fn the_files_that_the_engine_was_started_on_are_known_to_the_next_version() {
     assert_eq!((&after["run_files"], &after["files"]), (&files, &before["files"]));
 }
 
-#[test]
+#[test] // proves HOST-4
 fn another_version_takes_over_and_the_engine_runs_on() {
     let pod = Pod::new();
     let script = "sh -c 'sleep 600 & echo $! >orphan'; exec sleep 600";
@@ -163,7 +163,7 @@ fn another_version_takes_over_and_the_engine_runs_on() {
     assert_eq!(manager.ended(), 143);
 }
 
-#[test]
+#[test] // proves HOST-4
 fn requests_that_wait_are_answered_and_new_connections_are_not_refused() {
     let pod = Pod::new();
     let options = ["--listen", "127.0.0.1:0", "--insecure-no-auth"];
@@ -197,7 +197,7 @@ fn requests_that_wait_are_answered_and_new_connections_are_not_refused() {
     });
 }
 
-#[test]
+#[test] // proves HOST-4
 fn term_is_not_lost_while_another_version_takes_over() {
     // A manager that TERM ends itself, because it has no handler yet, does not end with 5.
     let polite = "trap 'exit 5' TERM; : >up; while :; do sleep 600 & wait; done";
@@ -240,7 +240,7 @@ fn term_is_not_lost_while_another_version_takes_over() {
     assert!(meanwhile > 0, "TERM never came while another version took over");
 }
 
-#[test]
+#[test] // proves HOST-4
 fn the_engine_of_a_stop_with_resume_comes_back_when_it_was_due() {
     let pod = Pod::new();
     let manager = start(&pod, &[], &["sleep", "600"]);
@@ -275,7 +275,7 @@ fn small_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-#[test]
+#[test] // proves HOST-4
 fn no_line_that_the_engine_writes_is_lost() {
     let pod = Pod::new();
     // A line that it cannot write is missing, and the next one is written.
@@ -323,7 +323,7 @@ fn no_line_that_the_engine_writes_is_lost() {
     });
 }
 
-#[test]
+#[test] // proves HOST-4
 fn as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned() {
     const NAMESPACE: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let name = "supervise::upgrade::as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned";
@@ -356,7 +356,7 @@ fn as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned() {
     assert_eq!(manager.post("/es/start?wait=30s", "{}").code, 200);
 }
 
-#[test]
+#[test] // proves STOP-25
 fn the_archive_is_shown_once_the_engine_is_ready_and_by_the_next_version_too() {
     let pod = Pod::new();
     pod.gate.set(false);
@@ -376,7 +376,7 @@ fn the_archive_is_shown_once_the_engine_is_ready_and_by_the_next_version_too() {
     manager.until_logged_times("does not use the archive of classes", 2);
 }
 
-#[test]
+#[test] // proves STOP-15
 fn requests_that_wait_when_another_version_takes_over_are_answered() {
     let pod = Pod::new();
     let manager = start(&pod, &[], &["sleep", "600"]);

@@ -8,7 +8,7 @@ use crate::support::kubernetes::apiserver::part;
 use crate::support::release;
 use crate::support::skip::skip;
 
-#[test]
+#[test] // proves OPERATE-17
 fn krew_installs_the_archive_of_a_release() {
     const NAME: &str = "deploy::krew::krew_installs_the_archive_of_a_release";
     let krew = match part("STAYPUT_KREW") {

@@ -8,6 +8,7 @@ use crate::support::engine::{Kind, Node};
 on_engine!(opensearch, OpenSearch, [cycles_lose_no_document]);
 on_engine!(elasticsearch, Elasticsearch, [cycles_lose_no_document]);
 
+// proves STOP-39
 fn cycles_lose_no_document(mut node: Node) {
     let cycles = match std::env::var("STAYPUT_CYCLES") {
         Ok(number) => number.parse().expect("STAYPUT_CYCLES is a number"),

@@ -10,6 +10,7 @@ on_engine!(opensearch, OpenSearch, [killed_and_restarted_in_place]);
 // With OpenSearch, launcher and server are one process.
 on_engine!(elasticsearch, Elasticsearch, [launcher_or_server_killed_alone]);
 
+// proves STOP-2
 fn launcher_or_server_killed_alone(node: Node) {
     let manager = node.launch().start();
     manager.api.until_ready();

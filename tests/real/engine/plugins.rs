@@ -14,6 +14,7 @@ const PLUGIN: &str = "stayput-node-shutdown";
 
 on_engine!(elasticsearch, Elasticsearch, [a_list_of_plugins_is_a_file_of_the_config]);
 
+// proves CONFIG-4
 fn a_list_of_plugins_is_a_file_of_the_config(mut node: Node) {
     let Some(archive) = archive(node.work()) else {
         let name = "engine::plugins::elasticsearch::a_list_of_plugins_is_a_file_of_the_config";

@@ -18,6 +18,7 @@ on_engine!(
 );
 on_engine!(elasticsearch, Elasticsearch, [restarted_on_another_config]);
 
+// proves STOP-7
 fn restarted_on_another_config(mut node: Node) {
     let manager = node.launch().start();
     let api = &manager.api;

@@ -8,6 +8,7 @@ use crate::support::engine::Node;
 on_engine!(opensearch, OpenSearch, [rolled_back_to_the_last_good_config]);
 on_engine!(elasticsearch, Elasticsearch, [a_config_that_it_refuses_is_held]);
 
+// proves CONFIG-9
 fn rolled_back_to_the_last_good_config(mut node: Node) {
     let manager = node.launch().start();
     let good = manager.api.until_ready()["run"]["checksum"].clone();

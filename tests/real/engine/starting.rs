@@ -11,6 +11,7 @@ use crate::support::wait::eventually;
 on_engine!(opensearch, OpenSearch, [ended_stopped_and_swapped_while_it_starts]);
 on_engine!(elasticsearch, Elasticsearch, [ended_stopped_and_swapped_while_it_starts]);
 
+// proves STOP-8, CONFIG-8
 fn ended_stopped_and_swapped_while_it_starts(mut node: Node) {
     let old = node.swap("node.attr.stayput: old");
     let mut manager = node.launch().start();

@@ -18,7 +18,7 @@ use crate::support::wait::eventually;
 const FROM_ARCHIVE: &str = "shared objects file (top)";
 const WARNING: &str = "does not use the archive of classes";
 
-#[test]
+#[test] // proves STOP-25, STOP-27
 fn opensearch_uses_the_archive_or_ignores_it() {
     super::on(
         "real::engine::warm::opensearch_uses_the_archive_or_ignores_it",
@@ -80,7 +80,7 @@ fn opensearch_uses_the_archive_or_ignores_it() {
     );
 }
 
-#[test]
+#[test] // proves STOP-25
 fn elasticsearch_8_is_refused_with_the_reason() {
     super::on(
         "real::engine::warm::elasticsearch_8_is_refused_with_the_reason",

@@ -23,7 +23,7 @@ fn issued() -> (String, String, String) {
     issue(&["logs.search", "127.0.0.1"]).expect("a certificate").pem()
 }
 
-#[test]
+#[test] // proves STOP-36
 fn the_right_user_is_let_in_and_every_other_is_told_why_not() {
     let name = "engine_client::secured::the_right_user_is_let_in_and_every_other_is_told_why_not";
     let mut node = match Node::new(Kind::Elasticsearch) {

@@ -315,12 +315,12 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     }
 }
 
-#[test]
+#[test] // proves RESTART-41, OPERATE-7
 fn opensearch() {
     story(Flavor::OpenSearch, "engine_client::three::opensearch");
 }
 
-#[test]
+#[test] // proves OPERATE-7
 fn elasticsearch_with_records() {
     story(Flavor::ElasticsearchWithRecords, "engine_client::three::elasticsearch_with_records");
 }

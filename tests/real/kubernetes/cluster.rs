@@ -16,7 +16,7 @@ use crate::support::wait::eventually;
 
 const IMAGE: &str = "stayput.test/manager:1";
 
-#[test]
+#[test] // proves OPERATE-18, DOCTOR-12
 fn a_pod_of_the_manager() {
     const TEST: &str = "kubernetes::cluster::a_pod_of_the_manager";
     let Some(binary) = std::env::var_os("STAYPUT_STATIC_BIN") else {

@@ -48,7 +48,7 @@ fn published(admin: &Kubectl) {
     assert_eq!(missing_fields([&schema]), None);
 }
 
-#[test]
+#[test] // proves DOCTOR-1, DOCTOR-5
 fn a_good_installation_and_a_broken_one() {
     let server = match ApiServer::start() {
         Ok(server) => server,

@@ -11,7 +11,7 @@ use crate::support::skip::skip;
 
 const FIELDS: &str = include_str!("../../../src/reuse/tests/kubernetes-1.34.txt");
 
-#[test]
+#[test] // proves UPDATE-58
 fn every_field_is_known_and_goes_the_way_that_the_apiserver_leaves() {
     let server = match ApiServer::start() {
         Ok(server) => server,

@@ -17,7 +17,7 @@ use crate::support::wait::{eventually, eventually_briefly};
 /// Without a change of the pod, the kubelet takes more than a minute.
 const ARRIVAL: Duration = Duration::from_secs(40);
 
-#[test]
+#[test] // proves RESTART-107
 fn each_pod_with_its_own_config_while_reconcilers_go() {
     let fixture = match Fixture::lay("restricted") {
         Ok(fixture) => fixture,

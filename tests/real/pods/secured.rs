@@ -35,7 +35,7 @@ xpack.security:
                   certificate_authorities: [certs/ca.crt], verification_mode: certificate}
 ";
 
-#[test]
+#[test] // proves MANIFEST-9
 fn an_engine_with_tls_and_a_password_is_ready_once_the_manager_is_let_in() {
     const TEST: &str =
         "pods::secured::an_engine_with_tls_and_a_password_is_ready_once_the_manager_is_let_in";

@@ -9,7 +9,7 @@ use super::fixture::{Fixture, NAMES, NodeFacts, until};
 use super::{load, on, step};
 use crate::support::cluster::Flavor;
 
-#[test]
+#[test] // proves RESTART-29
 fn brought_back() {
     on("aborts::brought_back", Flavor::OpenSearch, story);
 }

@@ -14,7 +14,7 @@ use super::fixture::{Fixture, NAMES, until};
 use super::{load, lost_apiserver, on, rolling, step};
 use crate::support::cluster::Flavor;
 
-#[test]
+#[test] // proves RESTART-1, RESTART-30, RESTART-149
 fn restarted_under_load_rolling_and_as_a_whole() {
     on("opensearch::restarted_under_load_rolling_and_as_a_whole", Flavor::OpenSearch, story);
 }

@@ -24,7 +24,7 @@ const HTTP: &str = "xpack.security.http.ssl: {enabled: true, key: tls.key, certi
 /// Documents that are there before the first restart.
 const BEFORE: usize = 100;
 
-#[test]
+#[test] // proves UPDATE-81
 fn turned_on_between_nodes_and_then_for_http() {
     let name = "tls::turned_on_between_nodes_and_then_for_http";
     on(name, Flavor::ElasticsearchWithCertificates, |fixture: Fixture| {

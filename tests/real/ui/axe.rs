@@ -11,7 +11,7 @@ use super::stage::{Stage, blocked, thousand, under_way};
 use crate::support::kubernetes::apiserver::part;
 use crate::support::skip::skip;
 
-#[test]
+#[test] // proves PAGE-7
 fn axe_finds_nothing_on_any_page() {
     const TEST: &str = "ui::axe::axe_finds_nothing_on_any_page";
     let Some(chromium) = chromium(TEST) else { return };

@@ -74,7 +74,7 @@ fn run(mut world: World, mut check: impl FnMut(&World, &Action)) -> World {
 }
 
 proptest! {
-    #[test]
+    #[test] // proves DECLARE-32
     fn it_ends_with_what_is_declared_and_nothing_of_ours(before in worlds()) {
         let shards: usize = before.shards.values().sum();
         let after = run(before.clone(), |world, action| {
@@ -103,7 +103,7 @@ proptest! {
 
     /// Windows open and close at any time: while none is open no node begins to leave and none is
     /// taken away, and in the end it is as without windows.
-    #[test]
+    #[test] // proves DECLARE-35
     fn outside_of_the_windows_nothing_begins_and_no_node_goes(
         before in worlds(),
         open in prop::collection::vec(any::<bool>(), 1..30),
@@ -134,7 +134,7 @@ proptest! {
 
     /// After any number of actions the counts are as they were: every node that is still there
     /// stays, and nothing of ours is left.
-    #[test]
+    #[test] // proves DECLARE-38
     fn a_declaration_that_is_taken_back_leaves_nothing(before in worlds(), at in 0usize..40) {
         let mut world = before.clone();
         for _ in 0..at {

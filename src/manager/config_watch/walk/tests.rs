@@ -41,7 +41,7 @@ fn nested(levels: usize, nest: Nest) -> Walked {
     on_a_quarter_of_the_stack(|| walk(&settings, &Progress::unseen()))
 }
 
-#[test]
+#[test] // proves CONFIG-6
 fn the_deepest_config_that_is_followed_needs_a_quarter_of_the_stack() {
     for nest in [plain as Nest, volume] {
         // The root is a level, too.
@@ -52,7 +52,7 @@ fn the_deepest_config_that_is_followed_needs_a_quarter_of_the_stack() {
     }
 }
 
-#[test]
+#[test] // proves CONFIG-6
 fn a_deeper_one_is_named_and_read_no_further() {
     for nest in [plain as Nest, volume] {
         let walked = nested(MAX_DEPTH + 8, nest);
@@ -61,7 +61,7 @@ fn a_deeper_one_is_named_and_read_no_further() {
     }
 }
 
-#[test]
+#[test] // proves CONFIG-6
 fn links_nest_as_directories_do() {
     // A chain: each link leads to the next directory, which has the next link.
     let root = tempdir().unwrap();

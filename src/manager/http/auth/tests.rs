@@ -224,7 +224,7 @@ fn an_issuer_s_tokens_are_held_to_issuer_audience_and_subject() {
     assert_eq!(tokens.verify(&shared, now()).unwrap_err().check, no_key);
 }
 
-#[test]
+#[test] // proves ACCESS-5
 fn an_id_selects_among_keys_and_its_absence_excludes_none() {
     let verify = |keys, signer: &Signer, header: Value, claims: &Value| {
         let token = signer.token(&header, claims);
@@ -263,7 +263,7 @@ fn an_id_selects_among_keys_and_its_absence_excludes_none() {
     assert_eq!(unknown, Err("no key of that id and algorithm"));
 }
 
-#[test]
+#[test] // proves ACCESS-5
 fn the_log_gets_what_was_found_and_what_was_expected() {
     let why = |claims: &Value| {
         let token = Signer::shared().token(&hs256(), claims);

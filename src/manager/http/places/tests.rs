@@ -37,7 +37,7 @@ fn an_origin_with_its_share_takes_its_own_oldest_place() {
     assert_eq!(evicted(&share, 2), None);
 }
 
-#[test]
+#[test] // proves ACCESS-8
 fn the_greediest_origin_loses_its_oldest_place() {
     let full = [
         (1, Silent), // the kubelet: it came first, but has one place only
@@ -54,7 +54,7 @@ fn the_greediest_origin_loses_its_oldest_place() {
     assert_eq!(evicted(&full, 9), Some(3));
 }
 
-#[test]
+#[test] // proves ACCESS-8
 fn where_all_have_one_address_the_oldest_goes() {
     let full = [(1, Call), (1, Idle), (1, Call), (1, Silent), (1, Silent), (1, Silent)];
     let full = [full.as_slice(), &[(1, Call), (1, Call)]].concat();

@@ -36,7 +36,7 @@ fn nothing_and_a_socket_alone_are_sound() {
     accepted(&HttpSettings { socket: Some("s".into()), ..HttpSettings::default() });
 }
 
-#[test]
+#[test] // proves ACCESS-1
 fn a_listener_does_not_start_open() {
     refused(&with_tls(), "who calls");
     refused(&loopback(), "--listen needs --tls-cert");

@@ -25,7 +25,7 @@ async fn tokens_open_what_their_scope_says() {
     assert!(seen[0].starts_with("jwt:ops StopRequest"), "{seen:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-4
 async fn every_kind_of_bad_token_gets_the_same_answer() {
     let world = World::new().await;
     let mut client = world.tls(None).await;
@@ -62,7 +62,7 @@ async fn every_kind_of_bad_token_gets_the_same_answer() {
     );
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-4
 async fn client_certificates_open_what_their_names_say() {
     let world = World::new().await;
     let mut reconciler = world.tls(Some("reconciler")).await;
@@ -96,7 +96,7 @@ async fn a_certificate_of_another_ca_does_not_get_through() {
     assert!(!got_through);
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-4
 async fn the_socket_knows_its_peer() {
     let world = World::new().await;
     let mut client = world.unix().await;

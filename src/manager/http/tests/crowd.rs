@@ -45,7 +45,7 @@ async fn assert_answers(world: &World) {
     assert!(survives(local).await, "/livez over the socket");
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn idle_connections() {
     let world = World::new().await;
     let (mut crowd, mut local) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ async fn idle_connections() {
     assert_answers(&world).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn slow_handshakes() {
     let world = World::new().await;
     let mut crowd = Vec::new();
@@ -68,7 +68,7 @@ async fn slow_handshakes() {
     assert_answers(&world).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn handshakes_that_arrive_byte_by_byte() {
     let world = World::new().await;
     let mut crowd = Vec::new();
@@ -92,7 +92,7 @@ async fn handshakes_that_arrive_byte_by_byte() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn connections_that_were_refused_and_stay() {
     let world = World::new().await;
     let mut crowd: Vec<Client> = Vec::new();
@@ -104,7 +104,7 @@ async fn connections_that_were_refused_and_stay() {
     assert_answers(&world).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn heads_that_never_end() {
     let world = World::new().await;
     let mut crowd = Vec::new();
@@ -116,7 +116,7 @@ async fn heads_that_never_end() {
     assert_answers(&world).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-7
 async fn a_long_poll_with_credentials_outlives_the_crowd() {
     let world = World::new().await;
     let target = format!("/es/status?after={}&timeout=60s", running().cursor.0);

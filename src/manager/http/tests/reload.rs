@@ -57,7 +57,7 @@ async fn a_renewed_certificate_is_served_and_old_connections_end() {
     eventually(async || client.send("GET", "/livez", None, "").await.is_err()).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-10
 async fn a_broken_certificate_keeps_the_old_one_and_is_reported() {
     let world = World::new().await;
     let before = served(&world).await.unwrap();
@@ -147,7 +147,7 @@ async fn let_time_pass() {
 
 const OTHER_SECRET: &[u8] = b"fedcba9876543210fedcba9876543210";
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-11
 async fn a_replaced_key_lets_nobody_in_where_changes_are_not_told() {
     let world = World::new().await;
     let old = token("es:read");
@@ -157,7 +157,7 @@ async fn a_replaced_key_lets_nobody_in_where_changes_are_not_told() {
     assert_eq!(world.unix().await.get("/es/status", Some(&old)).await.status, 401);
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-11
 async fn a_replaced_client_ca_lets_nobody_in_where_changes_are_not_told() {
     let world = World::new().await;
     let mut client = world.tls(Some("reconciler")).await;
@@ -184,7 +184,7 @@ async fn a_new_certificate_is_served_where_changes_are_not_told() {
     drop(open);
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-10
 async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
     let world = World::new().await;
     let token = token("es:read");
@@ -224,7 +224,7 @@ async fn what_is_taken_away_lets_nobody_in_until_it_is_back() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-20
 async fn a_volume_that_hangs_keeps_the_keys_and_nobody_waits_for_it() {
     let world = World::new().await;
     let token = token("es:read");
@@ -245,7 +245,7 @@ async fn a_volume_that_hangs_keeps_the_keys_and_nobody_waits_for_it() {
     eventually(async || world.errors.list().is_empty()).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-11
 async fn links_to_other_directories_and_directories_made_anew_are_followed() {
     let vault = tempfile::tempdir().unwrap();
     let versions = ["v1", "v2"].map(|name| vault.path().join(name));
@@ -282,7 +282,7 @@ async fn links_to_other_directories_and_directories_made_anew_are_followed() {
     eventually(async || world.errors.list().is_empty()).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-12
 async fn a_certificate_that_expires_soon_is_reported_with_its_date() {
     let day = Duration::from_secs(24 * 3600);
     let end = std::time::SystemTime::now() + day;

@@ -131,7 +131,7 @@ async fn oversize_bodies_are_refused_before_they_are_read() {
     assert_eq!(refused.header("connection"), "close");
 }
 
-#[tokio::test]
+#[tokio::test] // proves ACCESS-3
 async fn a_request_names_its_host_once() {
     let world = World::new().await;
     for (hosts, status) in [("", 400), ("host: a\r\n", 200), ("host: a\r\nhost: b\r\n", 400)] {

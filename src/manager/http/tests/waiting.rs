@@ -129,7 +129,7 @@ async fn a_wait_that_is_too_short_is_answered_with_accepted() {
     assert_eq!(begin.elapsed().as_secs(), 14, "a bare number is seconds");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves ACCESS-21
 async fn a_wait_that_would_be_cut_short_is_refused_before_anything_is_done() {
     let world = World::new().await;
     let mut client = world.unix().await;
@@ -143,7 +143,7 @@ async fn a_wait_that_would_be_cut_short_is_refused_before_anything_is_done() {
     assert_eq!(waited.header("stayput-wait-cut-short"), "");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves ACCESS-21
 async fn an_accepted_request_that_cannot_wait_says_so() {
     let limits = Limits { waiting: 0, ..Limits::default() };
     let world = World::with(limits, |_| ()).await;

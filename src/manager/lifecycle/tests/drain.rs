@@ -15,7 +15,7 @@ fn code(reply: Result<Accepted, Refusal>) -> Option<Code> {
     reply.err().map(|refusal| refusal.code)
 }
 
-#[test]
+#[test] // proves STOP-20
 fn without_a_stop_the_engine_is_ready_again() {
     let mut world = running();
     assert_eq!(code(world.drains_ahead(1)), None);
@@ -29,7 +29,7 @@ fn without_a_stop_the_engine_is_ready_again() {
     assert_eq!(world.effects, [], "nothing was sent to the engine or written down");
 }
 
-#[test]
+#[test] // proves STOP-21
 fn a_drain_has_an_effect_once() {
     let mut world = running();
     assert_eq!(code(world.drains_ahead(1)), None);
@@ -58,7 +58,7 @@ fn the_stop_that_follows_has_its_own_drain() {
     assert_eq!((world.phase(), world.due(Timer::Drain)), (Phase::Draining, Some(world.now + 3)));
 }
 
-#[test]
+#[test] // proves STOP-20
 fn a_start_makes_it_ready_at_once() {
     let mut world = running();
     assert_eq!(code(world.drains_ahead(1)), None);
@@ -68,7 +68,7 @@ fn a_start_makes_it_ready_at_once() {
     assert!(!world.effects.iter().any(|effect| matches!(effect, Effect::SignalLeader(_))));
 }
 
-#[test]
+#[test] // proves STOP-21
 fn a_drain_after_its_stop_changes_nothing() {
     let mut world = running();
     assert_eq!(world.answer_to(stop(1)), under_way(1));

@@ -62,7 +62,7 @@ fn a_requested_start_that_never_was_ready_is_held_after_three_such_ends() {
     assert_eq!(world.lifecycle.intent().unseen_ends, 0);
 }
 
-#[test]
+#[test] // proves JOURNAL-6
 fn being_ready_or_a_request_begins_the_count_anew() {
     let mut world = World::started_by_request(Policy::default());
     killed(&mut world, 2);

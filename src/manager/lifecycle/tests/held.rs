@@ -117,7 +117,7 @@ pub(super) fn without_an_answer(request: Request) -> World {
     world
 }
 
-#[test]
+#[test] // proves JOURNAL-15
 fn a_journal_that_is_read_late_is_followed_and_its_sequences_count() {
     let mut world = without_an_answer(start(5));
     for request in [start(3), start(6), stop(6), stop(0)] {
@@ -139,7 +139,7 @@ fn a_journal_that_is_read_late_is_followed_and_its_sequences_count() {
     assert_eq!(world.answer_to(stop(5)), done(5));
 }
 
-#[test]
+#[test] // proves REQUEST-2, JOURNAL-15
 fn a_start_without_a_sequence_does_not_wait_for_the_journal() {
     let mut world = without_an_answer(stop(5));
     let saved = world.disk.clone().unwrap();
@@ -181,7 +181,7 @@ const REFUSALS: [fn(&mut World); 3] = [
     },
 ];
 
-#[test]
+#[test] // proves JOURNAL-15
 fn a_start_that_is_refused_before_the_journal_is_read_does_not_replace_it() {
     for refuse in REFUSALS {
         for is_read_first in [false, true] {
@@ -215,7 +215,7 @@ fn a_start_that_is_refused_before_the_journal_is_read_does_not_replace_it() {
     }
 }
 
-#[test]
+#[test] // proves JOURNAL-15
 fn a_start_that_term_refuses_before_the_journal_is_read_does_not_replace_it() {
     for is_accepted in [false, true] {
         for is_read_first in [false, true] {

@@ -5,7 +5,7 @@ use super::world::{OTHER, World};
 use crate::lifecycle::{Effect, Event, ExitStatus, OnExit, Phase, Policy, Timer};
 use stayput_api::{Code, Desired};
 
-#[test]
+#[test] // proves JOURNAL-3
 fn nothing_is_signalled_before_the_stop_is_on_the_disk() {
     let mut world = World::running(Policy::default());
     world.asks(stop(1));
@@ -113,7 +113,7 @@ fn a_stop_is_done_when_the_engines_end_is_on_the_disk_too() {
     assert_eq!(world.answer_to(stop(1)), done(1));
 }
 
-#[test]
+#[test] // proves JOURNAL-12
 fn an_engines_end_that_could_not_be_written_is_written_when_the_disk_is_back() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(stop(1)), under_way(1));
@@ -128,7 +128,7 @@ fn an_engines_end_that_could_not_be_written_is_written_when_the_disk_is_back() {
     assert_eq!(world.due(Timer::Rewrite), None);
 }
 
-#[test]
+#[test] // proves JOURNAL-4
 fn a_disk_that_hangs_after_the_stop_holds_its_answer_for_a_limited_time() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(stop(1)), under_way(1));
@@ -181,7 +181,7 @@ fn a_retried_start_is_not_called_done_on_a_config_that_came_later() {
     assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::WrongConfig));
 }
 
-#[test]
+#[test] // proves JOURNAL-12
 fn what_could_not_be_written_is_written_when_the_disk_is_back() {
     let mut world = World::new(on_exit(OnExit::Hold));
     world.boot();

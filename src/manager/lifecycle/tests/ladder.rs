@@ -136,7 +136,7 @@ fn another_stop_shortens_and_never_lengthens() {
     assert_eq!(world.due(Timer::Grace), Some(world.now + 5));
 }
 
-#[test]
+#[test] // proves STOP-18
 fn the_same_stop_again_shortens_the_drain_and_writes_nothing() {
     let mut world = World::running(Policy::default());
     world.answer_to(stop_within(1, Some(50), Some(20))).unwrap();

@@ -292,7 +292,7 @@ fn policies() -> [Policy; 3] {
 }
 
 /// The bounds are small enough to finish in seconds.
-#[test]
+#[test] // proves REQUEST-5, STOP-20
 fn nothing_breaks_a_law_whatever_happens() {
     let [exit, hold, restart] = policies();
     let crash = Bounds { requests: 0, crashes: 1, sequences: 1, only_late: false };
@@ -310,7 +310,7 @@ fn nothing_breaks_a_law_whatever_happens_to_two_requests() {
     check(policies().map(|policy| (policy, one)).into_iter().chain([(exit, two), (hold, two)]));
 }
 
-#[test]
+#[test] // proves REQUEST-2
 #[allow(clippy::disallowed_macros, reason = "prints the number of states")]
 fn nothing_breaks_a_law_while_a_late_journal_is_read() {
     for last in [start(5), stop(5)] {

@@ -128,7 +128,7 @@ fn a_spawn_or_a_config_that_fails_by_itself_is_an_end_as_any_other() {
 }
 
 /// Neither a shortage of processes nor a full disk is a reason to be down until somebody asks.
-#[test]
+#[test] // proves JOURNAL-13
 fn a_start_that_nobody_asked_for_is_repeated_until_a_shortage_is_over() {
     let full = |world: &mut World| {
         world.prepared(Err(Refusal::new(Code::StageFailed, "no space")));
@@ -187,7 +187,7 @@ fn a_requested_start_that_a_shortage_delays_is_still_a_requested_one() {
     assert_eq!(world.lifecycle.intent().held.as_ref().unwrap().code, HeldCode::StartFailed);
 }
 
-#[test]
+#[test] // proves JOURNAL-4
 fn a_stop_wins_over_an_end_of_the_engines_own_beside_it() {
     for policy in [OnExit::Exit, OnExit::Restart, OnExit::Hold] {
         let mut world = World::running(on_exit(policy));

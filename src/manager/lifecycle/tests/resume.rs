@@ -36,7 +36,7 @@ fn it_is_started_after_the_time_from_the_acceptance_on() {
     assert_eq!(world.lifecycle.timers().filter(|(timer, _)| *timer == Timer::Resume).count(), 0);
 }
 
-#[test]
+#[test] // proves STOP-23
 fn only_an_accepted_request_cancels_it() {
     for (request, answer, resumes) in [
         (stop(2), done(2), false),
@@ -60,7 +60,7 @@ fn a_later_stop_begins_its_own_time() {
     assert_eq!(world.due(Timer::Resume), Some(world.now + 2 * AFTER));
 }
 
-#[test]
+#[test] // proves STOP-24
 fn an_engine_that_another_caller_keeps_stopped_is_not_resumed_by_a_stop_that_comes_late() {
     let late = |sequence| stop_resuming(sequence, AFTER, None);
     for is_over in [false, true] {
@@ -82,7 +82,7 @@ fn an_engine_that_another_caller_keeps_stopped_is_not_resumed_by_a_stop_that_com
     }
 }
 
-#[test]
+#[test] // proves STOP-24
 fn who_cancels_the_start_keeps_it_stopped() {
     let mut world = World::running(Policy::default());
     let late = |sequence| stop_resuming(sequence, AFTER, None);
@@ -112,7 +112,7 @@ fn if_it_is_due_during_the_stop_it_is_started_right_after() {
     assert_eq!(world.phase(), Phase::Starting);
 }
 
-#[test]
+#[test] // proves RESTART-43
 fn a_manager_that_was_frozen_first_waits_for_a_request_once_more() {
     let frozen = || {
         let mut world = stopped(None);
@@ -135,7 +135,7 @@ fn a_manager_that_was_frozen_first_waits_for_a_request_once_more() {
     assert_eq!((world.phase(), world.spawns()), (Phase::Starting, 1), "it waits only once");
 }
 
-#[test]
+#[test] // proves JOURNAL-5
 fn the_instant_on_disk_counts_after_a_restart_of_the_container() {
     for (at_boot, due) in [
         (100_000, AFTER),
@@ -194,7 +194,7 @@ fn if_neither_has_the_checksum_it_waits_for_another_config() {
     assert!(!world.lifecycle.awaits_config());
 }
 
-#[test]
+#[test] // proves STOP-23
 fn a_start_that_fails_is_held_and_not_repeated() {
     for policy in [OnExit::Exit, OnExit::Restart, OnExit::Hold] {
         let mut world = World::running(on_exit(policy));
@@ -214,7 +214,7 @@ fn a_start_that_fails_is_held_and_not_repeated() {
     }
 }
 
-#[test]
+#[test] // proves JOURNAL-13
 fn a_start_for_which_no_process_can_be_made_is_tried_again() {
     let mut world = stopped(Some(MOUNTED));
     for _ in 0..10 {

@@ -5,7 +5,7 @@ use super::world::{MOUNTED, OTHER, World};
 use crate::lifecycle::{Effect, Event, Fencing, Intent, OnExit, Phase, Policy, Recovered, Request};
 use stayput_api::{Code, Desired, MAX_SEQUENCE, MAX_SEQUENCE_JUMP, StopRequest};
 
-#[test]
+#[test] // proves REQUEST-1
 fn a_lower_sequence_is_stale() {
     let mut world = World::running(on_exit(OnExit::Hold));
     assert_eq!(world.answer_to(start(7)), done(7));
@@ -32,14 +32,14 @@ fn the_same_request_again_is_answered_and_does_not_act_again() {
     assert_eq!(world.answer_to(start(2)), done(2));
 }
 
-#[test]
+#[test] // proves REQUEST-1
 fn the_same_sequence_with_another_body_is_refused() {
     let mut world = World::stopped(Policy::default());
     assert_eq!(world.answer_to(start(1)), Err(Code::SequenceReused));
     assert_eq!(world.answer_to(stop_within(1, Some(5), None)), Err(Code::SequenceReused));
 }
 
-#[test]
+#[test] // proves REQUEST-1
 fn a_refused_request_is_judged_afresh() {
     let mut world = World::stopped(Policy::default());
     assert_eq!(world.answer_to(start_with(2, OTHER)), Err(Code::ChecksumMismatch));
@@ -77,7 +77,7 @@ fn a_request_without_sequence_takes_the_next_one() {
     assert_eq!(world.answer_to(stop(0)), under_way(42));
 }
 
-#[test]
+#[test] // proves REQUEST-1
 fn a_jump_is_refused_and_locks_nobody_out() {
     let mut world = World::running(Policy::default());
     assert_eq!(world.answer_to(start(MAX_SEQUENCE_JUMP + 1)), Err(Code::SequenceJump));

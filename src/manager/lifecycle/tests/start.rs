@@ -48,7 +48,7 @@ fn a_start_with_another_checksum_starts_nothing_and_stays_stopped() {
     assert_eq!(world.lifecycle.desired(), Desired::Stopped);
 }
 
-#[test]
+#[test] // proves CONFIG-3
 fn a_config_that_moves_again_and_again_holds_requests_for_a_limited_time() {
     let mut world = World::stopped(Policy::default());
     world.asks(start(2));
@@ -68,7 +68,7 @@ fn a_config_that_moves_again_and_again_holds_requests_for_a_limited_time() {
     assert_eq!(world.answer_to(stop(3)), done(3));
 }
 
-#[test]
+#[test] // proves CONFIG-3
 fn a_config_that_moves_again_and_again_is_shown_where_nobody_asked_for_the_start() {
     let moves = |world: &mut World| {
         for _ in 0..6 {

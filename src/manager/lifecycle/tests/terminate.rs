@@ -53,7 +53,7 @@ fn the_bound_holds_drain_and_grace_together() {
 }
 
 /// The limit would be over when the engine gets its stop signal.
-#[test]
+#[test] // proves STOP-34
 fn a_drain_of_a_request_is_cut_to_that_of_the_settings() {
     for (drain, bound) in [(0, Some(30)), (10, Some(30)), (0, None), (10, None)] {
         let policy = Policy { drain, termination_grace: bound, ..Policy::default() };

@@ -54,7 +54,7 @@ fn a_stop_with_a_resume_goes_on() {
     assert_eq!((world.phase(), world.due(Timer::Resume)), (Phase::Stopped, due));
 }
 
-#[test]
+#[test] // proves HOST-5
 fn it_is_refused_while_anything_is_under_way() {
     let mut world = running();
     world.drains_ahead(1).expect("it is running");
@@ -79,7 +79,7 @@ fn it_is_refused_while_anything_is_under_way() {
     assert!(!world.effects.contains(&Effect::CheckProgram), "no program was asked");
 }
 
-#[test]
+#[test] // proves HOST-6
 fn a_config_that_is_being_kept_is_waited_for() {
     let policy =
         Policy { probe: true, keep_last_good: true, staged: true, ..on_exit(OnExit::Hold) };
@@ -109,7 +109,7 @@ fn a_config_that_is_being_kept_is_waited_for() {
     assert!(world.checking);
 }
 
-#[test]
+#[test] // proves HOST-5
 fn what_happens_meanwhile_ends_it() {
     let mut world = running();
     world.asks_for_upgrade();

@@ -58,7 +58,7 @@ fn add_unknown_fields(value: &mut serde_json::Value) {
     }
 }
 
-#[test]
+#[test] // proves JOURNAL-10
 fn a_journal_of_the_first_release_is_read_and_written_as_it_was() {
     let record = parse(FIRST.as_bytes(), Some("u-1")).unwrap();
     assert!(record.intent.fencing.last.is_some() && record.last_exit.is_some());
@@ -66,7 +66,7 @@ fn a_journal_of_the_first_release_is_read_and_written_as_it_was() {
     assert_eq!(serde_json::to_value(&record).unwrap(), value);
 }
 
-#[test]
+#[test] // proves JOURNAL-10
 fn a_journal_with_what_only_a_newer_version_knows_is_read() {
     let record = parse(FIRST.as_bytes(), Some("u-1")).unwrap();
     let mut newer: serde_json::Value = serde_json::from_str(FIRST).unwrap();
@@ -80,7 +80,7 @@ fn a_journal_with_what_only_a_newer_version_knows_is_read() {
     assert_eq!((held.code, held.message), (HeldCode::Unknown, record.intent.held.unwrap().message));
 }
 
-#[test]
+#[test] // proves JOURNAL-11
 fn an_engine_that_leaves_forty_thousand_processes_behind_leaves_a_journal_that_can_be_read() {
     let process = |pid| Process { pid, command: "x".repeat(200) };
     let many = |pids: std::ops::Range<u32>| pids.map(process).collect::<Vec<_>>();
@@ -194,7 +194,7 @@ fn a_directory_in_the_journals_place_is_kept_too() {
     assert!(matches!(journal.recover(None), Recovered::Journal { .. }));
 }
 
-#[test]
+#[test] // proves JOURNAL-9
 fn an_unreadable_journal_is_in_its_place_until_another_one_is_written() {
     let (dir, journal) = journal_with(b"torn");
     // What cannot be removed is in the way, as a full disk would be.

@@ -100,7 +100,7 @@ mod tests {
         assert!(!debug.contains("ZWxhc3RpYz"), "{debug}");
     }
 
-    #[test]
+    #[test] // proves STOP-37
     fn a_mounted_secret_has_the_keys_that_a_search_cluster_takes() {
         let of = |files: &[(&str, &str)]| {
             let directory = tempfile::tempdir().unwrap();

@@ -127,7 +127,7 @@ async fn checked(prober: &Prober) -> Result<(), String> {
     result
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-36
 async fn old_and_new_engines_with_users_are_ready() {
     for versions in [&[&TLS12][..], &[&TLS13], &[&TLS13, &TLS12]] {
         let engine = Engine::tls(versions, OK).await;
@@ -139,7 +139,7 @@ async fn old_and_new_engines_with_users_are_ready() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-37
 async fn the_secret_of_eck_lets_in_as_a_directory_also_after_its_password_changed() {
     let engine = Engine::tls(&[&TLS13], OK).await;
     engine.write("elastic", "old");
@@ -150,7 +150,7 @@ async fn the_secret_of_eck_lets_in_as_a_directory_also_after_its_password_change
     assert_eq!(checked(&prober).await, Ok(()));
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-35
 async fn a_secured_engine_tells_what_is_missing() {
     let engine = Engine::tls(&[&TLS13], OK).await;
     let stranger = engine.prober("https", None, None);
@@ -183,7 +183,7 @@ async fn a_secured_engine_tells_what_is_missing() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-36
 async fn a_certificate_by_another_ca_gets_no_password() {
     let (engine, other) = (Engine::tls(&[&TLS12], OK).await, Engine::tls(&[&TLS12], OK).await);
     let ca = |engine: &Engine| std::fs::read_to_string(engine.directory.path().join("ca.crt"));
@@ -205,7 +205,7 @@ async fn a_certificate_by_another_ca_gets_no_password() {
     assert!(text.contains("another name"), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-35
 async fn what_is_no_answer_of_an_engine_is_told() {
     let engine = Engine::plain("302 Found\r\nlocation: https://login.example/?next=\r\n").await;
     engine.write("auth", "elastic:hush");
@@ -226,7 +226,7 @@ async fn what_is_no_answer_of_an_engine_is_told() {
     assert_fails(checked(&plain_to_tls).await, checked(&plain_to_tls).await, reason);
 }
 
-#[tokio::test]
+#[tokio::test] // proves STOP-36
 async fn a_volume_that_hangs_holds_up_one_thread_and_nothing_else() {
     let engine = Engine::plain(OK).await;
     let fifo = engine.directory.path().join("auth");

@@ -14,7 +14,7 @@ fn policy(cluster: &SearchCluster) -> Result<Policy, Vec<Invalid>> {
 }
 
 /// What is changed in the smallest spec, and the expected message.
-#[test]
+#[test] // proves RESTART-154
 fn every_fault_is_named_with_its_field_and_its_remedy() {
     let source = |more: serde_json::Value| json!([more]);
     let table = [
@@ -236,7 +236,7 @@ fn everything_said_about_restarts_reaches_the_policy() {
 }
 
 /// A pod is deleted only where somebody has written so.
-#[test]
+#[test] // proves UPDATE-54
 fn templates_are_carried_out_only_if_asked_for_and_pods_deleted_only_if_named() {
     let update = |value| policy(&read(with("update", value))).unwrap().update;
     assert_eq!(update(json!({"allow": ["replace"]})), BTreeSet::new());

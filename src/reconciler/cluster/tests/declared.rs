@@ -19,7 +19,7 @@ fn declared() -> Value {
     object
 }
 
-#[test]
+#[test] // proves DECLARE-10
 fn what_a_declared_cluster_leaves_out_follows_from_its_name() {
     let cluster = read(declared());
     let checked = cluster.check().unwrap();
@@ -69,7 +69,7 @@ fn a_declaration_is_read_into_plain_data() {
     assert_eq!(declaration.node_sets[0].claim_retention, Some(retention));
 }
 
-#[test]
+#[test] // proves DECLARE-24
 fn half_declarations_are_refused_with_field_and_remedy() {
     let table = [
         ("engine/version", json!(null), "spec.engine: ", "version (such as 2.19.3)"),

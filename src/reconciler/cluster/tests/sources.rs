@@ -82,7 +82,7 @@ fn items_choose_and_rename_and_directories_come_first() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn a_second_directory_that_a_pod_mounts_counts_under_its_name() {
     let template = json!({"spec": {
         "containers": [{

@@ -57,7 +57,7 @@ fn a_day_is_that_on_which_it_opens() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-53
 fn the_time_is_that_of_its_zone_in_summer_and_in_winter() {
     let berlin = windows(&[window(&[], "02:30", "1h", "Europe/Berlin")]);
     for (now, expected) in [

@@ -36,7 +36,7 @@ mod tests {
         (server, client)
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-31
     async fn a_list_or_a_watch_that_is_never_answered_is_told_and_tried_again() {
         for verb in ["list", "watch"] {
             let (server, client) = server_with(Fault::new(How::Hang).verb(verb)).await;
@@ -55,7 +55,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-31
     async fn an_overloaded_apiserver_is_asked_once_and_that_is_no_refusal() {
         for code in [429, 503, 504] {
             let (server, client) = server_with(Fault::new(How::Refuse(code)).times(2)).await;

@@ -135,7 +135,7 @@ mod tests {
         cluster::Engine { scheme, ..engine }
     }
 
-    #[test]
+    #[test] // proves UPDATE-80
     fn only_where_the_spec_says_http_and_has_a_ca_the_other_scheme_is_tried() {
         let tried = |scheme, ca| {
             let mut access = EngineAccess::default();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// As ECK keeps it in the Secret NAME-es-elastic-user.
-    #[test]
+    #[test] // proves DOCTOR-13
     fn a_password_under_the_name_elastic_is_that_of_the_user_elastic() {
         let read = |data: serde_json::Value| {
             let secret = serde_json::from_value(serde_json::json!({ "data": data })).unwrap();

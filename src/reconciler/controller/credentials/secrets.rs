@@ -178,7 +178,7 @@ mod tests {
         resume();
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-33
     async fn without_an_answer_a_secret_counts_as_it_was_read_last_for_ten_minutes() {
         for how in [How::Refuse(500), How::Refuse(503), How::LoseRequest, How::Hang] {
             let (server, mut secrets) = secrets().await;
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-33
     async fn one_that_is_gone_or_forbidden_is_not_used_any_more() {
         let (server, mut secrets) = secrets().await;
         server.inject(Fault::new(How::Refuse(403)).resource("secrets"));

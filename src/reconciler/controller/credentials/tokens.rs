@@ -142,7 +142,7 @@ mod tests {
     use crate::controller::apiserver::TOKEN_SECONDS;
     use stayput_net::jwt::MAX_AHEAD;
 
-    #[test]
+    #[test] // proves RESTART-7
     fn a_thousand_pods_cost_less_than_one_token_request_in_two_seconds() {
         let life = Duration::from_secs(TOKEN_SECONDS.into());
         let a_second = 1_000.0 / renewed_after(life).as_secs_f64();

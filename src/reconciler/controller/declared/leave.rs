@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use stayput_restart::{Request, Unknown};
 
-    #[test]
+    #[test] // proves DECLARE-34
     fn nodes_leave_after_restarts_and_changes() {
         let says = |waiting, pending: &Known<u32>| {
             changes(&Ledger::default(), &First { waiting, pending })
@@ -259,7 +259,7 @@ mod tests {
     }
 
     /// There is no engine here: a request to it would fail for another reason.
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-119
     async fn nothing_of_nodes_that_leave_is_written_to_the_engine_without_the_lease() {
         let observer = Observer::of_nothing_for_test();
         for action in [

@@ -85,7 +85,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| format!("logs-{name}-config")).collect()
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-31
 async fn only_our_own_secret_of_a_removed_set_is_deleted_and_only_after_its_time() {
     let fixture = Fixture::new().await;
     for set in ["all", "old", "mounted"] {
@@ -111,7 +111,7 @@ async fn only_our_own_secret_of_a_removed_set_is_deleted_and_only_after_its_time
     assert_eq!(fixture.left().await, names(&["all", "foreign", "mounted"]));
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-31
 async fn a_secret_that_was_made_anew_is_another_one() {
     let fixture = Fixture::new().await;
     fixture.secret("old", "ours").await;
@@ -145,7 +145,7 @@ fn config(text: &str) -> Object {
     Object { kind: Kind::Secret, name: "logs-all-config".into(), body }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-120
 async fn what_another_replica_has_written_since_is_not_written_over() {
     let fixture = Fixture::new().await;
     let make = async |text: &str, lease: &Lease| {

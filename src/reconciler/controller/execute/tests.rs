@@ -55,7 +55,7 @@ fn engine_actions() -> Vec<Action> {
     ]
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-119
 async fn nothing_is_written_to_the_engine_without_the_lease() {
     for action in engine_actions() {
         let outcome = execute(&Lease::lost_for_test(), &action).await;
@@ -65,7 +65,7 @@ async fn nothing_is_written_to_the_engine_without_the_lease() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-114
 async fn what_a_manager_does_not_take_is_a_failure_in_its_words() {
     let answered = |code| {
         let executor = Executor {
@@ -90,12 +90,12 @@ async fn what_a_manager_does_not_take_is_a_failure_in_its_words() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-15
 fn a_flush_may_take_30_seconds() {
     assert_eq!(FLUSH_TIMEOUT, Duration::from_secs(30));
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves RESTART-32
 async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let metrics = Arc::new(Metrics::new());
@@ -128,7 +128,7 @@ async fn while_patches_take_long_the_next_look_does_not_wait_for_all_of_them() {
     assert_eq!(executed.pods.len(), 16, "as many as are sent at the same time");
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-33
 async fn a_start_that_no_client_can_send_has_failed_and_that_of_a_pod_that_is_gone_is_skipped() {
     let start = |uid: &str| Action::Start {
         uid: uid.into(),

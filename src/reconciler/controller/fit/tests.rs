@@ -46,7 +46,7 @@ fn node(spec: Value) -> Node {
     }))
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn what_the_others_request_is_not_free_and_what_the_pod_itself_has_is() {
     let there = [
         pod("self", "Running", "8Gi"),
@@ -66,7 +66,7 @@ fn what_the_others_request_is_not_free_and_what_the_pod_itself_has_is() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-11
 fn what_pods_of_a_lower_priority_request_is_free_where_they_would_be_evicted() {
     let of = |mut pod: Pod, class: Option<&str>, priority: Option<i32>, policy: &str| {
         let spec = pod.spec.as_mut().expect("a spec");
@@ -102,7 +102,7 @@ fn what_pods_of_a_lower_priority_request_is_free_where_they_would_be_evicted() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn any_resource_counts_and_the_number_of_pods() {
     let there = ["a", "b", "c"].map(|uid| pod(uid, "Running", "1Gi"));
     let why = |spec| why_not(&node(json!({})), &there, "self", &read::<PodSpec>(spec));
@@ -115,7 +115,7 @@ fn any_resource_counts_and_the_number_of_pods() {
     assert!(lacks.contains("4 MiB hugepages-2Mi of which 0 MiB are left"), "{lacks}");
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn a_node_that_takes_no_such_pod_says_why() {
     let taint = json!({"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]});
     let affinity = |key: &str, operator: &str, values: Value| {
@@ -193,7 +193,7 @@ fn a_node_that_takes_no_such_pod_says_why() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn a_volume_is_on_one_node_if_its_affinity_selects_one_alone() {
     let volume = |key: &str| -> PersistentVolume {
         read(json!({

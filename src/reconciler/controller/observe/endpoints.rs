@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(unserved.note("a", &unknown, Time(6)), None, "nothing is assumed");
     }
 
-    #[test]
+    #[test] // proves STOP-19
     fn a_pod_is_sent_requests_if_any_slice_has_it_as_ready() {
         let (ready, not) = (json!({"ready": true}), json!({"ready": false, "serving": false}));
         // The headless Service of most clusters.

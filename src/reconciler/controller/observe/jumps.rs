@@ -42,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
+    #[test] // proves RESTART-27
     fn a_jump_is_known_until_the_ledger_has_it() {
         let begin = Instant::now();
         let at = |seconds: u64| begin + Duration::from_secs(seconds);

@@ -108,7 +108,7 @@ mod tests {
         assert!(before(INTERVAL).is_due());
     }
 
-    #[test]
+    #[test] // proves RESTART-113
     fn who_is_not_listed_has_a_minute_to_join_from_when_its_pod_is_ready() {
         let looked = LookAtRest { unlisted: ["logs-0".to_owned()].into(), ..LookAtRest::default() };
         let facts = |name: &str, ready: &str| {

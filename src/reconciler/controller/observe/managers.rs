@@ -279,7 +279,7 @@ mod tests {
         serde_json::from_value(status).unwrap()
     }
 
-    #[test]
+    #[test] // proves RESTART-33
     fn who_had_no_turn_is_caught_up_with_in_the_next_look() {
         let pod = serde_json::json!({
             "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1" },

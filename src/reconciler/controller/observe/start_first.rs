@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-38
     async fn the_engine_is_waited_for_only_until_a_start_can_be_sent() {
         assert_eq!(waited(false, None).await, None);
         assert_eq!(waited(true, None).await, Some(Duration::from_secs(1)));

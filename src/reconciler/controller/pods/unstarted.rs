@@ -106,7 +106,7 @@ mod tests {
         Some(unstarted(status)?.of_container("search")?.to_string())
     }
 
-    #[test]
+    #[test] // proves UPDATE-7
     fn each_hindrance_is_told_in_the_words_of_kubernetes() {
         let initializing = waiting("search", "PodInitializing", "");
         let crashing = container(
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves UPDATE-7
     fn a_container_that_has_run_is_not_one_that_never_started() {
         let exporter = waiting("exporter", "ImagePullBackOff", "not found");
         for search in [

@@ -57,7 +57,7 @@ mod tests {
         Action::Flush { node: "logs-1".into() }
     }
 
-    #[test]
+    #[test] // proves RESTART-13
     fn stops_go_out_before_flushes_of_other_members() {
         let stop =
             Action::Stop { uid: "logs-2".into(), sequence: 1, drain: 0, resume: None, exit: false };
@@ -97,7 +97,7 @@ mod tests {
         assert!(!prepare_a_stop(&[flush()]));
     }
 
-    #[test]
+    #[test] // proves RESTART-32
     fn a_start_waits_for_no_flush_and_for_no_annotation_of_other_pods() {
         let patch = Action::PatchPod { uid: "logs-3".into(), changes: BTreeMap::new() };
         let start = Action::Start {

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(due(&detail, 1, 31), Some(Duration::ZERO));
     }
 
-    #[test]
+    #[test] // proves RESTART-146
     fn what_blocks_a_node_is_written_soon_only_while_the_restart_is_blocked() {
         let report = |blocked: Option<&str>, rule: &str| {
             let row = json!({ "name": "logs-0", "blockedBy": rule });
@@ -94,7 +94,7 @@ mod tests {
         assert!(!changed(None), "others wait for the one that is under way");
     }
 
-    #[test]
+    #[test] // proves RESTART-145
     fn a_node_that_goes_and_comes_back_in_a_restart_is_a_detail() {
         let report = |progress: Option<&str>, color: &str, pending_restart| Report {
             progress: progress.map(str::to_owned),

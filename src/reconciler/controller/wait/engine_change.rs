@@ -215,7 +215,7 @@ mod tests {
         assert!(!Awaited::Nodes(BTreeSet::new()).is_waited_for_by_the_engine());
     }
 
-    #[test]
+    #[test] // proves RESTART-42
     fn a_list_that_a_node_has_joined_and_that_is_read_as_it_was_is_read_until_it_changes() {
         let list = |id: &str| Processes::from([("logs-0".to_owned(), id.to_owned())]);
         let next = |joined: Option<&Processes>| Awaited::Join(list("a")).after_join(joined);
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(last.after_join(Some(&list("a"))), Awaited::Nodes(list("a")));
     }
 
-    #[test]
+    #[test] // proves RESTART-41
     fn the_last_node_to_join_is_one_after_which_allocation_is_restored() {
         let awaited = |members: &[(&str, Option<&str>)], is_limited: bool| {
             let member = |(node, process): &(&str, Option<&str>)| {
@@ -321,7 +321,7 @@ mod tests {
         assert!(matches!(waited(known(), &json!({ "timed_out": true })).await, (None, 1)));
     }
 
-    #[tokio::test]
+    #[tokio::test] // proves RESTART-40
     async fn a_green_that_was_waited_for_is_told_if_nothing_is_pending() {
         let yellow = json!({
             "color": "yellow", "timedOut": false, "dataNodes": 2, "initializing": 1,

@@ -132,7 +132,7 @@ fn context(manager: &Polled) -> Context {
     cx
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves RESTART-21
 async fn after_looks_that_failed_each_change_of_a_manager_ends_the_wait_once() {
     let manager = Polled::new("c1");
     let mut cx = context(&manager);
@@ -169,7 +169,7 @@ async fn a_manager_that_gives_no_answer_is_reported_once_until_it_is_observed_ag
     assert!(timeout(QUIET, polls.changed()).await.is_ok());
 }
 
-#[test]
+#[test] // proves RESTART-34
 fn not_more_managers_are_waited_for_than_there_are_descriptors_for() {
     let client = ManagerClient::new(Address::Socket("manager".into())).expect("a client");
     let told: Status = serde_json::from_value(status("c1")).expect("a status");

@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-37
     async fn a_task_that_fails_is_started_again_after_a_pause() {
         let [one, other] = ["one", "other"].map(|name| ("search".to_owned(), name.to_owned()));
         let mut failed = Failed::default();

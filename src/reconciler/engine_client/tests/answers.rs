@@ -25,7 +25,7 @@ fn wrong_credentials_and_missing_rights_say_what_to_check() {
 }
 
 /// What a message has between backquotes is a command of ours.
-#[test]
+#[test] // proves OPERATE-6
 fn an_engine_has_no_command_shown() {
     let refused = made_up(500, r#"{"error":"run `kubectl delete namespace search`"}"#).refusal();
     assert!(refused.to_string().contains("run 'kubectl delete namespace search'"), "{refused}");
@@ -33,7 +33,7 @@ fn an_engine_has_no_command_shown() {
     assert!(!wrong.to_string().contains('`'), "{wrong}");
 }
 
-#[test]
+#[test] // proves RESTART-161
 fn a_user_who_is_no_operator_is_told_to_become_one() {
     let body = r#"{"error":{"type":"security_exception","reason":"Operator privileges are required for action [cluster:admin/shutdown/get]"},"status":403}"#;
     let EngineError::Unauthorized(message) = made_up(403, body).refusal() else {

@@ -91,7 +91,7 @@ fn without_a_master_the_engine_refuses_and_the_sentence_says_so() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-149
 fn a_cluster_that_has_not_read_its_disks_yet_says_so() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
         // It answers as an empty cluster does.
@@ -137,7 +137,7 @@ fn a_master_by_its_newer_name_is_the_same_master() {
     assert_eq!((members.cluster_uuid, members.elected_master), (None, Some("m".into())));
 }
 
-#[test]
+#[test] // proves UPDATE-34
 fn nodes_are_described_as_a_whole() {
     for engine in ALL {
         let topology = topology_of(engine, "state");
@@ -156,7 +156,7 @@ fn nodes_are_described_as_a_whole() {
     }
 }
 
-#[test]
+#[test] // proves RULE-7
 fn the_data_is_where_the_engine_says_whatever_has_told_it_so() {
     for engine in ALL {
         let topology = topology_of(engine, "state");
@@ -289,7 +289,7 @@ fn without_configurations() -> serde_json::Value {
     state
 }
 
-#[test]
+#[test] // proves RESTART-163
 fn an_elasticsearch_6_that_leads_is_known_by_the_answer_of_a_later_node() {
     let mut state = without_configurations();
     let parsed = |state: &serde_json::Value| {

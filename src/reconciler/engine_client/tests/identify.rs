@@ -14,7 +14,7 @@ fn identified(name: &str) -> Engine {
     local.with_root(identify::parse_root(&root).unwrap())
 }
 
-#[test]
+#[test] // proves RESTART-156
 fn every_engine_is_known_for_what_it_is() {
     use Distribution::{Elasticsearch, OpenSearch};
     for (name, distribution, version, cluster, uuid) in [
@@ -95,7 +95,7 @@ fn records_are_there_where_they_can_be_written() {
     assert!(shutdown::is_known(&recorded(ELASTICSEARCH_8, "unauthorized_none")).is_err());
 }
 
-#[test]
+#[test] // proves RESTART-163
 fn the_elected_master_decides_whether_there_are_records_and_what_is_known_is_renewed() {
     let of = |versions: [&str; 3], elected: usize| {
         let mut topology = topology_of(ELASTICSEARCH_8, "state");

@@ -4,7 +4,7 @@ use super::cluster::topology_of;
 use super::*;
 use crate::engine_client::topology;
 
-#[test]
+#[test] // proves UPDATE-38
 fn the_node_whose_shards_are_being_read_has_the_snapshot() {
     for engine in [OPENSEARCH_2, ELASTICSEARCH_8] {
         let answer = answer_to(&topology::state_call(), engine, "state_running_snapshot");
@@ -24,7 +24,7 @@ fn without_a_snapshot_no_node_has_one() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-38
 fn only_shards_that_are_not_read_yet_count_and_only_on_their_node() {
     let body = r#"{"version": 7, "metadata": {"cluster_coordination":
         {"last_committed_config": ["a"], "last_accepted_config": ["a"]}}, "nodes": {

@@ -76,7 +76,7 @@ fn a_refused_value_is_told_in_the_engines_words() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-15
 fn a_late_node_does_not_undo_what_is_set() {
     let late = r#"{"acknowledged":false,"persistent":{},"transient":{}}"#;
     assert_eq!(made_up(200, late).acknowledged(), Ok(()));
@@ -132,7 +132,7 @@ fn records_are_put_listed_and_deleted() {
     assert_eq!(none, Ok(vec![]));
 }
 
-#[test]
+#[test] // proves RESTART-162
 fn what_the_engine_has_not_prepared_yet_is_named() {
     let body = r#"{"nodes":[{"node_id":"a","type":"RESTART","reason":"r1","status":"IN_PROGRESS",
         "shard_migration":{"status":"COMPLETE"},"persistent_tasks":{"status":"COMPLETE"},

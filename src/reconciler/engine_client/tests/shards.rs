@@ -29,7 +29,7 @@ fn hidden_and_closed_indices_and_names_with_dots_are_there() {
 
 /// Elasticsearch before 7.2 does not replicate closed indices, and lists no copies of them. `shut` is
 /// closed in all recordings.
-#[test]
+#[test] // proves RULE-8
 fn a_closed_index_without_copies_is_immovable() {
     for engine in ALL {
         let immovable: Vec<String> = topology_of(engine, "state").immovable.into_iter().collect();
@@ -99,7 +99,7 @@ fn an_index_without_a_second_copy_is_told_from_one_that_waits_for_it() {
     assert!(unreplicated(&[]).is_empty());
 }
 
-#[test]
+#[test] // proves RULE-4
 fn a_search_replica_is_told_from_a_replica_and_is_no_second_copy() {
     let body = r#"{"routing_table":{"indices":{
         "searched":{"shards":{"0":[

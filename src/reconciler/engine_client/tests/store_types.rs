@@ -3,7 +3,7 @@
 use super::super::{EngineError, store_types};
 use super::*;
 
-#[test]
+#[test] // proves RULE-5
 fn only_indices_in_a_repository_are_searchable_snapshots() {
     // As Elasticsearch 8 and OpenSearch 2 write them; an index without the setting is left out.
     let body = r#"{
@@ -19,7 +19,7 @@ fn only_indices_in_a_repository_are_searchable_snapshots() {
     assert!(store_types::parse(&made_up(200, "{}")).expect("it is read").is_empty());
 }
 
-#[test]
+#[test] // proves RULE-5
 fn a_mounted_snapshot_is_one_and_an_index_beside_it_is_not_in_the_answer() {
     let call = store_types::store_types_call();
     let found = store_types::parse(&answer_to(&call, OPENSEARCH_2, "store_types"));

@@ -24,7 +24,7 @@ fn client(endpoints: &[Endpoint]) -> EngineClient {
     EngineClient::new(endpoints, &Access::Plain, Duration::from_secs(10)).expect("a client")
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-160
 async fn a_wrong_password_is_tried_twice_in_a_call() {
     let (mut endpoints, mut counts) = (Vec::new(), Vec::new());
     for _ in 0..3 {
@@ -38,7 +38,7 @@ async fn a_wrong_password_is_tried_twice_in_a_call() {
     assert_eq!(asked, [1, 1, 0]);
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-160
 async fn a_node_that_two_others_without_a_cluster_are_before_is_asked_in_the_next_call() {
     let member = served(|_| {
         Some(json!({

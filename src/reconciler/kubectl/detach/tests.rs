@@ -66,7 +66,7 @@ fn owes(it: &mut Value) {
     });
 }
 
-#[test]
+#[test] // proves DOCTOR-11
 fn it_begins_only_where_nothing_is_left_undone() {
     let asked = |change: fn(&mut Value), cancel: bool| {
         let (cluster, view) = cluster(change);
@@ -102,7 +102,7 @@ fn it_begins_only_where_nothing_is_left_undone() {
     assert!(refused.contains("--cascade=orphan"), "{refused}");
 }
 
-#[test]
+#[test] // proves DOCTOR-10, DOCTOR-11
 fn without_a_reconciler_it_says_what_a_person_must_undo() {
     let gone = Some("why");
     let (attached, view) = cluster(|it| {
@@ -137,7 +137,7 @@ fn without_a_reconciler_it_says_what_a_person_must_undo() {
     assert_eq!(may(&attached, &view, gone, false), Ok(()));
 }
 
-#[test]
+#[test] // proves DOCTOR-9
 fn what_will_be_done_is_shown_before() {
     let shown = |change: fn(&mut Value)| {
         let (attached, view) = cluster(change);

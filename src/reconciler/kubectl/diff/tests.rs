@@ -50,7 +50,7 @@ fn shown(cluster: &SearchCluster, set: &Set, pod: &str) -> String {
 }
 
 /// The StatefulSet of a declared cluster has as many replicas as before until its node has left.
-#[test]
+#[test] // proves UPDATE-31
 fn the_declaration_says_which_nodes_leave() {
     let declared = |count: u32| json!([{"name": "data", "count": count}]);
     let ours = "stayput.dev/v1alpha1";
@@ -79,7 +79,7 @@ fn the_declaration_says_which_nodes_leave() {
     assert_eq!(shown(&fewer, &set("apps/v1", "data"), "logs-data-2"), "stays");
 }
 
-#[test]
+#[test] // proves UPDATE-31
 fn what_secrets_and_config_maps_contain_is_known_from_the_status() {
     use UpdateStep::{Container, Move, None, Relabel, Replace, Restart};
     let label = "metadata.labels.team: a is new";

@@ -55,12 +55,12 @@ fn can_be_typed(finding: &Finding) {
     }
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn of_a_healthy_cluster_nothing_is_said() {
     assert_eq!(findings(&healthy()), []);
 }
 
-#[test]
+#[test] // proves DOCTOR-7
 fn the_worst_comes_first_and_decides() {
     let mut facts = healthy();
     facts.cluster.spec.paused = true;
@@ -88,7 +88,7 @@ fn the_same_about_several_pods_is_said_once() {
 }
 
 /// Nothing that cannot be read counts as good.
-#[test]
+#[test] // proves DOCTOR-7
 fn what_cannot_be_read_is_unknown() {
     let unread: [(&str, Change, &str); 13] = [
         ("pods", |facts| facts.pods = Err(unknown()), "no_pods"),

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     /// The names stand in the document, for a cluster of the name `logs`.
-    #[test]
+    #[test] // proves OPERATE-20
     fn names_are_those_in_the_document() {
         let document = include_str!("../../../../docs/operators.md");
         for operator in OPERATORS {

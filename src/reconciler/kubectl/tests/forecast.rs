@@ -126,7 +126,7 @@ fn with_updates(allowed: &[UpdateStep]) -> Saved {
     saved
 }
 
-#[test]
+#[test] // proves UPDATE-30
 fn plan_shows_step_fields_and_what_is_kept_of_each_node() {
     let steps = [UpdateStep::Relabel, UpdateStep::Restart, UpdateStep::Container];
     let saved = with_updates(&steps);

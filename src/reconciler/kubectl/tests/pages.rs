@@ -33,7 +33,7 @@ logs-0   schedule-rolling   running    ba9876543210   another node is under way
     );
 }
 
-#[test]
+#[test] // proves UPDATE-30
 fn the_step_of_each_node_and_its_fields_are_shown() {
     let mut status = rolling();
     let image = "spec.containers[search].image: search:1 -> search:2";
@@ -124,7 +124,7 @@ last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
     );
 }
 
-#[test]
+#[test] // proves UPDATE-64
 fn status_tells_in_one_line_where_the_config_comes_from() {
     let line = |status: &Value, pods: Vec<Value>| {
         let page = pages::status(&view(status, &Value::Null, pods), now(), PLAIN);
@@ -199,7 +199,7 @@ requested   the restart request is not a valid JSON object: missing field `id` a
     );
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn why_names_what_a_change_of_restarts_nothing() {
     let mut all = pods();
     let spec = &mut all[0]["spec"];
@@ -246,7 +246,7 @@ last        4f2a91c07b3e done
     );
 }
 
-#[test]
+#[test] // proves UPDATE-66
 fn why_tells_why_nobody_knows_what_the_config_is_made_from() {
     let mut pods = pods();
     pods[2]["spec"]["volumes"][0] = json!({"name": "config", "emptyDir": {}});
@@ -356,7 +356,7 @@ STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID           
     assert_eq!(pages::history(&none), "no restart has ended yet\n");
 }
 
-#[test]
+#[test] // proves UPDATE-62
 fn a_change_that_is_ignored_is_told_with_the_annotation() {
     let mut status = rolling();
     let (config, wanted) = ("ba98765432100123", "0123456789abcdef");
@@ -431,7 +431,7 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     assert!(!page.contains("nothing"), "{page}");
 }
 
-#[test]
+#[test] // proves UPDATE-44
 fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
     let mut status = idle();
     let listed =
@@ -455,7 +455,7 @@ fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
     assert!(!pages::status(&whole, now(), PLAIN).contains("no more"));
 }
 
-#[test]
+#[test] // proves OPERATE-3
 fn why_names_the_page_of_the_runbook() {
     let runbook = |status: &Value, pod: usize| -> Vec<String> {
         let view = view(status, &Value::Null, pods());

@@ -19,7 +19,7 @@ fn is_as_written(name: &str, schema: &Value) {
     );
 }
 
-#[test]
+#[test] // proves DOCTOR-3
 fn the_file_is_what_the_types_say() {
     is_as_written("kubectl-stayput.schema.json", &crate::kubectl::schema());
 }

@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves PAGE-2
     fn only_with_the_token_and_by_our_own_address() {
         const OURS: (HeaderName, &str) = (HOST, "127.0.0.1:4711");
         const RIGHT: (HeaderName, &str) = (COOKIE, "other=1; stayput-4711=secret");

@@ -40,7 +40,7 @@ pub(super) fn route(path: &str) -> Route<'_> {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves PAGE-2
     fn nothing_but_names_gets_to_the_apiserver() {
         assert_eq!(route("/"), Route::First);
         assert_eq!(route("/clusters/logs"), Route::Cluster("logs"));

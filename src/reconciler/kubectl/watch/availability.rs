@@ -99,7 +99,7 @@ mod tests {
         ApiError::Timeout { operation: Operation::watch_pods("search") }
     }
 
-    #[test]
+    #[test] // proves UPDATE-43
     fn that_the_apiserver_does_not_answer_is_said_once_and_so_is_that_it_does() {
         let mut availability = Availability::default();
         let mut hear = |heard| messages(availability.hear::<()>(heard, now()).1);
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(look(Ok(Reconciler::Unknown)), again);
     }
 
-    #[test]
+    #[test] // proves UPDATE-43
     fn that_no_reconciler_works_is_said_once_and_so_is_that_one_does() {
         let mut availability = Availability::default();
         let mut look = |seen| messages(availability.look(Ok(seen), now()));

@@ -53,13 +53,13 @@ async fn trouble(fault: Fault) -> String {
     told
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves UPDATE-43
 async fn an_apiserver_that_hangs_is_said_before_anything_was_shown() {
     let told = trouble(Fault::new(How::Hang)).await;
     assert!(told.contains("did not answer within 30 s: get leases"), "{told}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves UPDATE-43
 async fn a_list_that_hangs_has_an_end() {
     let told = trouble(Fault::new(How::Hang).verb("list").resource("pods")).await;
     assert!(told.contains("cannot reach the apiserver to watch pods"), "{told}");

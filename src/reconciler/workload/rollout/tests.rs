@@ -43,7 +43,7 @@ fn replaced(spec: Value, first: u32) -> Vec<u32> {
     (first..first + 3).filter(is_replaced).collect()
 }
 
-#[test]
+#[test] // proves RESTART-153
 fn only_pods_that_its_strategy_replaces_wait_for_an_edited_template() {
     let rolling = |partition: u32| json!({"type": "RollingUpdate", "rollingUpdate": {"partition": partition}});
     let with = |strategy: Value| json!({"updateStrategy": strategy});
@@ -74,7 +74,7 @@ fn a_pod_that_will_be_replaced_says_by_what_and_what_to_do() {
     assert!(why(&set, "logs-1", "").is_some());
 }
 
-#[test]
+#[test] // proves RESTART-153
 fn an_edit_that_the_controller_has_not_seen_may_replace_any_pod_that_is_covered() {
     let mut edited = set(json!({}));
     edited.metadata.generation = Some(3);

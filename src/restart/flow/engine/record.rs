@@ -166,7 +166,7 @@ pub(crate) fn settle(context: &Context<'_>, ledger: &Ledger, uid: &str) -> Vec<L
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves RESTART-162
     fn what_the_engine_has_not_finished_is_named() {
         let record = |preparing: &[&str]| Record {
             node_id: "a".into(),

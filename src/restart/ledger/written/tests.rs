@@ -171,7 +171,7 @@ fn the_step_of_a_node_that_is_done_is_kept() {
 }
 
 /// A coordinated restart has them all under way at once.
-#[test]
+#[test] // proves RESTART-22
 fn ten_thousand_nodes_that_are_stopped_together_fit() {
     let together = |number: u64| Member {
         since: Time(1_795_000_000_000),
@@ -198,7 +198,7 @@ fn all_at_once(number: u64) -> Member {
     }
 }
 
-#[test]
+#[test] // proves RESTART-22
 fn the_most_nodes_of_a_restart_fit_into_a_mebibyte_in_every_state() {
     const MEBIBYTE: usize = 1 << 20;
     let nodes = MAX_MEMBERS as u64;
@@ -278,7 +278,7 @@ fn a_member_with_more_to_say_is_written_whole() {
 }
 
 /// The version before wrote every member whole.
-#[test]
+#[test] // proves RESTART-22
 fn a_ledger_whose_members_are_all_whole_goes_on() {
     let ledger = ledger(vec![is_done(0), under_way(1), waits(2)]);
     let mut old = serde_json::to_value(&ledger).unwrap();

@@ -77,7 +77,7 @@ fn down(report: &Report) -> Vec<(&str, &str, &str)> {
     nodes.collect()
 }
 
-#[test]
+#[test] // proves RESTART-111
 fn a_failed_engine_is_in_the_table_the_condition_and_the_count_with_what_to_do() {
     let snapshot = failed();
     let report = shown(&snapshot, &[waits(Some("logs-2"), Code::Idle, "nothing was asked")]);
@@ -106,7 +106,7 @@ fn down_is_worse_than_another_config_and_both_are_told_of_a_node() {
     assert!(message.ends_with("--node logs-2`; a majority would be lost"), "{message}");
 }
 
-#[test]
+#[test] // proves RESTART-111
 fn stopped_by_a_person_is_down_and_kept_stopped_is_not() {
     let mut snapshot = three();
     let stopped = manager(&mut snapshot, 1);
@@ -169,7 +169,7 @@ fn a_container_that_ends_again_and_again_hides_its_manager_and_is_down() {
     );
 }
 
-#[test]
+#[test] // proves RESTART-112
 fn a_pod_that_its_set_does_not_make_is_down_unless_it_is_replaced_or_leaves() {
     let mut snapshot = three();
     snapshot.pods.remove(2);
@@ -225,7 +225,7 @@ fn many_nodes_that_are_down_are_counted_in_one_message() {
     assert!(message.ends_with("; 6 more nodes are down"), "{message}");
 }
 
-#[test]
+#[test] // proves RESTART-115
 fn waiting_for_the_shards_of_the_node_before_is_progress_until_it_takes_too_long() {
     let mut snapshot = under_way();
     let restart = snapshot.ledger.restart.as_mut().unwrap();
@@ -269,7 +269,7 @@ fn reports(nodes: &[(&str, &str)], strategy: crate::Strategy, policy: Policy) ->
     seen
 }
 
-#[test]
+#[test] // proves RESTART-115
 fn a_restart_that_goes_as_it_should_is_never_blocked_and_no_node_of_it_is_down() {
     let three = [("logs-0", "master+data"), ("logs-1", "master+data"), ("logs-2", "master+data")];
     let outage = || Policy { allow_outage: true, ..Policy::default() };
@@ -284,7 +284,7 @@ fn a_restart_that_goes_as_it_should_is_never_blocked_and_no_node_of_it_is_down()
     }
 }
 
-#[test]
+#[test] // proves RESTART-127
 fn a_pod_that_an_operator_replaces_is_not_called_broken() {
     let mut snapshot = three();
     let made_by = |replaces_pods| {

@@ -21,7 +21,7 @@ const A_PERSON: [(&str, &str); 3] =
 const BY_ITSELF: [(&str, &str); 3] =
     [("False", "NodesDown"), ("True", "NodesDown"), ("False", "Reconciling")];
 
-#[test]
+#[test] // proves RESTART-101
 fn a_node_that_nobody_starts_again_waits_for_a_person() {
     let failed = || with_one_in(State::Failed, Desired::Running);
     for (snapshot, expected) in [
@@ -44,7 +44,7 @@ fn a_node_that_nobody_starts_again_waits_for_a_person() {
     assert_eq!(standard(&shown(&silent, &[])), A_PERSON);
 }
 
-#[test]
+#[test] // proves RESTART-101
 fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
     let failed = || with_one_in(State::Failed, Desired::Running);
     let mut moving = failed();
@@ -69,7 +69,7 @@ fn a_person_is_not_waited_for_while_a_restart_or_a_start_is_to_come() {
     assert_eq!(standard(&shown(&owed, &[]))[1], ("True", "Debts"));
 }
 
-#[test]
+#[test] // proves RESTART-101
 fn a_person_is_waited_for_if_the_restart_is_for_other_nodes() {
     let failed = || with_one_in(State::Failed, Desired::Running);
     let mut others = failed();

@@ -11,7 +11,7 @@ pub(super) fn standard(report: &Report) -> [(&str, &str); 3] {
     })
 }
 
-#[test]
+#[test] // proves RESTART-101
 fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
     let idle = [waits(Some("logs-0"), Code::Idle, "nothing was asked")];
     assert_eq!(
@@ -46,7 +46,7 @@ fn ready_says_that_all_is_done_and_otherwise_who_has_to_do_something() {
     );
 }
 
-#[test]
+#[test] // proves RESTART-101
 fn a_config_without_its_source_waits_for_a_person() {
     let absent = [waits(Some("logs-1"), Code::SourceAbsent, "Secret logs-1-config is absent")];
     assert_eq!(
@@ -55,7 +55,7 @@ fn a_config_without_its_source_waits_for_a_person() {
     );
 }
 
-#[test]
+#[test] // proves RESTART-102
 fn ready_says_how_a_restart_ended_that_did_not_do_what_was_requested() {
     let entry = |id: &str, outcome, reason: &str| HistoryEntry {
         id: id.into(),

@@ -70,7 +70,7 @@ fn row(snapshot: &Snapshot) -> (Option<UpdateStep>, String) {
     row.map_or((None, String::new()), |row| (row.step, row.because.join("; ")))
 }
 
-#[test]
+#[test] // proves UPDATE-31
 fn a_node_whose_config_has_changed_needs_a_restart_at_least_whatever_its_template_asks_for() {
     use UpdateStep::{Container, None, Relabel, Restart};
     let drifts = |mut snapshot: Snapshot| {
@@ -92,7 +92,7 @@ fn a_node_whose_config_has_changed_needs_a_restart_at_least_whatever_its_templat
     assert_eq!(row(&note), (Some(Restart), String::new()));
 }
 
-#[test]
+#[test] // proves UPDATE-31
 fn a_node_that_leaves_is_moved_whatever_it_lacks() {
     let mut snapshot = pending(&[1], UpdateStep::Container);
     snapshot.pods[1].leaving = Some("4 shards are still on it".into());

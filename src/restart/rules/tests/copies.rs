@@ -33,7 +33,7 @@ const NOTHING: &str = " / ";
 const LAST: &str = "shard 0 of i / ";
 const SINGLE: &str = " / shard 0 of i";
 
-#[test]
+#[test] // proves RULE-4
 fn another_started_copy_stays_up_or_the_shard_is_lost() {
     let cases: [Case; 25] = [
         ("primary here, replica there", &["i/0: a* b"], "a", "", NOTHING),
@@ -100,7 +100,7 @@ fn unknown_shards_are_no_answer_for_who_may_hold_some() {
     }
 }
 
-#[test]
+#[test] // proves RULE-4
 fn shared_names_the_shard_and_the_other() {
     let engine = nodes(&["i/0: a* b", "j/0: a* c", "j/1: c* ~a", "k/0: b*"]);
     let copies = Copies::of(&engine, &names(""));

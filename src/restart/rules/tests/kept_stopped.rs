@@ -23,7 +23,7 @@ fn blockers(text: &str) -> [Option<&'static str>; 2] {
 
 /// An immediate restart as well: its pod may be deleted by a drain of its machine, and its engine goes
 /// at any moment.
-#[test]
+#[test] // proves RULE-3
 fn a_node_whose_pod_is_being_deleted_counts_as_down() {
     for (text, code) in [
         (

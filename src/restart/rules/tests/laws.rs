@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    #[test]
+    #[test] // proves RULE-2
     fn every_shard_that_is_there_stays_there(text in cluster_text()) {
         let mut case = case(&text);
         case.policy.disabled = Disabled::default();

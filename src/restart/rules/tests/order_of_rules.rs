@@ -18,7 +18,7 @@ fn one_after_the_other(case: usize) -> (Vec<Predicate>, &'static str) {
     }
 }
 
-#[test]
+#[test] // proves RULE-11
 fn the_rules_are_asked_in_the_published_order() {
     let serves = |health| {
         vec![

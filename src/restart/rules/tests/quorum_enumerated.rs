@@ -175,7 +175,7 @@ fn enumerate(number: usize) -> usize {
 }
 
 /// Fewer masters than nine are nine of which some vote nowhere and are not in.
-#[test]
+#[test] // proves RULE-1
 fn no_step_up_to_nine_masters_loses_a_majority_and_no_safe_one_is_refused() {
     assert_eq!(enumerate(9), 747_410);
 }

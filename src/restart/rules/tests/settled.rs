@@ -34,7 +34,7 @@ fn allocation(engine: &mut Engine, persistent: Option<&str>, transient: Option<&
     engine.allocation = Ok(Allocation { setting, marker: None });
 }
 
-#[test]
+#[test] // proves RULE-10
 fn settled_is_when_nothing_is_going_to_happen() {
     let cases: [(&str, Change, Option<Code>); 18] = [
         ("at rest", |_| (), None),

@@ -25,7 +25,7 @@ fn blockers(name: &str) -> [Option<&'static str>; 2] {
     [before, again].map(|check| check.err().map(|no| no.code.as_str()))
 }
 
-#[test]
+#[test] // proves RESTART-15
 fn a_node_that_has_not_reported_its_roles_is_not_stopped_and_counts_as_down() {
     assert_eq!(blockers("d-1"), [Some(Code::EngineUnreachable.as_str()); 2]);
     let down = "do_not_restart_healthy_node_if_MaxUnavailable_reached";

@@ -96,7 +96,7 @@ fn what_is_left_out_is_not_written() {
 /// Names of rules that a request may skip.
 const NAMES: [&str; 2] = [Predicate::Yellow.name(), Predicate::RunningSnapshot.name()];
 
-#[test]
+#[test] // proves UPDATE-37
 fn a_rule_is_skipped_by_its_name_and_what_protects_data_never() {
     let parse = |name: &str| Request::parse(&format!(r#"{{"id":"a","skipRules":["{name}"]}}"#));
     for predicate in Predicate::ALL {

@@ -84,7 +84,7 @@ fn is_in_hand(facts: &Input, is_it: impl Fn(&Member) -> bool) -> bool {
     !is_late && facts.snapshot.ledger.under_way().any(is_it)
 }
 
-#[test]
+#[test] // proves RESTART-111
 fn a_node_that_is_down_and_not_shown_is_found() {
     use crate::tests::linter::moment;
     use crate::{Policy, report};

@@ -4,7 +4,7 @@ use super::{finds, moment};
 use crate::tests::lint::lint;
 use crate::{Code, Plan, Policy, Waiting};
 
-#[test]
+#[test] // proves RESTART-116
 fn words_against_the_rules_are_found() {
     let (snapshot, made) = moment(|made, _| !made.waiting.is_empty());
     let first = "advises first what costs something";
@@ -49,7 +49,7 @@ fn words_by_the_rules_are_not_found() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-116
 fn a_block_that_names_nothing_is_found() {
     let (snapshot, made) = moment(|made, _| !made.waiting.is_empty());
     let mut nameless = made.clone();
@@ -79,7 +79,7 @@ fn a_zone_that_does_not_name_the_node_that_blocks_it_is_found() {
     assert!(!found.iter().any(|line| line.contains(fault)), "{found:#?}");
 }
 
-#[test]
+#[test] // proves RESTART-116
 fn a_last_good_config_that_is_not_there_is_found() {
     let (mut snapshot, made) = moment(|made, _| made.waiting.iter().any(|one| one.pod.is_some()));
     let mut spoiled: Plan = made.clone();

@@ -6,7 +6,7 @@ use crate::tests::scenario::play_line;
 use crate::tests::{driver::Driver, world::World};
 use crate::{Action, Drain, Endpoint, Plan, Policy, Snapshot};
 
-#[test]
+#[test] // proves RESTART-30
 fn a_stop_that_ends_by_itself_on_something_else_is_found() {
     let (snapshot, made) = moment(|made, _| has(made, is_stop));
     let spoiled = |spoil: &dyn Fn(&mut Option<crate::Resume>)| {
@@ -33,7 +33,7 @@ fn draining() -> Driver {
     driver
 }
 
-#[test]
+#[test] // proves STOP-22
 fn a_drain_that_begins_too_early_is_found() {
     let mut driver = draining();
     let drains = |action: &Action| matches!(action, Action::Drain { .. });

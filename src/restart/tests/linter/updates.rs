@@ -193,7 +193,7 @@ fn an_image_in_the_wrong_moment_is_found() {
     moment.finds("S3: logs-2 is done and its pod", CorrectPlan::is_called_done);
 }
 
-#[test]
+#[test] // proves RESTART-69
 fn a_container_beside_the_managers_that_is_not_made_anew_or_not_ready_is_found() {
     let lines = ["template logs-2 sidecar=b"];
     let is_image = |action: &Action| matches!(action, Action::PatchImages { .. });
@@ -222,7 +222,7 @@ fn a_container_that_is_not_made_anew_is_found() {
     });
 }
 
-#[test]
+#[test] // proves RESTART-65
 fn an_image_that_can_never_be_pulled_is_given_up_at_once() {
     let lines = ["image b cannot be pulled", "template logs-2 image=b"];
     let is_waited_for = |_: &Plan, snapshot: &Snapshot| {
@@ -344,7 +344,7 @@ fn ended(made: &Plan) -> Option<(Outcome, String)> {
     })
 }
 
-#[test]
+#[test] // proves UPDATE-10
 fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
     let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
     let moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);
@@ -374,7 +374,7 @@ fn claims_that_cannot_be_read_are_compared_by_name_and_that_is_said() {
     assert_eq!(after(&|one| one.update().claim_uids.clear()), done("logs-2 is back"));
 }
 
-#[test]
+#[test] // proves UPDATE-15
 fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
     let is_done = |made: &Plan, _: &Snapshot| ended(made).is_some();
     let mut moment = CorrectPlan::of(&["template logs-2 affinity=b"], is_done);
@@ -387,7 +387,7 @@ fn a_pod_that_has_the_wanted_template_is_done_whatever_its_note_lacks() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-133
 fn a_start_that_is_owed_and_that_nothing_is_up_to_is_found() {
     let lines = [
         "template logs-2 image=b memory=2Gi",

@@ -43,7 +43,7 @@ fn deaths_in_a_slot() -> impl Strategy<Value = Case> {
 proptest! {
     #![proptest_config(always_the_same(48))]
 
-    #[test]
+    #[test] // proves RESTART-63, RESTART-90, RESTART-91, RESTART-92
     fn a_node_whose_engine_ended_in_its_slot_is_not_waited_for_in_vain(case in deaths_in_a_slot()) {
         let (page, wrong) = case.play_with_templates();
         prop_assert!(wrong.is_empty(), "{}\n{page}", wrong.join("\n"));

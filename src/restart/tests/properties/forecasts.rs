@@ -73,7 +73,7 @@ fn driver(case: &Case) -> Driver {
 proptest! {
     #![proptest_config(always_the_same(24))]
 
-    #[test]
+    #[test] // proves RULE-19
     fn a_restart_goes_as_was_forecast_before_it(case in case()) {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));
@@ -89,7 +89,7 @@ proptest! {
         prop_assert_eq!(nodes + never, case.nodes.len(), "{:#?}", predicted);
     }
 
-    #[test]
+    #[test] // proves RULE-20
     fn it_goes_on_as_is_forecast_in_the_middle_of_it(case in case(), at in 0_u64..60_000) {
         let mut driver = driver(&case);
         play_line(&mut driver, &format!("request {} r1 deadline 15m", case.how.as_str()));

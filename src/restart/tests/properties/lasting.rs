@@ -103,7 +103,7 @@ fn play(case: &Case, at: u64, lasting: Lasting) -> (String, Vec<String>) {
 proptest! {
     #![proptest_config(always_the_same(48))]
 
-    #[test]
+    #[test] // proves RESTART-56, RESTART-96
     fn a_fault_that_stays_ends_every_restart_or_is_shown(
         case in case(),
         at in 0_u64..60_000,

@@ -45,7 +45,7 @@ proptest! {
         }
     }
 
-    #[test]
+    #[test] // proves RESTART-19
     fn what_is_not_known_never_makes_a_bad_plan(case in case(), hidden in 0_usize..32) {
         let (driver, seen) = snapshots(&case);
         for mut snapshot in seen {

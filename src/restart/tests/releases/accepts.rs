@@ -117,7 +117,7 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-#[test]
+#[test] // proves RESTART-25
 fn each_kind_of_change_is_seen() {
     let schema = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let old = schema(

@@ -94,7 +94,7 @@ async fn refused(client: &Client, code: &str, words: [&str; 2]) {
     .await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-16
 async fn a_change_that_is_refused_names_field_and_remedy_and_changes_nothing() {
     let (server, client) = empty().await;
     declare(&client, node_sets(&[])).await;
@@ -148,7 +148,7 @@ async fn a_change_that_is_refused_names_field_and_remedy_and_changes_nothing() {
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-16
 async fn of_a_declaration_whose_claims_collide_nothing_is_made() {
     let (server, client) = empty().await;
     let colliding =
@@ -186,7 +186,7 @@ async fn give_to_its_set(client: &Client, claim: &str) {
 }
 
 /// Nodes without data would form an empty cluster, which those with data cannot join.
-#[tokio::test]
+#[tokio::test] // proves DECLARE-19
 async fn a_cluster_comes_back_from_the_claims_of_an_earlier_one_and_is_not_formed_anew() {
     let (server, client) = empty().await;
     make_claim(&client, "data-logs-data-0").await;
@@ -208,7 +208,7 @@ async fn a_cluster_comes_back_from_the_claims_of_an_earlier_one_and_is_not_forme
     reconciler.end().await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves DECLARE-15
 async fn a_claim_of_somebody_else_is_named_and_nothing_is_made_until_it_is_given_to_the_set() {
     let (server, client) = empty().await;
     make_claim(&client, "data-logs-data-0").await;

@@ -20,7 +20,7 @@ fn said(cluster: &SearchCluster) -> Option<String> {
     (messages.filter(|one| one.contains("cannot be deleted")).count() == 2).then_some(first)
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-35
 async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
@@ -64,7 +64,7 @@ async fn no_node_is_stopped_for_a_pod_that_cannot_be_deleted() {
     containers.end();
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-6
 async fn no_node_is_stopped_for_an_image_that_admission_refuses() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;
@@ -105,7 +105,7 @@ async fn no_node_is_stopped_for_an_image_that_admission_refuses() {
     containers.end();
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-66
 async fn an_image_that_admission_changes_is_carried_out_as_it_is_stored() {
     let fixture = Fixture::new("").await;
     let containers = Containers::run(&fixture).await;

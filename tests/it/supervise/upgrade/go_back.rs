@@ -19,7 +19,7 @@ const EXECUTE: &str = "sleep 600 & echo $! >engine
     ulimit -Sn 10
     exec \"$@\"";
 
-#[test]
+#[test] // proves HOST-7
 fn what_stops_both_versions_does_not_end_the_manager() {
     let pod = Pod::new();
     install_version(&pod, "0.1.1");

@@ -10,7 +10,7 @@ use nix::unistd::mkfifo;
 use super::super::pod::Pod;
 use super::{install, install_version, request, start, upgrade, write_program};
 
-#[test]
+#[test] // proves HOST-5
 fn a_program_that_cannot_take_over_changes_nothing() {
     let pod = Pod::new();
     let manager = start(&pod, &[], &["sleep", "600"]);

@@ -31,7 +31,7 @@ const FAULTS: [Fault; 2] = [
     ),
 ];
 
-#[test]
+#[test] // proves UPDATE-7
 fn a_first_template_that_cannot_start_is_corrected_in_the_declaration() {
     const TEST: &str = "pods::declared::never_started::\
                         a_first_template_that_cannot_start_is_corrected_in_the_declaration";

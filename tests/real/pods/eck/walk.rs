@@ -14,7 +14,7 @@ use crate::support::wait::eventually;
 
 const STAYPUT: &str = "/stayput/stayput";
 
-#[test]
+#[test] // proves ACCESS-6, RESTART-124, RESTART-128, RESTART-152
 fn restarted_in_the_same_pods_beside_eck() {
     let Some(mut stage) = Stage::set_up("pods::eck::walk::restarted_in_the_same_pods_beside_eck")
     else {

@@ -67,7 +67,7 @@ fn engine(spec: &mut Value) -> &mut Value {
     &mut spec["containers"][0]
 }
 
-#[test]
+#[test] // proves UPDATE-7
 fn a_pod_that_never_started_gets_the_corrected_template() {
     let test =
         "pods::templates::never_started::a_pod_that_never_started_gets_the_corrected_template";

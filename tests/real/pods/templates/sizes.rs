@@ -8,7 +8,7 @@ use crate::pods::history::outcomes;
 use crate::pods::nodes::observe;
 use crate::pods::seen::Seen;
 
-#[test]
+#[test] // proves UPDATE-21
 fn another_size_comes_to_the_pods_that_exist_or_not_at_all() {
     let test = "pods::templates::sizes::another_size_comes_to_the_pods_that_exist_or_not_at_all";
     let Some(mut stage) = Stage::set_up(test) else { return };

@@ -34,7 +34,7 @@ fn changes<const N: usize>(all: [(&str, Change); N]) -> BTreeMap<String, Change>
 }
 
 /// A label's key may have a slash, and a pod may have no annotations at all.
-#[test]
+#[test] // proves RESTART-63, UPDATE-3
 fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
     let labels = changes([
         ("example.org/tier", change(None, Some("hot"))),
@@ -57,7 +57,7 @@ fn labels_and_annotations_change_in_one_patch_that_tests_all_it_has_seen() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-3
 fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
     let pod = facts(json!({"app": "logs"}), json!({}));
     let images_of = changes([
@@ -95,7 +95,7 @@ fn images_and_sizes_go_to_the_container_of_that_name_wherever_it_is() {
 }
 
 /// A restart needs the finalizer, and finalizers of others stay.
-#[test]
+#[test] // proves RESTART-143
 fn a_phase_is_claimed_with_the_finalizer_in_one_patch() {
     let cluster = json!({
         "apiVersion": "stayput.dev/v1alpha1",

@@ -33,7 +33,7 @@ fn memory(new: Value, old: Value, live: Value) -> String {
     found.map_or("none".to_owned(), |(name, amount, _)| requests::shown(name, amount))
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn amounts_of_admission_come_again_and_those_of_the_template_count() {
     let requests = |amount: &str| json!({"requests": {"memory": amount}});
     let limits = |amount: &str| json!({"limits": {"memory": amount}});
@@ -58,7 +58,7 @@ fn amounts_of_admission_come_again_and_those_of_the_template_count() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn containers_tolerations_selectors_and_labels_of_admission_come_again() {
     let sidecar = json!({"name": "mesh", "resources": {"requests": {"memory": "1Gi"}}});
     let init = json!({"name": "mesh-init"});

@@ -48,7 +48,7 @@ fn check_of(spec: &Value, before: &Value, other: &Pod) -> ConflictCheck {
     check(&node(), &[itself, other.clone()], &coming)
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn a_pod_that_is_there_conflicts_by_name() {
     let plain = json!({"containers": []});
     let mesh = || pod("mesh", json!({"app": "mesh"}), plain.clone());
@@ -119,7 +119,7 @@ fn a_pod_that_is_there_conflicts_by_name() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn a_port_of_the_node_can_be_had_once() {
     let port = |port: Value| json!({"containers": [{"name": "a", "ports": [port]}]});
     let on_node = json!({"hostNetwork": true, "containers": [{"name": "a", "ports": [{"containerPort": 9200}]}]});
@@ -154,7 +154,7 @@ fn a_port_of_the_node_can_be_had_once() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-9
 fn what_follows_from_pods_elsewhere_is_not_known_if_the_template_changes_it() {
     let plain = json!({"containers": []});
     let mesh = pod("mesh", json!({"app": "mesh"}), plain.clone());

@@ -49,7 +49,7 @@ async fn make(claims: &Api<PersistentVolumeClaim>) -> Value {
     json!({"data-logs-2": made.metadata.uid.expect("a uid")})
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-10
 async fn the_pod_in_the_place_of_one_that_is_replaced_is_asked_for_its_claims() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));
@@ -79,7 +79,7 @@ async fn the_pod_in_the_place_of_one_that_is_replaced_is_asked_for_its_claims() 
     assert!(!server.is_faultless(), "it is not asked for again");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-10
 async fn without_the_right_to_read_claims_nothing_is_known_of_them() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));

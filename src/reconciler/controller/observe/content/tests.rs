@@ -98,7 +98,7 @@ fn note(update: &PodUpdate) -> String {
 const BEFORE: &str = "2026-11-22T09:30:00Z";
 const AFTER: &str = "2026-11-22T11:00:00Z";
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-67
 async fn it_is_noted_and_a_change_of_it_needs_a_container_and_not_a_pod() {
     let old = seen("1g", BEFORE, &Value::Null);
     let first = update(&old, &pod(None, 0), None).unwrap();
@@ -141,7 +141,7 @@ async fn it_needs_a_pod_where_the_kubelet_makes_no_other_container() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-67
 async fn it_goes_with_an_update_of_the_template() {
     let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
     let pod = pod(Some(&noted), 0);
@@ -174,7 +174,7 @@ async fn it_goes_with_an_update_of_the_template() {
     assert_eq!(new.added_to(unknown.clone(), &pod, "opensearch", &Policy::default()), unknown);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-67
 async fn ignored_absent_or_changed_too_late_it_is_no_change() {
     let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
     let ignored = seen("2g", AFTER, &json!({IGNORE: "true"}));
@@ -187,7 +187,7 @@ async fn ignored_absent_or_changed_too_late_it_is_no_change() {
     assert_eq!(note(&unknown), r#"{"restarts":0,"content":{}}"#);
 }
 
-#[test]
+#[test] // proves UPDATE-67
 fn a_digest_says_nothing_to_who_does_not_know_the_object() {
     let digests = |uid: &str, key: &str, value: &str| {
         let metadata = ObjectMeta { uid: Some(uid.to_owned()), ..ObjectMeta::default() };
@@ -201,7 +201,7 @@ fn a_digest_says_nothing_to_who_does_not_know_the_object() {
 }
 
 /// External Secrets, a restored backup and a chart that is installed again make the same objects with other uids.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-69
 async fn an_object_that_is_made_again_with_the_same_content_restarts_nothing() {
     let noted = note(&update(&seen("1g", BEFORE, &Value::Null), &pod(None, 0), None).unwrap());
     let made_again = |heap: &str, before: Seen| {
@@ -227,7 +227,7 @@ async fn an_object_that_is_made_again_with_the_same_content_restarts_nothing() {
 }
 
 /// No step makes another container of it, and the pod is not as it is wanted.
-#[tokio::test]
+#[tokio::test] // proves UPDATE-70
 async fn what_a_container_beside_the_engine_has_read_needs_another_pod() {
     let old = seen("1g", BEFORE, &Value::Null);
     let noted = note(&update(&old, &with_exporter(None, 0), None).unwrap());

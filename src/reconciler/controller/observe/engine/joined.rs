@@ -86,7 +86,7 @@ mod tests {
     }
 
     /// Before a stop, the health is that of a cluster at rest.
-    #[test]
+    #[test] // proves RESTART-88
     fn the_health_is_waited_for_unless_the_last_nodes_are_back_and_nothing_follows() {
         let member = |step: &str| {
             json!({
@@ -120,7 +120,7 @@ mod tests {
         assert!(!nothing_waits_for_rest(&Ledger::default(), &new), "no restart");
     }
 
-    #[test]
+    #[test] // proves RESTART-39
     fn only_the_nodes_are_read_in_the_first_look_after_a_join() {
         let ledger = |limited: bool| -> Ledger {
             let debt = json!({ "restart": "r1", "before": {}, "holders": ["u"] });

@@ -103,7 +103,7 @@ mod tests {
         }
     }
 
-    #[test]
+    #[test] // proves RESTART-113
     fn the_cluster_of_the_pods_is_the_one_of_before_or_lists_most_of_them() {
         let ours = |cluster_uuid| Ours { cluster_uuid, nodes: ["a", "b", "c"].into() };
         let (most, own) = (cluster("1", &["b", "c"]), cluster("2", &["a"]));

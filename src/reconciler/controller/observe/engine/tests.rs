@@ -89,7 +89,7 @@ fn reach(version: &str) -> Reach {
 }
 
 /// Connections are kept in the client, so none is used with other credentials than its own.
-#[test]
+#[test] // proves RESTART-18
 fn other_credentials_and_other_endpoints_are_another_client() {
     let mut view = EngineView::default();
     let at = |host: &str| vec![Endpoint { host: host.to_owned(), port: 9200 }];
@@ -104,7 +104,7 @@ fn other_credentials_and_other_endpoints_are_another_client() {
 }
 
 /// The order changes with each node that becomes ready or gets a slot.
-#[test]
+#[test] // proves RESTART-18
 fn the_same_endpoints_in_another_order_are_the_same_client() {
     let mut view = EngineView::default();
     let mut connect = |hosts: &[&str]| {
@@ -121,7 +121,7 @@ fn the_same_endpoints_in_another_order_are_the_same_client() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves RESTART-12
 async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
     let engine = EngineView { read_at: Some(Instant::now()), ..EngineView::default() };
     tokio::time::advance(std::time::Duration::from_secs(2)).await;
@@ -131,7 +131,7 @@ async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
 }
 
 /// Nothing is stopped by what was not read, and nothing of it stays unknown.
-#[tokio::test]
+#[tokio::test] // proves RESTART-39
 async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_state() {
     let ledger = json!({
         "restart": {
@@ -168,7 +168,7 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
 }
 
 /// Until it has read its disks, a master hides settings and records. They are asked for beside its state.
-#[tokio::test]
+#[tokio::test] // proves RESTART-149
 async fn settings_that_came_before_a_new_master_had_read_its_disks_are_not_taken() {
     let (reads, settings) = (AtomicU64::new(0), AtomicU64::new(0));
     let endpoint = served(move |target| {
@@ -188,7 +188,7 @@ async fn settings_that_came_before_a_new_master_had_read_its_disks_are_not_taken
 }
 
 /// Elasticsearch waits 30 s for a master before it answers for its records, and takes no other time.
-#[tokio::test]
+#[tokio::test] // proves RESTART-14
 async fn a_cluster_without_a_master_is_known_to_be_one_before_records_are_answered() {
     let endpoint = served(|target| match target {
         "/_nodes/shutdown" => None,
@@ -210,7 +210,7 @@ async fn a_cluster_without_a_master_is_known_to_be_one_before_records_are_answer
 }
 
 /// While the last node's shards come back, the master has tasks all the time.
-#[tokio::test]
+#[tokio::test] // proves RESTART-88
 async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
     let ledger = json!({ "restart": {
         "request": { "id": "r1", "strategy": "rolling" },
@@ -238,7 +238,7 @@ async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-40
 async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
     let (endpoint, _) = one_moment::tests::engine("green", true).await;
     let (mut view, metrics) = (EngineView::default(), Metrics::new());
@@ -258,7 +258,7 @@ async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
 }
 
 /// The nodes of one set may be cut off from the others.
-#[test]
+#[test] // proves RESTART-52
 fn nodes_of_each_set_are_among_those_that_are_asked() {
     let facts = |set: &str, number: u32| {
         let name = format!("{set}-{number}");

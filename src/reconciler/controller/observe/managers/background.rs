@@ -115,7 +115,7 @@ mod tests {
         Arc::new(PodFacts::of(&serde_json::from_value(pod).unwrap(), &Reading::default()).unwrap())
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test(start_paused = true)] // proves RESTART-15
     async fn a_manager_that_hangs_delays_one_look_by_a_second_and_no_other() {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("mute");

@@ -34,7 +34,7 @@ pub(super) fn cause(ahead: i64) -> String {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // proves DOCTOR-4
     fn only_what_is_certain_is_a_difference() {
         let (asked, answered) = (Time(100_200), Time(101_700));
         let ahead = |date| ahead(Some(date), asked, answered);
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(by_time_of_day(Time(1), i64::MIN), Time(1 + i64::MAX.cast_unsigned()));
     }
 
-    #[test]
+    #[test] // proves DOCTOR-4
     fn a_refusal_is_explained_if_the_clock_can_be_its_cause() {
         assert_eq!(cause(29), "");
         assert_eq!(cause(30), "; its clock is 30 s ahead of the reconciler's");

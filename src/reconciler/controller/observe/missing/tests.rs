@@ -66,7 +66,7 @@ impl Looks {
     }
 }
 
-#[test]
+#[test] // proves RESTART-112
 fn a_pod_is_missing_when_its_set_had_ten_seconds_to_make_it() {
     let mut looks = Looks::new(&[("app", "logs")]);
     let pods = [pod("logs-0", true), pod("logs-1", true), pod("logs-2", true)];
@@ -90,7 +90,7 @@ fn a_pod_is_missing_when_its_set_had_ten_seconds_to_make_it() {
     assert_eq!(looks.at(150, set(&json!({})), &[]), ["logs-0", "logs-1", "logs-2"]);
 }
 
-#[test]
+#[test] // proves RESTART-112
 fn what_the_set_does_not_want_is_not_missing() {
     let pods = [pod("logs-0", true), pod("logs-1", true)];
     let after = |seconds: u64, set: Option<Set>, selector: &[(&'static str, &'static str)]| {
@@ -110,7 +110,7 @@ fn what_the_set_does_not_want_is_not_missing() {
     assert_eq!(after(60, set(&from_two), &index), ["logs-2"]);
 }
 
-#[test]
+#[test] // proves RESTART-112
 fn a_set_in_order_has_time_from_when_the_pod_before_is_ready() {
     let ordered = || set(&json!({"spec": {"podManagementPolicy": "OrderedReady"}}));
     let (starts, ready) =

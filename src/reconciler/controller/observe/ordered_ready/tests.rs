@@ -46,7 +46,7 @@ fn awaited(spec: Value, pods: &[PodFacts], ours: &[&str]) -> Option<(i64, String
     first_awaited(&set(&spec), &pods, &ours, Time(NOW))
 }
 
-#[test]
+#[test] // proves UPDATE-5
 fn a_set_in_order_waits_for_the_first_pod_that_is_not_ready_and_a_parallel_one_for_none() {
     let pods = [pod("logs-0", false), pod("logs-1", true), pod("logs-2", true)];
     let (ordinal, why) = awaited(json!({}), &pods, &[]).expect("it waits");
@@ -59,7 +59,7 @@ fn a_set_in_order_waits_for_the_first_pod_that_is_not_ready_and_a_parallel_one_f
     assert_eq!(awaited(from_one, &pods, &[]), None, "it has none of a lower ordinal");
 }
 
-#[test]
+#[test] // proves UPDATE-5
 fn a_pod_that_we_are_restarting_comes_back_and_one_that_is_deleted_is_waited_for() {
     let mut pods = [pod("logs-0", true), pod("logs-1", false), pod("logs-2", false)];
     assert_eq!(awaited(json!({}), &pods, &["logs-1", "logs-2"]), None);
@@ -68,7 +68,7 @@ fn a_pod_that_we_are_restarting_comes_back_and_one_that_is_deleted_is_waited_for
     assert_eq!(awaited.expect("it waits"), (0, "logs-0 is being deleted".into()));
 }
 
-#[test]
+#[test] // proves UPDATE-5
 fn a_pod_counts_only_after_the_least_time_that_it_must_be_ready() {
     let mut pods = [pod("logs-0", true), pod("logs-1", true), pod("logs-2", true)];
     pods.iter_mut().for_each(|pod| pod.ready_since = Some(Time(NOW - 10_000)));

@@ -98,7 +98,7 @@ fn known(new: Value) -> PodUpdate {
 }
 
 /// As `inject` makes it: with the size of the engine.
-#[test]
+#[test] // proves UPDATE-55
 fn what_has_run_and_ended_keeps_its_size() {
     let of = |memory: &str| {
         let resources = json!({"limits": {"memory": memory}});
@@ -113,7 +113,7 @@ fn what_has_run_and_ended_keeps_its_size() {
     assert_eq!(update.patch.resources.keys().collect::<Vec<_>>(), ["search"]);
 }
 
-#[test]
+#[test] // proves RESTART-69, UPDATE-1
 fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() {
     let image = |image: &str| {
         json!({"spec": {"containers": [{
@@ -180,7 +180,7 @@ fn the_step_its_fields_and_what_a_living_pod_takes_follow_from_both_revisions() 
     assert_eq!((same.step, same.because.len()), (UpdateStep::Relabel, 0));
 }
 
-#[test]
+#[test] // proves UPDATE-2
 fn what_cannot_be_compared_or_is_not_ours_says_why_and_what_to_do() {
     let old = || Some(template(json!({})));
     let why = |set: Set, old: Option<Value>| {
@@ -220,7 +220,7 @@ fn a_pod_of_the_wanted_revision_or_that_its_set_removes_lacks_nothing() {
     assert_eq!(owners.update(&pod("logs-7", "logs-old"), 9199, &[]), Ok(None), "it leaves");
 }
 
-#[test]
+#[test] // proves RESTART-127
 fn an_operator_that_rolls_a_set_is_seen() {
     let pods = |revision| [Arc::new(pod("logs-0", "logs-new")), Arc::new(pod("logs-1", revision))];
     let rolled = |set: Set, revision| {

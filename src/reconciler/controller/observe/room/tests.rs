@@ -187,7 +187,7 @@ impl Fixture {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-9
 async fn the_node_of_a_local_volume_is_read_once_and_that_of_any_other_volume_never() {
     let fixture = Fixture::new().await;
     let anywhere = fixture.pod("logs-0", "topology.kubernetes.io/zone").await;
@@ -210,7 +210,7 @@ async fn the_node_of_a_local_volume_is_read_once_and_that_of_any_other_volume_ne
     assert_eq!(fixture.reads("nodes"), 1, "for both pods");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-35
 async fn the_apiserver_is_asked_whether_it_would_delete_a_pod_and_deletes_none() {
     let fixture = Fixture::new().await;
     let pod = [fixture.pod("logs-0", "topology.kubernetes.io/zone").await];
@@ -237,7 +237,7 @@ async fn the_apiserver_is_asked_whether_it_would_delete_a_pod_and_deletes_none()
     assert_eq!(fixture.deletable(&pod).await, [None]);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-9
 async fn what_the_others_there_request_counts_and_so_does_a_cordon() {
     let fixture = Fixture::new().await;
     let pod = [fixture.pod("logs-1", "kubernetes.io/hostname").await];
@@ -252,7 +252,7 @@ async fn what_the_others_there_request_counts_and_so_does_a_cordon() {
     assert!(why.contains("kubectl uncordon n1"), "{why}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-9
 async fn a_node_that_is_gone_takes_nobody_and_what_cannot_be_read_is_not_known() {
     let fixture = Fixture::new().await;
     let pod = [fixture.pod("logs-1", "kubernetes.io/hostname").await];
@@ -269,7 +269,7 @@ async fn a_node_that_is_gone_takes_nobody_and_what_cannot_be_read_is_not_known()
     );
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-10
 async fn a_claim_that_is_being_deleted_keeps_its_pod() {
     let fixture = Fixture::new().await;
     let pod = [fixture.pod("logs-1", "topology.kubernetes.io/zone").await];
@@ -285,7 +285,7 @@ async fn a_claim_that_is_being_deleted_keeps_its_pod() {
     assert!(why.contains("its volume claim logs-1 is being deleted"), "{why}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-15
 async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
     let fixture = Fixture::new().await;
     let sets: Api<StatefulSet> = Api::namespaced(fixture.client.clone(), "default");
@@ -311,7 +311,7 @@ async fn what_comes_of_the_same_template_requests_what_the_pod_requests() {
     assert!(why.contains("4096 MiB memory of which 3072 MiB are left"), "{why}");
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-68
 async fn another_size_needs_room_on_the_node_that_the_pod_is_on() {
     let fixture = Fixture::new().await;
     let facts = [fixture.pod("logs-1", "topology.kubernetes.io/zone").await];
@@ -363,7 +363,7 @@ async fn what_there_was_no_time_to_ask_is_unknown_and_no_pod_waits_for_it() {
     assert_eq!(fixture.rooms(&pods).await, [Ok(None)]);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-8
 async fn a_pod_stays_whose_successor_would_be_refused_in_the_words_of_who_refuses_it() {
     let fixture = Fixture::new().await;
     let pods = [
@@ -384,7 +384,7 @@ async fn a_pod_stays_whose_successor_would_be_refused_in_the_words_of_who_refuse
     assert_eq!(fixture.server.counts().matching(creates), before + 1, "one answers for both");
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-8
 async fn a_quota_that_the_pod_which_goes_makes_room_in_refuses_nobody() {
     let fixture = Fixture::new().await;
     let pod = fixture.pod("logs-0", "topology.kubernetes.io/zone").await;
@@ -393,7 +393,7 @@ async fn a_quota_that_the_pod_which_goes_makes_room_in_refuses_nobody() {
     assert_eq!(fixture.deletable(&[pod]).await, [None]);
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-9
 async fn where_volumes_may_not_be_read_a_pod_is_replaced_all_the_same() {
     let fixture = Fixture::new().await;
     let pod = fixture.pod("logs-0", "kubernetes.io/hostname").await;

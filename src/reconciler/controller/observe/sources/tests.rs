@@ -69,7 +69,7 @@ fn is_alike(reader: &SourceReader) -> bool {
 
 const SAME: [(&str, &str); 2] = [("opensearch.yml", "1"), ("roles.yml", "1")];
 
-#[test]
+#[test] // proves UPDATE-61
 fn only_a_change_of_nothing_but_what_is_ignored_is_none() {
     let changed = [("opensearch.yml", "1"), ("roles.yml", "2")];
     let both = [("opensearch.yml", "2"), ("roles.yml", "2")];
@@ -104,7 +104,7 @@ fn only_a_change_of_nothing_but_what_is_ignored_is_none() {
     }
 }
 
-#[test]
+#[test] // proves RESTART-128
 fn the_first_masters_do_not_count_once_the_cluster_has_formed() {
     let digest = |text: &str| ContentDigest::of(text.as_bytes()).to_string();
     let first = "cluster:\n  initial_master_nodes:\n  - a\n  name: logs\n";
@@ -134,7 +134,7 @@ fn the_first_masters_do_not_count_once_the_cluster_has_formed() {
     }
 }
 
-#[test]
+#[test] // proves UPDATE-61
 fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
     let mut reader = read(&[("opensearch.yml", "2"), ("roles.yml", "1")], "true", "1", "");
     assert!(is_alike(&reader));
@@ -143,7 +143,7 @@ fn with_an_object_that_is_absent_or_cannot_be_read_nothing_is_known() {
     assert!(!is_alike(&reader));
 }
 
-#[test]
+#[test] // proves ACCESS-17, UPDATE-19
 fn a_secret_is_read_if_a_pod_mounts_it_or_it_allows_that() {
     let mounted_in = |volume: Value, variable: &str| {
         let metadata = json!({"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"});

@@ -12,7 +12,7 @@ use crate::controller::metrics::Metrics;
 use crate::controller::observe::snapshot::{live, pod as seen};
 use crate::controller::pods::Reading;
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-71
 async fn a_refusal_of_the_old_size_is_told_and_what_may_pass_is_not() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let pods: Api<Pod> = Api::namespaced(server.client(), "default");

@@ -21,7 +21,7 @@ fn ledger(uid: &str) -> Ledger {
     serde_json::from_value(json!({"debts": {"start": [start]}})).expect("a ledger")
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-108
 async fn a_pod_that_is_owed_something_is_there_until_the_apiserver_says_that_it_is_gone() {
     let server = ApiServer::start().await.expect("a stand-in apiserver");
     let api = Apiserver::new(server.client(), Arc::new(Metrics::new()));

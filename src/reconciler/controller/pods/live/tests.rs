@@ -24,7 +24,7 @@ fn reported(memory: &str, state: Value) -> Value {
     })
 }
 
-#[test]
+#[test] // proves UPDATE-4
 fn a_size_is_in_effect_when_the_kubelet_says_so_and_nothing_is_under_way() {
     let spec = json!({"containers": [container("2Gi")]});
     let running = json!({"running": {}});
@@ -69,7 +69,7 @@ fn what_the_kubelet_says_of_an_earlier_size_does_not_count() {
     assert_eq!(resize(None), may_pass, "an older kubelet does not tell");
 }
 
-#[test]
+#[test] // proves RESTART-72, UPDATE-4
 fn the_managers_container_is_one_that_runs_or_says_what_it_waits_for() {
     let spec = json!({"containers": [container("1Gi"), {"name": "side", "image": "s:1"}]});
     let pod =
@@ -91,7 +91,7 @@ fn the_managers_container_is_one_that_runs_or_says_what_it_waits_for() {
     );
 }
 
-#[test]
+#[test] // proves UPDATE-4
 fn claims_and_the_word_of_the_scheduler_are_known() {
     let pod = live(
         json!({
@@ -140,7 +140,7 @@ fn a_container_beside_the_managers_says_whether_it_runs_and_is_ready() {
 }
 
 /// The kubelet does not make it anew for another image.
-#[test]
+#[test] // proves UPDATE-56
 fn what_has_run_and_ended_is_not_waited_for() {
     let once = json!({"name": "stayput-warm", "image": "e:1"});
     let proxy = json!({"name": "proxy", "image": "p:1", "restartPolicy": "Always"});

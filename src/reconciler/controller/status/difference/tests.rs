@@ -52,7 +52,7 @@ fn makes(before: &Value, after: &Value) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #[test]
+    #[test] // proves RESTART-23
     fn what_it_says_makes_the_one_of_the_other(before in value(), after in value()) {
         makes(&before, &after)?;
     }
@@ -99,7 +99,7 @@ fn it_has_what_differs_and_nothing_else() {
 }
 
 /// The same members, written by somebody else: a line may be elsewhere, a list have another order.
-#[test]
+#[test] // proves RESTART-24
 fn what_was_written_in_another_form_is_not_changed() {
     let text = "x".repeat(9_999);
     let whole = |scheduled: Value, members: Value| {
@@ -249,7 +249,7 @@ fn bytes(before: &Value, after: &Value) -> (usize, usize) {
 }
 
 /// One is done, and the next has the slot.
-#[test]
+#[test] // proves RESTART-23
 fn a_slot_of_ten_thousand_nodes_is_a_small_write() {
     for done in [0, NODES / 2, NODES - 1_000] {
         let turn = |at: u64| -> Vec<Member> {
@@ -264,7 +264,7 @@ fn a_slot_of_ten_thousand_nodes_is_a_small_write() {
 }
 
 /// Each node of a coordinated restart is done alone.
-#[test]
+#[test] // proves RESTART-23
 fn a_step_of_one_of_ten_thousand_nodes_that_are_stopped_together_is_a_small_write() {
     for done in [0, 1, NODES / 2, NODES - 1_000] {
         let turn = |at: u64| -> Vec<Member> {

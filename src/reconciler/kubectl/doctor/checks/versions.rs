@@ -201,7 +201,7 @@ fn definition(facts: &Facts) -> Option<Finding> {
 mod tests {
     use super::is_newer;
 
-    #[test]
+    #[test] // proves DOCTOR-2
     fn versions_are_compared_by_their_numbers() {
         for (one, other, expected) in [
             ("0.10.0", "0.9.1", true),

@@ -23,7 +23,7 @@ fn serve(facts: &mut Facts) {
     });
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn their_end_is_said_in_time() {
     each(&[
         (
@@ -78,7 +78,7 @@ fn their_end_is_said_in_time() {
     ]);
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn of_several_cas_one_that_is_valid_is_enough() {
     let mut facts = healthy();
     ca(&mut facts, &(certificate(2025) + &certificate(2027)));

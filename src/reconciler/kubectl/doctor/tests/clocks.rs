@@ -23,7 +23,7 @@ fn ahead(facts: &mut Facts, seconds: i64) {
     saved.snapshot.now = Time(at);
 }
 
-#[test]
+#[test] // proves DOCTOR-1, DOCTOR-4
 fn clocks() {
     each(&[
         (
@@ -92,7 +92,7 @@ fn clocks() {
 }
 
 /// It is compared without a reconciler, and makes none absent.
-#[test]
+#[test] // proves DOCTOR-4
 fn a_wrong_clock_of_this_machine_is_no_fault_of_the_reconciler() {
     for (server, words) in
         [(-3600, "3600 s ahead of the apiserver's"), (3600, "3600 s behind the apiserver's")]

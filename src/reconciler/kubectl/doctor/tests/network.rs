@@ -20,7 +20,7 @@ fn said(spec: Value) -> [Option<super::Severity>; 2] {
     })
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn who_is_selected_is_reached_only_by_what_is_allowed() {
     // A manager that answers all the same shows that the policy is not enforced.
     let closed = [Some(Warning), Some(Error)];

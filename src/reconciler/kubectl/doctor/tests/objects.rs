@@ -9,7 +9,7 @@ use super::{Facts, each, findings};
 pub(super) const CLUSTER: &str = "SearchCluster/logs";
 const POD: &str = "Pod/logs-0";
 
-#[test]
+#[test] // proves DOCTOR-1
 fn the_spec_and_its_status() {
     each(&[
         (
@@ -123,7 +123,7 @@ fn owe(facts: &mut Facts, since: &str) {
     });
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn the_owners_of_the_pods() {
     each(&[
         (
@@ -196,7 +196,7 @@ fn container(facts: &mut Facts, change: impl FnOnce(&mut Value)) {
     facts.change_pod(|pod| change(&mut pod["spec"]["containers"][0]));
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn what_the_pods_are_made_of() {
     each(&[
         (
@@ -300,7 +300,7 @@ fn what_the_pods_are_made_of() {
     ]);
 }
 
-#[test]
+#[test] // proves MANIFEST-3
 fn what_an_operator_has_made_is_changed_in_its_own_object() {
     for (group, kind, command) in [
         ("elasticsearch.k8s.elastic.co", "Elasticsearch", "get elasticsearch big -o yaml"),
@@ -345,7 +345,7 @@ fn a_manager_that_a_shell_is_replaced_by_is_the_first_process() {
     }
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn the_secrets_that_the_spec_names() {
     each(&[
         (
@@ -399,7 +399,7 @@ fn the_secrets_that_the_spec_names() {
 }
 
 /// The objects as ECK makes them: a password under the user's name, and labels of its own.
-#[test]
+#[test] // proves DOCTOR-13
 fn credentials_as_eck_keeps_them_are_taken_as_they_are() {
     let mut facts = healthy();
     facts.change_cluster(|it| {

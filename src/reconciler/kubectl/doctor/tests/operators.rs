@@ -34,7 +34,7 @@ fn asked_to_pause(facts: &mut Facts, status: &str) {
     operated_with(facts, "Elasticsearch", json!({PAUSED: "true"}), conditions);
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn operators_restart_nodes_by_themselves() {
     each(&[
         (

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::healthy::from;
 use super::{Severity, each};
 
-#[test]
+#[test] // proves DOCTOR-6
 fn what_a_living_pod_got_is_named_and_what_the_reconciler_needs_itself_is_not() {
     each(&[(
         "a label and an annotation of the edited template",

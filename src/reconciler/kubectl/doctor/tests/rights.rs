@@ -10,7 +10,7 @@ fn denied(verb: &'static str, resource: &'static str) -> (Right, Known<bool>) {
     (Right { verb, group: "", resource, subresource: "" }, Ok(false))
 }
 
-#[test]
+#[test] // proves OPERATE-12
 fn rights_of_the_reconciler() {
     each(&[
         (

@@ -11,7 +11,7 @@ use crate::kubectl::doctor::facts::Facts;
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";
 
-#[test]
+#[test] // proves STOP-25, DOCTOR-1
 fn managers_and_engine() {
     each(&[
         (
@@ -187,7 +187,7 @@ fn a_template_with_another_image_is_not_said_to_have_the_old_manager() {
     assert!(found.iter().all(|finding| finding.code != "version"), "{found:?}");
 }
 
-#[test]
+#[test] // proves OPERATE-5, DOCTOR-1, DOCTOR-2
 fn versions() {
     each(&[
         (
@@ -306,7 +306,7 @@ fn newer_definition(facts: &mut Facts) {
 
 /// What has another version in the cluster is never replaced by an older definition: Kubernetes would
 /// drop its fields.
-#[test]
+#[test] // proves DOCTOR-2
 fn nothing_older_is_installed_over_a_newer_version() {
     let newer: [(&str, Change); 2] = [
         ("definition", newer_definition),
@@ -335,7 +335,7 @@ fn nothing_older_is_installed_over_a_newer_version() {
     }
 }
 
-#[test]
+#[test] // proves DOCTOR-1
 fn the_reconciler() {
     each(&[
         (

@@ -25,7 +25,7 @@ fn mount(facts: &mut Facts) {
     });
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn what_restarts_nothing_is_named_with_both_ways_out() {
     each(&[
         (
@@ -78,7 +78,7 @@ fn ignore(facts: &mut Facts, value: &str) {
     facts.ignored.insert(source, Ignore::parse(Some(value)));
 }
 
-#[test]
+#[test] // proves UPDATE-16
 fn nothing_is_said_where_it_is_known_or_somebody_else_decides() {
     let ways: [(&str, Change); 3] = [
         ("ignored", |facts| ignore(facts, "true")),

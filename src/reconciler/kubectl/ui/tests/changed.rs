@@ -17,7 +17,7 @@ fn ids(before: &Page, now: &Page) -> Vec<String> {
     changes(Some(before), now).iter().map(|change| change.id.to_owned()).collect()
 }
 
-#[test]
+#[test] // proves PAGE-8
 fn of_a_thousand_nodes_one_that_changes_is_sent() {
     let mut pods = ready(1000);
     let before = Page::new(&model(&idle(), pods.clone()));
@@ -32,7 +32,7 @@ fn of_a_thousand_nodes_one_that_changes_is_sent() {
     assert_eq!(ids(&now, &fewer), ["summary", "legend", "picture"]);
 }
 
-#[test]
+#[test] // proves PAGE-5
 fn a_phase_changes_what_is_said_and_shown() {
     let before = Page::new(&model(&idle(), pods()));
     let now = Page::new(&model(&rolling(), pods()));
@@ -51,7 +51,7 @@ async fn next(body: &mut crate::kubectl::ui::answer::Body) -> String {
     String::from_utf8(frame.to_vec()).unwrap()
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // proves PAGE-5
 async fn a_slow_reader_gets_the_last_state_and_no_queue() {
     let (sender, receiver) = watch::channel(seen(1, &idle()));
     let mut body = events(receiver, Some(1));
@@ -72,7 +72,7 @@ async fn a_slow_reader_gets_the_last_state_and_no_queue() {
     assert!(body.frame().await.is_none(), "it ends with what is followed");
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-5
 async fn a_browser_with_another_version_gets_everything() {
     for version in [None, Some(0), Some(2)] {
         let (_sender, receiver) = watch::channel(seen(1, &idle()));

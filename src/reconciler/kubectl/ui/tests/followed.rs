@@ -75,7 +75,7 @@ impl Followed {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-6
 async fn a_change_is_shown_without_a_check() {
     let mut followed = Followed::start(NEVER).await;
     followed.status(rolling()).await;
@@ -86,7 +86,7 @@ async fn a_change_is_shown_without_a_check() {
     followed.shows("Degraded").await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-6
 async fn an_apiserver_that_is_gone_is_said_and_comes_back() {
     let mut followed = Followed::start(SOON).await;
     followed.server.inject(Fault::new(How::Refuse(503)).times(u32::MAX));
@@ -99,7 +99,7 @@ async fn an_apiserver_that_is_gone_is_said_and_comes_back() {
     followed.shows("rolling, 1 of 3 done").await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-6
 async fn a_watch_that_hangs_is_found_by_a_check() {
     let mut followed = Followed::start(SOON).await;
     followed.server.hold_watches(true);
@@ -107,7 +107,7 @@ async fn a_watch_that_hangs_is_found_by_a_check() {
     followed.shows("rolling, 1 of 3 done").await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves UPDATE-43
 async fn that_no_reconciler_works_is_said_until_one_does() {
     let mut followed = Followed::start(SOON).await;
     let absent = "no reconciler has ever worked there; until one works, nothing is done";
@@ -128,14 +128,14 @@ async fn that_no_reconciler_works_is_said_until_one_does() {
     followed.hides(absent).await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-6
 async fn rights_that_are_taken_away_are_named() {
     let mut followed = Followed::start(SOON).await;
     followed.server.inject(Fault::new(How::Refuse(403)).times(u32::MAX));
     followed.shows("you may not get searchclusters.stayput.dev in namespace search").await;
 }
 
-#[tokio::test]
+#[tokio::test] // proves PAGE-6
 async fn one_that_is_deleted_is_said_to_be_and_may_be_made_again() {
     let mut followed = Followed::start(NEVER).await;
     followed.clusters.delete("logs", &Default::default()).await.unwrap();

@@ -84,7 +84,7 @@ fn poisoned(text: &str) -> PageModel {
     model(&status, pods)
 }
 
-#[test]
+#[test] // proves PAGE-3
 fn no_text_of_the_cluster_becomes_a_tag_or_an_attribute() {
     let document = |text: &str| {
         let page = Page::new(&poisoned(text).lost(text.to_owned()));
@@ -98,7 +98,7 @@ fn no_text_of_the_cluster_becomes_a_tag_or_an_attribute() {
     assert!(!hostile.contains("<script>") && !hostile.contains("<img"));
 }
 
-#[test]
+#[test] // proves PAGE-3
 fn nor_in_what_changes_in_the_list_or_in_a_problem() {
     let page = Page::new(&poisoned(HOSTILE));
     for change in changes(None, &page) {
@@ -111,7 +111,7 @@ fn nor_in_what_changes_in_the_list_or_in_a_problem() {
     }
 }
 
-#[test]
+#[test] // proves PAGE-3
 fn the_skeleton_sees_what_gets_out() {
     let good = skeleton("<p class=\"a > b\">x</p>");
     assert_eq!(good, ["p class=", "/p"]);

@@ -25,7 +25,7 @@ fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-#[test]
+#[test] // proves PAGE-7
 fn every_text_has_enough_contrast_in_both_schemes() {
     assert!((contrast([0.0; 3], [1.0; 3]) - 21.0).abs() < 0.01);
     let (light, rest) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
@@ -55,7 +55,7 @@ fn is_back(name: &str) -> bool {
     name.ends_with("-back") || ["page", "panel", "line"].contains(&name)
 }
 
-#[test]
+#[test] // proves PAGE-7
 fn nothing_is_asked_from_elsewhere() {
     for text in [STYLE, SCRIPT] {
         for address in ["http:", "https:", "//cdn", "@import", "url("] {

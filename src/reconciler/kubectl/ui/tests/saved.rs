@@ -28,7 +28,7 @@ fn page(model: &PageModel) -> String {
     document::cluster(&Page::new(model), "logs", 1)
 }
 
-#[test]
+#[test] // proves PAGE-1
 fn a_restart_in_the_middle_of_three_pools() {
     let saved = include_str!("../../../../../proto/samples/snapshot.json");
     let saved = Saved::parse(saved).unwrap();
@@ -46,17 +46,17 @@ fn a_restart_in_the_middle_of_three_pools() {
     is_as_saved("restart", &page(&model));
 }
 
-#[test]
+#[test] // proves PAGE-1
 fn everything_that_can_be_wrong() {
     is_as_saved("trouble", &page(&model(&trouble(), pods())));
 }
 
-#[test]
+#[test] // proves PAGE-1
 fn nothing_under_way() {
     is_as_saved("idle", &page(&model(&idle(), pods())));
 }
 
-#[test]
+#[test] // proves PAGE-1
 fn not_seen_by_the_reconciler_deleted_or_lost() {
     let unknown = page(&model(&serde_json::Value::Null, pods()));
     assert!(unknown.contains("has not processed this SearchCluster"), "{unknown}");

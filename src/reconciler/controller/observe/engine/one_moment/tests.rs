@@ -130,7 +130,7 @@ async fn moment_of(
 }
 
 /// The new process may take long to report its details, and so may the health.
-#[tokio::test]
+#[tokio::test] // proves RESTART-39
 async fn where_allocation_is_restored_next_only_the_nodes_are_waited_for() {
     let (moment, reads) = moment_of(NEVER, true, None, true).await;
     assert!(moment.health.is_none());
@@ -160,7 +160,7 @@ async fn read_after_a_join(joined: &Topology, limited: bool) -> (Vec<String>, u6
     (nodes.into_iter().map(|node| node.name).collect(), lists.load(Ordering::SeqCst))
 }
 
-#[tokio::test]
+#[tokio::test] // proves RESTART-41
 async fn a_list_that_was_told_is_not_read_where_allocation_is_restored_next() {
     let (moment, _) = moment_of("yellow", false, None, false).await;
     let mut told = moment.topology.expect("a topology");
@@ -191,7 +191,7 @@ async fn a_health_that_was_told_is_not_asked_for() {
     assert_eq!(reads, 2);
 }
 
-#[tokio::test]
+#[tokio::test] // proves RULE-16
 async fn copies_older_than_a_green_health_are_read_again() {
     let (states, reads) = read_from("green", true).await;
     assert_eq!((states, reads), (vec![ShardState::Started; 2], 2));

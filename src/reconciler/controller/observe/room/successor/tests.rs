@@ -33,7 +33,7 @@ fn there() -> Pod {
     }))
 }
 
-#[test]
+#[test] // proves UPDATE-8
 fn the_pod_that_comes_has_its_template_and_the_name_the_owner_and_the_claims_of_the_one_there() {
     let template = read(json!({
         "metadata": {"labels": {"app": "logs"}},

@@ -20,7 +20,7 @@ fn place_of(mounts: &[(&str, &str)], directories: &[&str]) -> DataPlace {
     place(&super::mounts(&container, &volumes), &directories)
 }
 
-#[test]
+#[test] // proves RULE-7
 fn the_volume_counts_that_is_mounted_where_the_engine_says_its_data_is() {
     use DataPlace::{Claim, Container, OtherVolume, Unknown};
     const IMAGE: &str = "/usr/share/elasticsearch/data";
@@ -46,7 +46,7 @@ fn the_volume_counts_that_is_mounted_where_the_engine_says_its_data_is() {
     }
 }
 
-#[test]
+#[test] // proves RULE-6
 fn a_template_that_looks_for_the_data_somewhere_else_is_known() {
     let volumes = json!([
         {"name": "other", "emptyDir": {}},
@@ -95,7 +95,7 @@ fn a_template_that_looks_for_the_data_somewhere_else_is_known() {
     }
 }
 
-#[test]
+#[test] // proves RULE-7
 fn a_script_that_names_the_data_may_name_another_place() {
     let template = |script: &str| {
         let container = json!({"name": "search", "args": ["sh", "-c", script]});
