@@ -238,8 +238,9 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
     fixture.until("it has begun", |cluster| ledger(cluster).restart.is_some()).await;
     let mut kills = 0;
     for round in 0..20 {
-        // Long enough for an evaluation, and different each time.
-        tokio::time::sleep(Duration::from_millis(90 + round * 7)).await;
+        // The first ones are too short for a step, so the restart is still under way; the last ones are
+        // long enough for some.
+        tokio::time::sleep(Duration::from_millis(10 + round * 12)).await;
         reconciler.kill().await;
         kills += u32::from(ledger(&fixture.cluster().await).restart.is_some());
         reconciler = Reconciler::start(fixture.server.client());
