@@ -242,8 +242,9 @@ async fn an_image_that_admission_makes_of_another_is_what_is_wanted() {
     }
     fixture.server.clear_faults();
     // One that makes another image of each could never be answered.
-    let never =
-        Fault::new(How::Rewrite("\"image\":\"b", "\"image\":\"bb")).verb("patch").times(u32::MAX);
+    let never = Fault::new(How::Rewrite("/image\",\"value\":\"b", "/image\",\"value\":\"bb"))
+        .verb("patch")
+        .times(u32::MAX);
     fixture.server.inject(never);
     let why = fixture.why_not(&mut PatchDryRuns::default(), UpdateStep::Container, &[]).await;
     let why = why[0].clone().expect("it is refused");
