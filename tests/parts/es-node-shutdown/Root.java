@@ -26,11 +26,12 @@ public class Root extends BaseRestHandler {
 
     @Override
     protected RestChannelConsumer prepareRequest(RestRequest request, NodeClient client) {
-        var state = new ClusterStateRequest(PATIENCE).clear().metadata(true).nodes(true);
+        // A real engine answers from its own state, so it also answers while there is no master.
+        var state = new ClusterStateRequest(PATIENCE).clear().metadata(true).nodes(true).local(true);
         return channel -> client.admin().cluster().state(state, new RestToXContentListener<>(channel).map(answer -> {
             var metadata = answer.getState().metadata();
             return (ToXContentObject) (builder, params) -> builder.startObject()
-                .field("name", client.getLocalNodeId())
+                .field("name", answer.getState().nodes().getLocalNode().getName())
                 .field("cluster_name", answer.getClusterName().value())
                 .field("cluster_uuid", metadata.clusterUUID())
                 .startObject("version")
