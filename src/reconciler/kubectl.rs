@@ -1,6 +1,6 @@
 //! `kubectl stayput`: shows what a restart does and why it waits, and requests restarts.
 //!
-//! It decides nothing. It reads the status that the reconciler has written on a SearchCluster and its
+//! The plugin decides nothing. It reads the status that the reconciler has written on a SearchCluster and its
 //! pods ([`cluster_view`]), renders it ([`pages`] and [`progress`] for people, [`json`] for programs;
 //! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
 //! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
