@@ -12,7 +12,7 @@ pub(super) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Policy for browsers: scripts and styles are files of ours; texts of the cluster are neither.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; model-ancestors 'none'";
+     connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const PROTECTION: [(&str, &str); 6] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
