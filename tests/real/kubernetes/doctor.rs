@@ -15,13 +15,8 @@ use crate::support::wait::eventually;
 
 /// The exit code, and the severity by code and object.
 fn doctor(admin: &Kubectl) -> (i32, BTreeMap<String, String>) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"));
-    command.env("KUBECONFIG", admin.kubeconfig());
-    // Nobody answers there.
-    command.args(["doctor", "logs", "-n", "search", "-o", "json"]);
-    let output =
-        command.args(["--reconciler", "http://127.0.0.1:1"]).output().expect("it can be run");
-    let printed: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let (code, printed) = run(admin, &["-o", "json"]);
+    let printed: Value = serde_json::from_slice(&printed).expect("JSON");
     let findings = printed["clusters"][0]["findings"].as_array().expect("a list").iter();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let findings = findings.map(|finding| {
@@ -31,7 +26,17 @@ fn doctor(admin: &Kubectl) -> (i32, BTreeMap<String, String>) {
             text(&finding["severity"]),
         )
     });
-    (output.status.code().expect("it ends by itself"), findings.collect())
+    (code, findings.collect())
+}
+
+/// The exit code, and what is printed.
+fn run(admin: &Kubectl, options: &[&str]) -> (i32, Vec<u8>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-stayput"));
+    command.env("KUBECONFIG", admin.kubeconfig());
+    // Nobody answers there.
+    command.args(["doctor", "logs", "-n", "search", "--reconciler", "http://127.0.0.1:1"]);
+    let output = command.args(options).output().expect("it can be run");
+    (output.status.code().expect("it ends by itself"), output.stdout)
 }
 
 /// What the apiserver publishes of the definition has each field, as a reconciler reads it at its start.
@@ -119,4 +124,6 @@ fn a_good_installation_and_a_broken_one() {
             "{finding}: {broken:#?}"
         );
     }
+    let page = String::from_utf8(run(admin, &[]).1).expect("UTF-8");
+    assert!(page.contains("create rolebinding stayput-clusters"), "{page}");
 }

@@ -7,8 +7,7 @@ use stayput_restart::annotation;
 
 use super::{Facts, Finding};
 use crate::kubectl::leader::NAME;
-
-const REVISION: &str = "controller-revision-hash";
+use crate::workload::REVISION_LABEL;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     facts.known_pods().iter().filter_map(of_pod).collect()
@@ -33,7 +32,8 @@ fn written(pod: &Pod) -> Vec<String> {
         for (kind, group) in [("label", "f:labels"), ("annotation", "f:annotations")] {
             let keys = fields.0["f:metadata"][group].as_object().into_iter().flatten();
             let keys = keys.filter_map(|(key, _)| key.strip_prefix("f:"));
-            let theirs = keys.filter(|key| *key != REVISION && !annotation::ALL.contains(key));
+            let theirs =
+                keys.filter(|key| *key != REVISION_LABEL && !annotation::ALL.contains(key));
             names.extend(theirs.map(|key| format!("{kind} {key}")));
         }
     }

@@ -33,8 +33,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 /// Where the namespace gives no rights at all, a binding is missing; else the role is an older one.
 fn remedy(facts: &Facts, denied: &[&Right]) -> String {
-    let lacks =
-        |resource| denied.iter().any(|right| right.verb == "list" && right.resource == resource);
+    let lacks = |verb, resource| {
+        let wanted = (verb, resource, "");
+        denied.iter().any(|right| (right.verb, right.resource, right.subresource) == wanted)
+    };
     if versions::newer(facts).is_some() {
         return reinstall(facts);
     }
@@ -46,10 +48,11 @@ fn remedy(facts: &Facts, denied: &[&Right]) -> String {
         )
     };
     let mut commands = Vec::new();
-    if lacks("pods") {
+    // The usual installation reads pods everywhere; only a binding lets it change them.
+    if lacks("patch", "pods") {
         commands.push(bind("stayput-clusters", "stayput-reconciler"));
     }
-    if lacks("persistentvolumeclaims") {
+    if lacks("list", "persistentvolumeclaims") {
         commands.push("kubectl apply -f deploy/declared.yaml".to_owned());
         commands.push(bind("stayput-declared", "stayput-reconciler-declared"));
     }

@@ -23,12 +23,12 @@ fn rights_of_the_reconciler() {
         ),
         (
             "a namespace that gives it no rights",
-            |facts| facts.rights.push(denied("list", "pods")),
+            |facts| facts.rights.push(denied("patch", "pods")),
             Error,
             "rights",
             "ServiceAccount/stayput-reconciler",
             [
-                "may not list pods in namespace search",
+                "may not patch pods in namespace search",
                 "kubectl -n search create rolebinding stayput-clusters \
                  --clusterrole=stayput-reconciler --serviceaccount=stayput:stayput-reconciler",
             ],
