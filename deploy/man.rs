@@ -8,8 +8,8 @@ fn main() -> std::io::Result<()> {
     let directory = directory.ok_or_else(|| std::io::Error::other("usage: man-pages DIRECTORY"))?;
     for program in [
         stayput_manager::cli::definition(),
-        stayput_reconciler::controller::cli::definition(),
-        stayput_reconciler::kubectl::definition(),
+        stayput_controller::cli::definition(),
+        stayput_kubectl::definition(),
     ] {
         clap_mangen::generate_to(program, &directory)?;
     }

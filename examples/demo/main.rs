@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             ExitCode::from(engine::main(&[ENGINE.into()], arguments.collect()))
         }
         Some(role) if role == KUBECTL => {
-            stayput_reconciler::kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
+            stayput_kubectl::main(iter::once("kubectl-stayput".into()).chain(arguments))
         }
         Some(option) if option == "--engine" => match (arguments.next(), arguments.next()) {
             (Some(home), None) => run(Some(home.into())),

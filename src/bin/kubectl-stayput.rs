@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stayput_reconciler::kubectl::main(std::env::args_os())
+    stayput_kubectl::main(std::env::args_os())
 }

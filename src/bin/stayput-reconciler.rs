@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    stayput_reconciler::controller::cli::main(std::env::args_os())
+    stayput_controller::cli::main(std::env::args_os())
 }

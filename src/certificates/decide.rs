@@ -4,7 +4,7 @@
 //! ended: a new CA; the CA is trusted beside the old one; the managers get a certificate that the
 //! new CA signed. The old CA is trusted until every manager has that certificate.
 
-use stayput_net::validity::Validity;
+use stayput_http::validity::Validity;
 
 use crate::facts::{Authority, CertificateFacts, Existing, Id, Serving};
 use crate::problem::Problem;

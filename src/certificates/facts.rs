@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use stayput_net::validity::Validity;
+use stayput_http::validity::Validity;
 
 use crate::names::SecretNames;
 

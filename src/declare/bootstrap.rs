@@ -5,7 +5,7 @@
 //! setting whose value is empty. A container that is made later has no names, and can only join.
 
 use serde_json::{Value, json};
-use stayput_reuse::IGNORE;
+use stayput_pod_update::IGNORE;
 
 use crate::claims::existing_claims;
 use crate::labels::metadata;

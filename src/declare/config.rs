@@ -6,7 +6,7 @@ use std::fmt::Write;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use stayput_reuse::Settings;
+use stayput_pod_update::Settings;
 
 use crate::bootstrap::VARIABLE;
 use crate::labels::metadata;

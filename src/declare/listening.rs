@@ -1,7 +1,7 @@
 //! Addresses at which an engine listens for HTTP: its manager uses loopback, and the reconciler the
 //! pod's address, both with `spec.engine.port`.
 
-use stayput_reuse::Settings;
+use stayput_pod_update::Settings;
 
 use crate::Engine;
 

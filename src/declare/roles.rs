@@ -1,6 +1,6 @@
 //! The roles that a set's config gives to its nodes.
 
-use stayput_reuse::Settings;
+use stayput_pod_update::Settings;
 
 use crate::NodeSet;
 
@@ -15,7 +15,7 @@ pub(crate) struct Roles {
 
 /// The settings of a set by their full names, however they are nested.
 pub(crate) fn settings(set: &NodeSet) -> Settings {
-    stayput_reuse::settings(&serde_json::Value::Object(set.config.clone()))
+    stayput_pod_update::settings(&serde_json::Value::Object(set.config.clone()))
 }
 
 /// The roles that a set's config gives. Without a setting a node has all roles. `node.master` and

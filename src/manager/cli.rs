@@ -34,7 +34,7 @@ use args::{Cli, ClientArgs, Command};
 use best_effort_output::BestEffortOutput;
 use control::ControlRequest;
 use failure::{Failure, USAGE};
-use stayput_net::manager_client::ManagerClient;
+use stayput_http::manager_client::ManagerClient;
 
 /// Every command and option of `stayput`, also for man pages.
 pub fn definition() -> clap::Command {

@@ -18,7 +18,7 @@ use crate::config_watch::ConfigSettings;
 use crate::http::HttpSettings;
 use crate::lifecycle::Policy;
 use crate::supervisor::Probe;
-use stayput_net::telemetry::LogFormat;
+use stayput_http::telemetry::LogFormat;
 
 pub use args::RunArgs;
 pub use environment::Environment;

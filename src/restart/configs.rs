@@ -1,11 +1,11 @@
 //! Decisive settings of the engine's known configs: those whose change may need all nodes at once
-//! ([`stayput_reuse::decisive`]). A checksum names one content, so a fact once seen stays true.
+//! ([`stayput_pod_update::decisive`]). A checksum names one content, so a fact once seen stays true.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_reuse::Settings;
+use stayput_pod_update::Settings;
 
 /// Maximum number of remembered configs; further ones are not known.
 const MAX_CONFIGS: usize = 1000;

@@ -83,7 +83,7 @@ pub use snapshot::{
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;
-pub use stayput_reuse::{Settings, UpdateStep};
+pub use stayput_pod_update::{Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 
 /// The order in which a restart would take these pods. Without an engine, roles and the elected master

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_reuse::{EngineVersion, Reason, Settings, UpdateStep};
+use stayput_pod_update::{EngineVersion, Reason, Settings, UpdateStep};
 
 use crate::context::Context;
 use crate::rules::numbers;
@@ -151,7 +151,7 @@ pub(crate) fn template_needs_coordinated(
         all
     };
     let (old, new) = (with(known.runs_on, &given.from), with(known.wanted, &given.to));
-    let mut reasons = stayput_reuse::needs_coordinated(&old, &new, version).into_iter();
+    let mut reasons = stayput_pod_update::needs_coordinated(&old, &new, version).into_iter();
     let reason = reasons.next();
     let others = reasons.map(|reason| reason.setting).collect();
     Ok(reason.map(|reason| NeedsCoordinated { reason, others, keeps: None }))
@@ -216,10 +216,10 @@ fn judge<'a>(
             [pod] => Some(Known::of(pod, seen, remembered)),
             _ => None,
         };
-        for reason in stayput_reuse::needs_coordinated(old, new, version) {
+        for reason in stayput_pod_update::needs_coordinated(old, new, version) {
             // As this one now: it would not find a node that has changed.
             let has_it = |settings: &Settings| {
-                stayput_reuse::needs_coordinated(settings, new, version)
+                stayput_pod_update::needs_coordinated(settings, new, version)
                     .iter()
                     .any(|other| (other.setting, &other.from) == (reason.setting, &reason.from))
             };

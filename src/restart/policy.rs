@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 use thiserror::Error;
 
 use super::{Disabled, Request};

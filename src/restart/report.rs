@@ -23,7 +23,7 @@ use self::down::DownNodes;
 use super::estimate::Estimate;
 use super::{Ledger, Member, MemberStep, Plan, Pod, Policy, Snapshot, Sources, Time, Waiting};
 use stayput_api::State;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// Maximum number of nodes in the list; `counts` includes the others.
 pub const MAX_NODES: usize = 100;

@@ -17,4 +17,5 @@ pub mod ports;
 pub mod processes;
 pub mod programs;
 pub mod recorder;
+pub mod served;
 pub mod skip;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use stayput_reconciler::cluster::{SearchCluster, allows};
+use stayput_kube_access::cluster::{SearchCluster, allows};
 
 use crate::support::yaml::documents;
 

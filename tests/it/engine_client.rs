@@ -9,11 +9,11 @@ mod privileges;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stayput_net::https::{Identity, Pem};
-use stayput_reconciler::engine_client::{
+use stayput_engine::{
     Access, Allocation, AllowPlain, Color, Credentials, Endpoint, EngineClient, EngineError, Flush,
     tls,
 };
+use stayput_http::https::{Identity, Pem};
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
 use crate::support::pki::Pki;

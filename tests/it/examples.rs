@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use stayput_declare::{Kind, Observed};
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_manager::settings::{self, Environment, RunArgs, Settings};
 use stayput_manager::supervisor::Probe;
-use stayput_reconciler::cluster::SearchCluster;
 use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::support;

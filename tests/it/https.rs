@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::{Request, Response};
-use stayput_net::https::{Bounds, ExchangeError, Target, exchange};
+use stayput_http::https::{Bounds, ExchangeError, Target, exchange};
 use tokio_rustls::TlsAcceptor;
 
 use crate::support::fake_manager::{FakeManager, Reply, Script};
@@ -146,8 +146,8 @@ fn a_server_that_wants_a_certificate_says_so() {
 
 #[test]
 fn tls_1_2_is_spoken_only_where_it_was_asked_for() {
-    use stayput_net::https::{ONLY_1_3, Tls};
-    use stayput_reconciler::engine_client::FROM_1_2;
+    use stayput_engine::FROM_1_2;
+    use stayput_http::https::{ONLY_1_3, Tls};
 
     let pki = Pki::new();
     let (_old, old_port) = server(Some(pki.server(&[&rustls::version::TLS12], false)));

@@ -12,8 +12,8 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use stayput_api::{Code, Cursor, Problem, StopRequest};
-use stayput_net::https::{Identity, ONLY_1_3, Tls};
-use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_http::https::{Identity, ONLY_1_3, Tls};
+use stayput_http::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;
 

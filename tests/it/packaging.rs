@@ -14,7 +14,7 @@ fn completion(shell: &str) -> Ended {
 
 /// The commands of `kubectl stayput`, but for `help`.
 fn commands() -> Vec<String> {
-    let program = stayput_reconciler::kubectl::definition();
+    let program = stayput_kubectl::definition();
     let commands: Vec<String> =
         program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     assert!(commands.len() > 14, "{commands:?}");

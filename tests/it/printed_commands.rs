@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stayput_reconciler::kubectl::definition;
+use stayput_kubectl::definition;
 
 use crate::support::commands::problems;
 

@@ -18,15 +18,15 @@ use crate::support::yaml::documents;
 
 /// Codes that block a cluster and are none of its rules, with the files that have them.
 const OTHERS: [(&str, &str); 9] = [
-    ("invalid_spec", "src/reconciler/controller/effective_spec.rs"),
-    ("outdated_definition", "src/reconciler/controller/effective_spec.rs"),
-    ("request_failed", "src/reconciler/controller/status_report.rs"),
-    ("pods_unlisted", "src/reconciler/controller/status_report.rs"),
-    ("declaration_refused", "src/reconciler/controller/declared/verdict.rs"),
-    ("declaration_failed", "src/reconciler/controller/declared/verdict.rs"),
-    ("foreign_object", "src/reconciler/controller/declared/verdict.rs"),
-    ("leave_refused", "src/reconciler/controller/declared/verdict.rs"),
-    ("no_pods", "src/reconciler/kubectl/doctor/checks/spec.rs"),
+    ("invalid_spec", "src/controller/effective_spec.rs"),
+    ("outdated_definition", "src/controller/effective_spec.rs"),
+    ("request_failed", "src/controller/status_report.rs"),
+    ("pods_unlisted", "src/controller/status_report.rs"),
+    ("declaration_refused", "src/controller/declared/verdict.rs"),
+    ("declaration_failed", "src/controller/declared/verdict.rs"),
+    ("foreign_object", "src/controller/declared/verdict.rs"),
+    ("leave_refused", "src/controller/declared/verdict.rs"),
+    ("no_pods", "src/kubectl/doctor/checks/spec.rs"),
 ];
 
 fn file(path: &str) -> String {
@@ -246,7 +246,7 @@ fn what_is_to_be_typed_is_understood() {
             let piped = command.split(" | ");
             for rest in piped.filter_map(|part| part.strip_prefix("kubectl stayput ")) {
                 let words = [vec!["kubectl-stayput".to_owned()], words(rest)].concat();
-                let parsed = stayput_reconciler::kubectl::definition().try_get_matches_from(words);
+                let parsed = stayput_kubectl::definition().try_get_matches_from(words);
                 // `--version` is none.
                 let error = parsed.err().filter(clap::Error::use_stderr);
                 assert!(error.is_none(), "{name}: {command}: {}", error.unwrap());

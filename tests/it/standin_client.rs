@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
-use stayput_reconciler::engine_client::{
+use stayput_engine::{
     Access, Allocation, Color, Distribution, Endpoint, EngineClient, EngineError, Flush,
     RecordKind, RecordStatus, ShardState, Voting, unreplicated,
 };
@@ -39,7 +39,7 @@ fn story(settings: &str, distribution: Distribution, version: &str) {
     let topology = wait(client.topology(&engine, None)).expect("a topology");
     let ids: BTreeSet<String> = topology.nodes.iter().map(|node| node.id.clone()).collect();
     assert_eq!(topology.cluster_uuid, engine.cluster_uuid);
-    let known = |node: &stayput_reconciler::engine_client::Node| {
+    let known = |node: &stayput_engine::Node| {
         node.version == Some(engine.version)
             && node.jvm_start_ms.is_some()
             && node.roles.as_ref().is_some_and(|roles| roles.contains("data"))

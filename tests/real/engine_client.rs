@@ -6,7 +6,7 @@ mod three;
 
 use std::time::Duration;
 
-use stayput_reconciler::engine_client::{Access, Endpoint, EngineClient};
+use stayput_engine::{Access, Endpoint, EngineClient};
 
 /// Longer than any answer of these engines takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(20);

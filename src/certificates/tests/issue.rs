@@ -1,6 +1,6 @@
 //! Certificates that are really made.
 
-use stayput_net::pem::certificates;
+use stayput_http::pem::certificates;
 
 use super::{DAY, HOUR, START, YEAR};
 use crate::issue::{IssueError, authority, read_authorities, read_serving, select, serving};

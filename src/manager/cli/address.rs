@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::args::ClientArgs;
 use crate::settings::Environment;
-use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls, TlsError};
-use stayput_net::manager_client::{Address, Credentials, Token};
+use stayput_http::https::{Identity, ONLY_1_3, Pem, Tls, TlsError};
+use stayput_http::manager_client::{Address, Credentials, Token};
 
 /// Socket to use without any option or variable.
 const DEFAULT_SOCKET: &str = "/run/stayput/stayput.sock";

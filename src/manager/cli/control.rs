@@ -18,7 +18,7 @@ use super::render::{self, ChangePrinter};
 use super::wait::{ANSWER_DELAY, checked, print_answer};
 use crate::http::wait::{self, Outcome};
 use stayput_api::{Code, ConfigChoice, Span, StartRequest, Status, StopRequest};
-use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
+use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 
 /// How long the manager may delay one answer. After that the request is sent again with the same
 /// sequence, so that the manager recognizes the retry.

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use stayput_net::manager_client::ClientError;
-use stayput_net::terminal::plain;
+use stayput_http::manager_client::ClientError;
+use stayput_http::terminal::plain;
 
 /// Refused or failed.
 const FAILED: u8 = 1;

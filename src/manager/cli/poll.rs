@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time;
 
 use stayput_api::{Code, Cursor};
-use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
+use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 
 /// How long one poll waits for a change.
 pub(super) const POLL_TIMEOUT: Duration = Duration::from_secs(30);

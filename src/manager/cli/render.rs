@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use stayput_api::{Archive, Config, ConfigChoice, Desired, Exit, Reason, Run, State, Status};
-use stayput_net::terminal::plain;
+use stayput_http::terminal::plain;
 
 /// The whole status, each line with its end.
 pub(super) fn status(status: &Status, now: SystemTime) -> String {

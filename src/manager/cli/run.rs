@@ -19,7 +19,7 @@ use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
 use crate::worker;
-use stayput_net::telemetry::{self, Log};
+use stayput_http::telemetry::{self, Log};
 
 /// Exit code if the manager cannot be set up: a port or a socket that is in use, a certificate that
 /// does not match its key (`EX_UNAVAILABLE` of sysexits).

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::args::TokenArgs;
 use super::failure::Failure;
-use stayput_net::jwt::{Grant, UnknownScope, mint};
+use stayput_http::jwt::{Grant, UnknownScope, mint};
 
 /// Prints a token, and nothing else.
 pub(super) fn print(args: &TokenArgs, out: &mut impl Write) -> Result<(), Failure> {

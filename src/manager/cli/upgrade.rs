@@ -15,7 +15,7 @@ use crate::process::{self, KeptListener};
 use crate::settings::{self, Environment, Settings};
 use crate::supervisor::{CAN_TAKE_OVER, HandOver};
 use stayput_api::{Span, Status};
-use stayput_net::manager_client::{ClientError, ManagerClient};
+use stayput_http::manager_client::{ClientError, ManagerClient};
 
 /// Requests an upgrade and waits until another boot answers.
 pub(super) async fn upgrade(

@@ -12,7 +12,7 @@ use super::poll::{POLL_TIMEOUT, StatusPoller};
 use super::render::{self, ChangePrinter};
 use stayput_api::checksum::{Checksum, InvalidChecksum};
 use stayput_api::{Desired, Span, State, Status};
-use stayput_net::manager_client::{Answer, ClientError, ManagerClient};
+use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 
 /// The state that `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]

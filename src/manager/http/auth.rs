@@ -17,7 +17,7 @@ pub(crate) use client_cert::caller as certificate_caller;
 pub(crate) use rejection::{RefusalLog, Rejection};
 pub(crate) use token::{Rules, Tokens};
 
-use stayput_net::jwt::Scopes;
+use stayput_http::jwt::Scopes;
 
 /// Reads a shared key file, a PEM public key file or a key set, in this order; each may be absent.
 pub(crate) mod read {

@@ -17,8 +17,8 @@ use super::auth::{Caller, Peer, certificate_caller};
 use super::context::{Context, ListenerKind, Shutdown};
 use super::places::Place;
 use super::routes;
-use stayput_net::https::Stream;
-use stayput_net::jwt::Scopes;
+use stayput_http::https::Stream;
+use stayput_http::jwt::Scopes;
 
 /// Largest number of headers in a request. Our clients send three.
 const MAX_HEADERS: usize = 64;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use stayput_net::validity::Validity;
+use stayput_http::validity::Validity;
 
 /// Problem to report at `now`, and what to do; only shortly before the end and after it.
 pub(super) fn problem(validity: Validity, now: u64) -> Option<String> {

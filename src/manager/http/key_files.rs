@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
-use stayput_net::pem;
-use stayput_net::validity::Validity;
+use stayput_http::pem;
+use stayput_http::validity::Validity;
 use thiserror::Error;
 
 use super::auth::{Rules, Tokens, read};

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::auth::Rules;
 use super::tls::TlsMin;
 use stayput_api::Pod;
-use stayput_net::jwt::{self, Scopes};
+use stayput_http::jwt::{self, Scopes};
 
 /// How the API may be reached, and by which callers.
 #[derive(Debug, Clone, Default)]

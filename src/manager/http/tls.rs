@@ -8,7 +8,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use thiserror::Error;
 
-use stayput_net::pem::{self, PemError};
+use stayput_http::pem::{self, PemError};
 
 type Versions = &'static [&'static SupportedProtocolVersion];
 /// The TLS versions, named one by one: the default of rustls depends on which other crates are in the build.

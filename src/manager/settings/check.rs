@@ -16,7 +16,7 @@ use crate::http::{HttpSettings, TlsMin};
 use crate::lifecycle::{Millis, OnExit, Policy};
 use crate::supervisor::Probe;
 use stayput_api::{Pod, Span};
-use stayput_net::telemetry::LogFormat;
+use stayput_http::telemetry::LogFormat;
 
 pub(super) fn check(
     written: Written,

@@ -10,7 +10,7 @@ use tracing::level_filters::LevelFilter;
 use super::*;
 use crate::lifecycle::OnExit;
 use stayput_api::Pod;
-use stayput_net::jwt::Scopes;
+use stayput_http::jwt::Scopes;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
     Environment::new(variables.iter().map(|(name, value)| (name.into(), value.into())))

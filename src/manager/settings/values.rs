@@ -11,7 +11,7 @@ use tracing::level_filters::LevelFilter;
 use crate::config_watch::{ConfigDir, Stage};
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
-use stayput_net::jwt::{Scopes, UnknownScope};
+use stayput_http::jwt::{Scopes, UnknownScope};
 
 /// Why a value cannot be used, and what to write instead. The message follows the option's name, so
 /// it does not repeat it.

@@ -31,7 +31,7 @@ use crate::process::{
 };
 use crate::worker::Worker;
 use stayput_api::{self as api, ManagerError};
-use stayput_net::telemetry::Log;
+use stayput_http::telemetry::Log;
 
 /// Most requests that wait for the supervisor; more wait in their connections.
 const MAX_CALLS: usize = 16;

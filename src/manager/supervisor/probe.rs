@@ -29,7 +29,7 @@ use crate::errors::Errors;
 use crate::worker::{NoThread, Worker};
 use error::{Refused, Why};
 use secrets::{Secrets, SecretsFiles};
-use stayput_net::https::Stream;
+use stayput_http::https::Stream;
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
 /// waits for it, so that an engine that hangs is reported as not ready, and not with its last good

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Outcome, written};
 use crate::{Node, PodUpdate, Request, Strategy, Time};
 use stayput_api::ConfigChoice;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// The restart under way.
 #[derive(

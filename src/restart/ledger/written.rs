@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{Ending, Member, MemberStep};
 use crate::Time;
 use restarting::Restarting;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// The members of a restart in JSON.
 #[derive(Default, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use crate::flow::phase_of;
 use crate::marks::Marks;
 use crate::{Code, Member, Phase, Plan, Pod, Snapshot, Waiting};
 use stayput_api::checksum::short;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// Entry in [`NodeReport::because`] for a changed config, where fields of the template are beside it.
 pub const THE_CONFIG: &str = "the config";

@@ -12,7 +12,7 @@ use crate::{
     PodUpdate, Policy, Predicate, Snapshot, Time, Waiting, annotation, ended_recently,
 };
 use stayput_api::State;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// The rule or fault that blocks the cluster, unless this wait is a part of every restart.
 pub(super) fn blocker<'a>(

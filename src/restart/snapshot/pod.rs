@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stayput_api::State;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 use super::{Known, LivePod, Manager, Operator, PodUpdate, Unreturnable, known};
 use crate::shell::shell_word;

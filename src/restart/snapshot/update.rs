@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_reuse::{Settings, UpdateStep};
+use stayput_pod_update::{Settings, UpdateStep};
 
 use crate::Change;
 

@@ -1,6 +1,6 @@
 //! In the middle of an upgrade nodes have different versions.
 
-use stayput_reuse::Settings;
+use stayput_pod_update::Settings;
 
 use super::linter::moment;
 use crate::{

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use futures_util::future::join_all;
-use stayput_reconciler::engine_client::{
-    Access, Allocation, Color, EngineClient, EngineError, tls,
-};
+use stayput_engine::{Access, Allocation, Color, EngineClient, EngineError, tls};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 

@@ -1,7 +1,7 @@
 //! A node that is to join is waited for at two nodes: the elected master applies a new list last.
 
 use serde_json::{Value, json};
-use stayput_reconciler::engine_client::{Access, Distribution, Engine, Version};
+use stayput_engine::{Access, Distribution, Engine, Version};
 
 use super::{ENGINE_ANSWER_TIMEOUT, answering, client, health, wait};
 use crate::support::fake_manager::{FakeManager, Reply, Script};

@@ -1,7 +1,7 @@
 //! Nodes that are outside of their cluster and answer all the same, beside one that is a member.
 
 use serde_json::{Value, json};
-use stayput_reconciler::engine_client::{Access, Color, Distribution, Engine, EngineError};
+use stayput_engine::{Access, Color, Distribution, Engine, EngineError};
 
 use super::{ENGINE_ANSWER_TIMEOUT, answering, client, health, identity_of_nobody, wait};
 use crate::support::fake_manager::{FakeManager, Reply, Script};

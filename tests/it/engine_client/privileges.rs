@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::json;
-use stayput_reconciler::engine_client::{Access, EngineError};
+use stayput_engine::{Access, EngineError};
 
 use super::{ENGINE_ANSWER_TIMEOUT, answering, client, wait};
 

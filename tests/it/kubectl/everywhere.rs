@@ -3,7 +3,7 @@
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 
 use super::fixture::{Fixture, under_way};
 use stayput_standin::apiserver::{Fault, How};

@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 
 use crate::support::json_schema::problems;

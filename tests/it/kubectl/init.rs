@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::{Value, json};
-use stayput_net::https::{ONLY_1_3, Pem, Tls};
+use stayput_http::https::{ONLY_1_3, Pem, Tls};
 use stayput_standin::apiserver::{Fault, How};
 
 use super::fixture::Fixture;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stayput_api::{Cursor, StartRequest, StopRequest};
-use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_http::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 use tokio::time::timeout;
 
 use super::{always, over_socket, wait};

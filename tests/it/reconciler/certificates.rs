@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stayput_certificates::issue::{Pair, authority, read_authorities, read_serving, serving};
-use stayput_reconciler::cluster::{SearchCluster, crd};
-use stayput_reconciler::controller::{Election, Settings};
+use stayput_controller::{Election, Settings};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::ApiServer;
 
 use super::fixture::Reconciler;

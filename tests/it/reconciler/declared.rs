@@ -7,7 +7,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::{ApiServer, Asked, Fault, How};
 
 use super::fixture::{Fixture, NODES, Reconciler};

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Direction, Ledger, Outcome};
 
 use super::fixture::{Fixture, NODES, Reconciler};

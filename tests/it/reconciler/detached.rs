@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Outcome;
 use stayput_standin::apiserver::{Fault, How};
 

@@ -6,7 +6,7 @@ use kube::api::{Patch, PatchParams};
 use nix::sys::signal::Signal;
 use serde_json::json;
 use stayput_api::State;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Ledger, Outcome, annotation};
 use tokio::time::{sleep, timeout};
 

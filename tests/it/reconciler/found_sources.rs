@@ -1,7 +1,7 @@
 //! Nobody names the sources of the config: they are found in the pods.
 
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Outcome, Strategy};
 
 use super::fixture::{Fixture, NODES, Reconciler};

@@ -1,7 +1,7 @@
 //! Restarts wait for a gate on the SearchCluster, and go on when it is opened for them.
 
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Outcome, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};

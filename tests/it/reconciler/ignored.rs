@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{HistoryEntry, Outcome, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};

@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use stayput_reconciler::cluster::crd;
-use stayput_reconciler::controller::{Election, Settings};
+use stayput_controller::{Election, Settings};
+use stayput_kube_access::cluster::crd;
 use stayput_standin::apiserver::{ApiServer, Asked};
 
 use super::fixture::Reconciler;

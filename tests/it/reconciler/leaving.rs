@@ -12,7 +12,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use nix::sys::signal::Signal::SIGTERM;
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 

@@ -2,7 +2,7 @@
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::eventually;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stayput_reconciler::controller::{Election, Settings};
+use stayput_controller::{Election, Settings};
 use stayput_restart::Outcome;
 
 use super::fixture::{Fixture, NODES, Reconciler};

@@ -9,7 +9,7 @@ use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_kube_access::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{MemberStep, Outcome, Restart, annotation};
 use tokio::time::sleep;
 

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use serde_json::json;
 use stayput_api::State;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Outcome, Strategy};
 
 use super::fixture::{Fixture, NODES, Reconciler};

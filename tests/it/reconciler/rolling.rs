@@ -5,8 +5,8 @@ use std::time::Instant;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
-use stayput_reconciler::controller::{Account, Settings};
+use stayput_controller::{Account, Settings};
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Outcome, Strategy, annotation};
 
 use super::detached::{run, working};

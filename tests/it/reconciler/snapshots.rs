@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use stayput_reconciler::controller::Settings;
+use stayput_controller::Settings;
 use stayput_restart::{Outcome, Saved, forecast};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

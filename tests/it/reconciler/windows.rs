@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Outcome, annotation};
 
 use super::fixture::{Fixture, NODES, Reconciler};

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 use stayput_api::Code;
-use stayput_manager::errors::ErrorCode;
-use stayput_net::jwt::{Grant, Scopes, mint};
-use stayput_net::manager_client::{
+use stayput_http::jwt::{Grant, Scopes, mint};
+use stayput_http::manager_client::{
     Address, Answer, ClientError, Credentials, ManagerClient, Token,
 };
+use stayput_manager::errors::ErrorCode;
 
 use super::manager::Manager;
 use super::pod::Pod;

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use stayput_api::{Code, State, StopRequest};
-use stayput_net::jwt::{Grant, Scopes, mint, pod_audience};
-use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_http::jwt::{Grant, Scopes, mint, pod_audience};
+use stayput_http::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 
 use super::manager::Manager;
 use super::pod::Pod;

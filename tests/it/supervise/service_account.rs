@@ -8,8 +8,8 @@ use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use stayput_api::State;
-use stayput_net::jwt::pod_audience;
-use stayput_net::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
+use stayput_http::jwt::pod_audience;
+use stayput_http::manager_client::{Address, ClientError, Credentials, ManagerClient, Token};
 
 use super::pod::Pod;
 use crate::support::pki::Pki;

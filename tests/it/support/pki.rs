@@ -8,7 +8,7 @@ use rcgen::KeyPair;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
-use stayput_net::https::{Identity, ONLY_1_3, Pem, Tls};
+use stayput_http::https::{Identity, ONLY_1_3, Pem, Tls};
 use stayput_standin::harness::pki::{Issued, issue};
 use tempfile::TempDir;
 use tokio_rustls::TlsAcceptor;

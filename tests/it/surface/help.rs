@@ -9,8 +9,8 @@ use clap::Command;
 pub(super) fn programs() -> [Command; 3] {
     [
         stayput_manager::cli::definition(),
-        stayput_reconciler::controller::cli::definition(),
-        stayput_reconciler::kubectl::definition(),
+        stayput_controller::cli::definition(),
+        stayput_kubectl::definition(),
     ]
 }
 

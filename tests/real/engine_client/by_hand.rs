@@ -4,9 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use stayput_reconciler::engine_client::{
-    Allocation, Engine, EngineClient, Members, Topology, Voting,
-};
+use stayput_engine::{Allocation, Engine, EngineClient, Members, Topology, Voting};
 
 use super::three::MARK;
 use super::wait;

@@ -1,9 +1,9 @@
 //! An Elasticsearch with users, over TLS.
 
-use stayput_net::https::Pem;
-use stayput_reconciler::engine_client::{
+use stayput_engine::{
     Access, Allocation, Color, Credentials, Distribution, EngineClient, EngineError, Flush, tls,
 };
+use stayput_http::https::Pem;
 use stayput_standin::harness::pki::issue;
 
 use super::{BOUND, client, wait};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use stayput_reconciler::engine_client::{
+use stayput_engine::{
     Access, Allocation, Color, Distribution, Endpoint, Engine, EngineClient, EngineError, Flush,
     Members, Node, RecordKind, RecordStatus, Shard, ShardState, Topology, Voting, unreplicated,
 };

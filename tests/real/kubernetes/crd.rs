@@ -1,7 +1,7 @@
 //! SearchClusters on a real apiserver: validation, defaults, printed columns.
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Policy;
 
 use crate::support::kubernetes::kubectl::Kubectl;

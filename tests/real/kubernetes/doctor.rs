@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::missing_fields;
+use stayput_kube_access::cluster::missing_fields;
 
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;

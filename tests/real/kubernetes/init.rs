@@ -11,7 +11,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use stayput_certificates::issue::{Pair, serving};
-use stayput_reconciler::controller::{Settings, run};
+use stayput_controller::{Settings, run};
 
 use super::plain_set::plain_set;
 use super::{cert_manager, completion};

@@ -450,7 +450,7 @@ fn the_example(admin: &Kubectl) {
     let logs: Value = admin.json(&["get", "scl", "logs", "--namespace", "search"]);
     assert_eq!(logs["spec"]["restart"]["phaseTimeout"], "15m", "{logs:#}");
     let secret = admin.json(&["get", "secret", "logs-admin", "--namespace", "search"]);
-    assert_eq!(secret["metadata"]["annotations"][stayput_reconciler::cluster::ALLOW], "logs");
+    assert_eq!(secret["metadata"]["annotations"][stayput_kube_access::cluster::ALLOW], "logs");
     admin.run(&["delete", "scl", "logs", "--namespace", "search"]);
 }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use stayput_reuse::{Abilities, Content, Declaration, UpdateStep, compare};
+use stayput_pod_update::{Abilities, Content, Declaration, UpdateStep, compare};
 
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::skip::skip;
 
-const FIELDS: &str = include_str!("../../../src/reuse/tests/kubernetes-1.34.txt");
+const FIELDS: &str = include_str!("../../../src/pod-update/tests/kubernetes-1.34.txt");
 
 #[test] // proves UPDATE-58
 fn every_field_is_known_and_goes_the_way_that_the_apiserver_leaves() {

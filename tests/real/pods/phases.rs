@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchClusterStatus;
+use stayput_kube_access::cluster::SearchClusterStatus;
 use stayput_restart::MemberStep;
 
 use super::fixture::Fixture;

@@ -143,7 +143,7 @@ fn half_of_all(fixture: &Fixture) {
         fixture.configure(name, "no.such.setting: true", rename);
     }
     fixture.ask("half", "coordinated", &[]);
-    let members = |status: &stayput_reconciler::cluster::SearchClusterStatus| {
+    let members = |status: &stayput_kube_access::cluster::SearchClusterStatus| {
         status.ledger.restart.iter().flat_map(|one| one.members.clone()).collect::<Vec<_>>()
     };
     fixture.until_status("every node is being rolled back", |status| {

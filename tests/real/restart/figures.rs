@@ -13,7 +13,7 @@ use std::fs;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Outcome;
 
 use super::fixture::{Fixture, NAMES};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::{Value, json};
 use stayput_api::checksum::Checksum;
-use stayput_reconciler::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_kube_access::cluster::{SearchCluster, SearchClusterStatus};
 use stayput_restart::{HistoryEntry, LastRestart, annotation};
 
 use super::kubelet::Kubelet;

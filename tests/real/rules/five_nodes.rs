@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchClusterStatus;
+use stayput_kube_access::cluster::SearchClusterStatus;
 use stayput_restart::{HistoryEntry, NodeReport, Outcome, Strategy};
 
 use crate::restart::fixture::{Fixture, NodeFacts, NodeSpec, until};

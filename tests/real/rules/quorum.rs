@@ -1,7 +1,7 @@
 //! Masters that were stopped by hand block the restart of the others.
 
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 
 use crate::restart::fixture::until;
 use crate::restart::step;

@@ -1,7 +1,7 @@
 //! A red index blocks every node that runs.
 
 use serde_json::json;
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 
 use crate::restart::fixture::until;
 use crate::restart::step;

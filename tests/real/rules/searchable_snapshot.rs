@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use stayput_reconciler::engine_client::{Access, unreplicated};
+use stayput_engine::{Access, unreplicated};
 
 use crate::engine_client::{client, wait};
 use crate::restart::step;

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::{SearchCluster, crd};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::ApiServer;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Handle};

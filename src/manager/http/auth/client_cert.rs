@@ -6,7 +6,7 @@ use rustls_pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
 use super::Caller;
-use stayput_net::jwt::Scopes;
+use stayput_http::jwt::Scopes;
 
 /// The caller with this verified client certificate: the first allowed name that is exactly one of
 /// its DNS or URI names. The common name is ignored: it can be of any kind.

@@ -7,7 +7,7 @@ use rustls_pki_types::pem::{self, PemObject};
 use thiserror::Error;
 
 use super::spki;
-use stayput_net::jwt::{SharedKeyError, shared_key};
+use stayput_http::jwt::{SharedKeyError, shared_key};
 
 /// Origin of a key, which decides which claims its tokens need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

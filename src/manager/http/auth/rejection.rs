@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use stayput_net::terminal::plain;
+use stayput_http::terminal::plain;
 
 /// How often one kind of refusal is logged: callers without credentials must not fill the log.
 const LOG_PAUSE: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::keys::{RSA_PUBLIC, SHARED, Signer, ed25519_jwk, key_id, p256_jwk, rsa_jwk};
 use super::*;
-use stayput_net::jwt::{Grant, mint, pod_audience};
+use stayput_http::jwt::{Grant, mint, pod_audience};
 
 const AUDIENCE: &str = "stayput:search/u-1";
 const ISSUER: &str = "https://kubernetes.default.svc";

@@ -12,7 +12,7 @@ use super::Caller;
 use super::key::{Key, Source};
 use super::rejection::{Rejection, short, shown};
 use super::token_cache::TokenCache;
-use stayput_net::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider};
+use stayput_http::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider};
 
 /// Longest subject of a token, in bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;

@@ -60,7 +60,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use stayput_net::jwt::Scopes;
+    use stayput_http::jwt::Scopes;
 
     fn caller(name: &str) -> Caller {
         Caller { subject: Arc::from(name), scopes: Scopes::READ }

@@ -108,7 +108,7 @@ async fn what_is_wrong_at_the_start_is_said_all_at_once() {
         jwks: file("missing"),
         jwt_issuer: Some("i".into()),
         jwt_audience: Some("a".into()),
-        allow_subject: vec![("s".into(), stayput_net::jwt::Scopes::READ)],
+        allow_subject: vec![("s".into(), stayput_http::jwt::Scopes::READ)],
         ..Default::default()
     };
     let server = crate::http::Server::bind(

@@ -30,7 +30,7 @@ use crate::supervisor::{Call, Clock, Control, Handle};
 use stayput_api::Accepted;
 use stayput_api::Refusal;
 use stayput_api::{Pod, Status};
-use stayput_net::jwt::Scopes;
+use stayput_http::jwt::Scopes;
 
 pub(super) use super::super::auth::testing::{SHARED, Signer};
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use rustls::CertificateError;
-use stayput_net::terminal::plain;
+use stayput_http::terminal::plain;
 
 use super::Probe;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use hyper::header::HeaderValue;
 use rustls::RootCertStore;
-use stayput_net::pem::{self, PemError};
+use stayput_http::pem::{self, PemError};
 use thiserror::Error;
 use tokio::time::timeout;
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::ledger::{LedgerChange, OwnKind, Tried};
 use crate::{Ledger, Outcome, Pod, PodUpdate, Sources, UpdateStep, annotation};
 use stayput_api::checksum::Checksum;
-use stayput_reuse::Note;
+use stayput_pod_update::Note;
 
 /// How much of a checksum is kept, in characters: enough to tell a new one from thousands.
 const KEPT: usize = 8;

@@ -7,7 +7,7 @@ use crate::{
     MemberStep, MemberUpdate, Outcome, PodPatch, PodUpdate, Request, Restart, Time,
 };
 use stayput_api::ConfigChoice;
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 const NODES: u64 = 10_000;
 /// The largest object that etcd takes is 1.5 MiB. The rest is for metadata, spec and report.

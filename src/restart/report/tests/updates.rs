@@ -2,7 +2,7 @@
 
 use super::{manager, shown, three, waits};
 use crate::{Code, PodPatch, PodUpdate, Report, Snapshot};
-use stayput_reuse::UpdateStep;
+use stayput_pod_update::UpdateStep;
 
 /// Three nodes, of which these pods have an outdated template by this step.
 fn pending(pods: &[usize], step: UpdateStep) -> Snapshot {

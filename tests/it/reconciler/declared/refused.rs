@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 
 use super::super::fixture::Reconciler;
 use super::super::objects::{NAMESPACE, eventually};

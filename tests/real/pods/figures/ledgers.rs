@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use stayput_reconciler::cluster::SearchCluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Ledger;
 use tempfile::TempDir;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use hyper::Request;
 use hyper::body::Bytes;
 use serde_json::Value;
-use stayput_net::https::{Bounds, Kept, Target};
+use stayput_http::https::{Bounds, Kept, Target};
 use tokio::runtime;
 
 use super::now;

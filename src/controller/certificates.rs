@@ -1,0 +1,195 @@
+//! Keeps the managers' certificates and the copy of the apiserver's keys valid. `stayput_certificates`
+//! decides what to write; this module makes the calls.
+//!
+//! Changes only objects that `kubectl stayput init` made, each write on the version that was read. The
+//! reconciler has no right to create: it reports absent objects.
+
+mod report;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use tokio::time::Instant;
+
+use super::apiserver::{ApiError, Apiserver};
+use super::context::Context;
+use super::failure::Failure;
+use super::observe::now;
+pub(super) use report::Seen;
+use stayput_certificates::key_set::{self, KeySet, Unpublished};
+use stayput_certificates::names::{KEY_SET, SecretNames};
+use stayput_certificates::{Problem, Step, decide};
+use stayput_kube_access::certificates::{
+    DISCOVERY_PATH, KEY_SET_PATH, Secrets, held, key_set_object, published,
+};
+use stayput_kube_access::cluster::{Auth, SearchCluster};
+use stayput_restart::{Event, Reason};
+
+/// Interval between two reads of everything.
+const INTERVAL: Duration = Duration::from_secs(300);
+/// Interval after a failure.
+const FAILED_INTERVAL: Duration = Duration::from_secs(30);
+/// Limit of the steps of one run; more than there are.
+const MAX_STEPS: usize = 8;
+
+/// Certificates and keys of one cluster, as last read, and the time of the next read.
+#[derive(Debug, Default)]
+pub(super) struct Certificates {
+    unpublished: Unpublished,
+    next: Option<Instant>,
+    pub(super) seen: Seen,
+}
+
+impl Certificates {
+    /// Time until the next read.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        self.next.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Renews certificates and keys that are due, if it is time to read them.
+pub(super) async fn carry_out(cx: &mut Context, cluster: &SearchCluster, auth: &Auth) {
+    let is_early = cx.certificates.next.is_some_and(|at| at > Instant::now());
+    if is_early || cluster.metadata.deletion_timestamp.is_some() {
+        return;
+    }
+    let mut seen = Seen::default();
+    let result = attempt(cx, cluster, auth, &mut seen).await;
+    let pause = match result {
+        Ok(()) => INTERVAL,
+        Err(failure) => {
+            tracing::warn!("cannot maintain certificates and keys: {failure}");
+            seen.failure = Some(failure.to_string());
+            FAILED_INTERVAL
+        }
+    };
+    cx.certificates.next = Some(Instant::now() + pause);
+    let before = std::mem::replace(&mut cx.certificates.seen, seen);
+    if let Some(message) = cx.certificates.seen.news(&before) {
+        send(cx, cluster, Reason::CertificateNotRenewed, message);
+    }
+}
+
+async fn attempt(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    auth: &Auth,
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let mut names = SecretNames::of(cx.cluster.namespace(), cx.cluster.name());
+    names.trusted.clone_from(&cluster.spec.manager.ca_secret);
+    keep_certificates(cx, cluster, &names, seen).await?;
+    match auth {
+        Auth::ServiceAccountToken => keep_keys(cx, cluster, seen).await,
+        Auth::JwtKey { .. } | Auth::ClientCertificate { .. } => Ok(()),
+    }
+}
+
+async fn keep_certificates(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    names: &SecretNames,
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let namespace = cx.cluster.namespace().to_owned();
+    let server_name = &cluster.spec.manager.server_name;
+
+    // Apiserver: the existing Secrets.
+    let mut secrets = Secrets {
+        authority: cx.api.find::<Secret>(&namespace, &names.authority).await?,
+        trusted: cx.api.find::<Secret>(&namespace, &names.trusted).await?,
+        serving: cx.api.find::<Secret>(&namespace, &names.serving).await?,
+    };
+    let mut clock = None;
+    for _ in 0..MAX_STEPS {
+        // No outside system: the next due step.
+        let now = now().0 / 1000;
+        let mut facts = secrets.facts(names, server_name, now);
+        facts.clock_differs = clock;
+        let decision = decide(&facts);
+        seen.note(&facts, decision.problems);
+        let Some(step) = decision.step else { return Ok(()) };
+
+        // Apiserver: its clock. A certificate with a wrong date would keep us from every manager.
+        if clock.is_none() {
+            let date = cx.api.document("/version").await?.date;
+            clock = Some(date.map_or(0, |date| date.abs_diff(now)));
+            continue;
+        }
+
+        // Apiserver: write it, as the leader.
+        if !cx.lease.is_held() {
+            return Err(Failure::LeaseLost);
+        }
+        let change =
+            secrets.change(&step, names, server_name, now).map_err(Failure::Certificate)?;
+        let there = secrets.of(&step);
+        let Some(found) = &*there else { return Ok(()) };
+        let patch = change.patch(found);
+        *there = Some(cx.api.renew(&namespace, &change.name, &patch).await?);
+        let message = format!("Secret {}: {}", change.name, done(&step));
+        send(cx, cluster, Reason::CertificateRenewed, message);
+    }
+    Ok(())
+}
+
+const fn done(step: &Step) -> &'static str {
+    match step {
+        Step::MakeAuthority => "a new CA; managers are given certificates of it once it is trusted",
+        Step::Trust(all) if all.len() > 1 => "the new CA is trusted beside the last one",
+        Step::Trust(_) => "only the newest CA is trusted from now on",
+        Step::Issue => "a new certificate; managers use it when the kubelets have mounted it",
+    }
+}
+
+async fn keep_keys(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let namespace = cx.cluster.namespace().to_owned();
+
+    // Apiserver: the managers' keys, and those that it publishes.
+    let Some(there) = cx.api.find::<ConfigMap>(&namespace, KEY_SET).await? else { return Ok(()) };
+    let published = read(&cx.api).await.unwrap_or_else(|error| Err(error.to_string()));
+
+    // No outside system: the keys that managers should have.
+    let decision = key_set::decide(&key_set::KeySetFacts {
+        namespace: namespace.clone(),
+        cluster: cx.cluster.name().to_owned(),
+        now: now().0 / 1000,
+        published,
+        held: Some(held(&there)),
+        unpublished: cx.certificates.unpublished.clone(),
+    });
+    cx.certificates.unpublished = decision.unpublished;
+    seen.problems.extend(decision.problem);
+
+    // Apiserver: write it, as the leader.
+    let Some(set) = decision.write else { return Ok(()) };
+    if !cx.lease.is_held() {
+        return Err(Failure::LeaseLost);
+    }
+    let patch = key_set_object(&set, Some(&there));
+    cx.api.renew::<ConfigMap>(&namespace, KEY_SET, &patch).await?;
+    let message = format!("ConfigMap {KEY_SET}: the apiserver publishes other keys");
+    send(cx, cluster, Reason::KeysRenewed, message);
+    Ok(())
+}
+
+async fn read(api: &Apiserver) -> Result<Result<KeySet, String>, ApiError> {
+    let discovery = api.document(DISCOVERY_PATH).await?.text;
+    let keys = api.document(KEY_SET_PATH).await?.text;
+    Ok(published(&discovery, &keys))
+}
+
+fn send(cx: &mut Context, cluster: &SearchCluster, reason: Reason, message: String) {
+    let event = Event { pod: None, reason, message };
+    cx.events.send(&event, cluster, &cx.observer.pods);
+}
+
+/// All problems as one text, the worst first.
+fn text(problems: &[Problem]) -> String {
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    all.join("; ")
+}

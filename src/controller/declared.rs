@@ -1,0 +1,263 @@
+//! Makes the objects of a declared cluster. `stayput_declare` decides what to make; this module makes the
+//! calls.
+
+mod apply;
+mod collect;
+mod leave;
+mod read;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::backoff;
+use super::context::Context;
+use super::effective_spec::EffectiveSpec;
+use super::failure::Failure;
+use super::observe::now;
+use super::settings::Account;
+use apply::Applied;
+use leave::First;
+use read::ExistingObjects;
+use stayput_declare::{self as declare, Bootstrap};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
+pub(super) use verdict::Verdict;
+
+/// Interval while a step is under way.
+const WAITING_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval while a person has to do something, perhaps about objects that are not watched.
+const REFUSED_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between two lists of the Secrets, to delete unneeded ones.
+const COLLECT_INTERVAL: Duration = Duration::from_secs(60);
+/// Interval at rest: objects that people have changed or deleted by hand are made again.
+const REST_INTERVAL: Duration = Duration::from_secs(300);
+/// The account that `deploy/` gives to the reconciler.
+const DEFAULT_ACCOUNT: &str = "stayput:stayput-reconciler";
+
+/// Progress of making the objects of one declared cluster. A new process starts empty and applies everything
+/// once more, which changes nothing.
+#[derive(Debug)]
+pub(super) struct Declared {
+    account: String,
+    applied: Applied,
+    /// Time since which each Secret is unneeded, in milliseconds since the epoch, by uid.
+    unneeded: BTreeMap<String, u64>,
+    collected: Option<Instant>,
+    /// Number of nodes to be restarted, or why it is not known.
+    pending: Known<u32>,
+    verdict: Verdict,
+    failures: u32,
+    /// Generation that was carried out, and the time of the next attempt.
+    next: Option<(i64, Instant)>,
+}
+
+impl Declared {
+    pub(super) fn new(account: Option<&Account>) -> Self {
+        let named = |account: &Account| format!("{}:{}", account.namespace, account.name);
+        Self {
+            account: account.map_or(DEFAULT_ACCOUNT.to_owned(), named),
+            applied: Applied::default(),
+            unneeded: BTreeMap::new(),
+            collected: None,
+            pending: not_observed(),
+            verdict: Verdict::Done,
+            failures: 0,
+            next: None,
+        }
+    }
+
+    fn is_due(&self, generation: i64) -> bool {
+        let is_later = |(seen, at): (i64, Instant)| seen == generation && at > Instant::now();
+        !self.next.is_some_and(is_later)
+    }
+
+    /// Time until the next attempt; `None` for a cluster that is not declared.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        self.next.map(|(_, at)| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// The report, with the reason why the declaration is not carried out yet.
+    pub(super) fn report(
+        &mut self,
+        report: Report,
+        snapshot: &Snapshot,
+        policy: &Policy,
+    ) -> Report {
+        if self.next.is_some() {
+            self.pending = changes_to_come(snapshot, policy);
+        }
+        self.verdict.report(report, snapshot.now)
+    }
+}
+
+/// Value for a number of pending nodes that was not read since the last change.
+fn not_observed() -> Known<u32> {
+    Err(Unknown { message: "not read since the last change".to_owned() })
+}
+
+/// Makes what is declared, and takes a step for nodes that leave, if it is due. Returns the SearchCluster as
+/// it is after that.
+pub(super) async fn carry_out(
+    cx: &mut Context,
+    mut cluster: Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+) -> Arc<SearchCluster> {
+    let generation = cluster.metadata.generation.unwrap_or_default();
+    let is_made = cluster.is_declared() && cluster.metadata.deletion_timestamp.is_none();
+    // A cluster that is deleted, or not declared any more, must leave no settings on the engine.
+    if !(is_made || leave::owes(&cluster)) || !cx.declared.is_due(generation) {
+        return cluster;
+    }
+    let (verdict, due_in) = match Box::pin(attempt(cx, &mut cluster, spec, is_made)).await {
+        Ok(done) => done,
+        Err(failure) if failure.is_conflict() => {
+            tracing::info!("another client wrote first, reading again: {failure}");
+            cx.refresh_cluster().await;
+            (Verdict::Waiting("another client wrote first".to_owned()), None)
+        }
+        Err(failure) => (Verdict::Failed(failure), None),
+    };
+    let declared = &mut cx.declared;
+    let has_failed = matches!(verdict, Verdict::Failed(_));
+    declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
+    let pause = due_in.unwrap_or_else(|| match verdict {
+        Verdict::Failed(_) => backoff::pause(declared.failures),
+        Verdict::Done => REST_INTERVAL,
+        Verdict::Waiting(_) => WAITING_INTERVAL,
+        Verdict::Kept(_)
+        | Verdict::Refused(_)
+        | Verdict::Foreign(_)
+        | Verdict::ForeignClaims(_) => REFUSED_INTERVAL,
+    });
+    verdict.log(&declared.verdict);
+    declared.verdict = verdict;
+    declared.next = Some((generation, Instant::now() + pause));
+    cluster
+}
+
+/// One attempt: its verdict, and the time until the next one where the verdict does not set it.
+async fn attempt(
+    cx: &mut Context,
+    cluster: &mut Arc<SearchCluster>,
+    spec: &EffectiveSpec,
+    is_made: bool,
+) -> Result<(Verdict, Option<Duration>), Failure> {
+    // Apiserver: the existing objects.
+    let mut found = read::found(&cx.api, cluster).await?;
+    let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
+    let verdict = match &declaration {
+        Some(declaration) => make(cx, cluster, declaration, &mut found).await?,
+        None => Verdict::Done,
+    };
+    let waiting = match &verdict {
+        Verdict::Done => None,
+        Verdict::Waiting(waiting) => Some(waiting.as_str()),
+        Verdict::Kept(_)
+        | Verdict::Refused(_)
+        | Verdict::Foreign(_)
+        | Verdict::ForeignClaims(_)
+        | Verdict::Failed(_) => {
+            return Ok((verdict, None));
+        }
+    };
+
+    // Engine, apiserver: nodes that leave.
+    let pending = cx.declared.pending.clone();
+    let first = First { waiting, pending: &pending };
+    let leave::Taken { turn, due_in } =
+        Box::pin(leave::step(cx, cluster, spec, &found, &first)).await?;
+    Ok((verdict.with(turn), due_in))
+}
+
+/// Makes the declared objects.
+async fn make(
+    cx: &mut Context,
+    cluster: &SearchCluster,
+    declaration: &declare::Cluster,
+    found: &mut ExistingObjects,
+) -> Result<Verdict, Failure> {
+    let observed = &mut found.observed;
+    if observed.bootstrap.as_ref().is_some_and(declare::Bootstrap::is_forming) {
+        // Engine: has it formed a cluster?
+        observed.formed = cx.observer.has_formed(cluster).await;
+    }
+    if declare::makes_claims(declaration, observed) {
+        // Apiserver: claims that new nodes would mount.
+        observed.claims = read::claims(&cx.api, &declaration.namespace).await?;
+    }
+
+    // No outside system: the objects to make now.
+    let plan = match declare::plan(declaration, observed) {
+        Ok(plan) => plan,
+        Err(refusals) => return Ok(Verdict::Refused(refusals)),
+    };
+
+    let foreign = declare::foreign_claims(declaration, observed);
+    if !foreign.is_empty() {
+        return Ok(Verdict::ForeignClaims(foreign));
+    }
+    if let Some(claim) = declare::going_claim(declaration, observed) {
+        return Ok(Verdict::Waiting(format!(
+            "PersistentVolumeClaim {claim} is being deleted, and a new node would mount it: nodes are made \
+             when it is gone"
+        )));
+    }
+
+    // Apiserver: make it.
+    let made = cx.declared.applied.make((&cx.api, &cx.lease), declaration, &plan.objects).await;
+    if !matches!(made, Ok(false)) {
+        // Objects that were made before a failure count, too.
+        cx.observer.reread_what_is_made();
+        cx.declared.pending = not_observed();
+    }
+    match made {
+        Ok(_) => {}
+        // Everything is read again.
+        Err(Verdict::Failed(failure)) if failure.is_conflict() => return Err(failure),
+        Err(verdict) => return Ok(verdict),
+    }
+    if !cx.lease.is_held() {
+        return Err(Failure::LeaseLost);
+    }
+
+    // Apiserver: delete unneeded Secrets.
+    let declared = &mut cx.declared;
+    if declared.collected.is_none_or(|at| at.elapsed() >= COLLECT_INTERVAL) {
+        let since = &declared.unneeded;
+        declared.unneeded =
+            collect::collect(&cx.api, declaration, observed, since, now().0).await?;
+        declared.collected = Some(Instant::now());
+    }
+    let waiting = plan.waiting.or_else(|| not_formed(declaration, &plan.bootstrap));
+    Ok(waiting.map_or(Verdict::Done, Verdict::Waiting))
+}
+
+/// Message for a cluster that has not formed yet: how to find out why.
+fn not_formed(cluster: &declare::Cluster, bootstrap: &Bootstrap) -> Option<String> {
+    let pods = format!(
+        "the cluster has not formed yet: `kubectl --namespace {} get pods --selector {}={}` shows its pods",
+        cluster.namespace,
+        declare::CLUSTER,
+        cluster.name
+    );
+    match bootstrap {
+        Bootstrap::Formed => None,
+        Bootstrap::Masters(_) => Some(pods),
+        Bootstrap::Claims(claims) => {
+            let first = claims.first().map_or("", String::as_str);
+            Some(format!(
+                "{pods}. No first masters are named, since volume claims were there before ({first}, {} in \
+                 all): its nodes come back with what is on them. If they cannot: docs/declared.md, {}",
+                claims.len(),
+                declare::NEVER_FORMED
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Chooses the spec to reconcile: the newest one. While that is invalid, or the apiserver drops fields, and
+//! something is unfinished, the last valid one, as if paused: an error must not keep a node stopped.
+
+use std::sync::Arc;
+
+use super::status_report::{Until, blocked};
+use stayput_kube_access::cluster::{Checked, SearchCluster, SearchClusterSpec};
+use stayput_restart::{OnConfigChange, Report, Time};
+
+/// A valid spec, kept for the case that the next one is invalid.
+#[derive(Debug, Clone)]
+pub(super) struct ValidSpec {
+    spec: SearchClusterSpec,
+    checked: Checked,
+}
+
+/// Reason why the newest spec is not reconciled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+}
+
+/// The spec that is reconciled.
+#[derive(Debug, Clone)]
+pub(super) struct EffectiveSpec {
+    pub(super) checked: Checked,
+    /// Reason for not starting new work; `None` if the newest spec is reconciled.
+    refusal: Option<Refusal>,
+    /// The spec reconciled in place of the newest one: an older one, or the newest completed by its defaults.
+    instead: Option<SearchClusterSpec>,
+}
+
+impl EffectiveSpec {
+    /// Chooses the spec to reconcile. `definition` is the fault of the installed CRD.
+    ///
+    /// # Errors
+    /// The reason why it is not the newest one, if nothing is unfinished and the object is not being deleted,
+    /// or if not even the pods and their managers are known.
+    pub(super) fn resolve(
+        cluster: &SearchCluster,
+        last_valid: Option<&ValidSpec>,
+        definition: Option<&str>,
+    ) -> Result<Self, Refusal> {
+        let spec = || cluster.completed_spec().into_owned();
+        let (known, refusal) = match (cluster.check(), definition) {
+            (Ok(checked), None) => {
+                let instead = cluster.is_declared().then(spec);
+                return Ok(Self { checked, refusal: None, instead });
+            }
+            (Ok(checked), Some(fault)) => {
+                let (code, message) = ("outdated_definition", fault.to_owned());
+                (Some((spec(), checked)), Refusal { code, message })
+            }
+            (Err(faults), _) => {
+                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                let refusal = Refusal { code: "invalid_spec", message: faults.join("; ") };
+                let last = last_valid.map(|valid| (valid.spec.clone(), valid.checked.clone()));
+                (last.or_else(|| Some((spec(), cluster.salvage()?))), refusal)
+            }
+        };
+        if !is_unfinished(cluster) && cluster.metadata.deletion_timestamp.is_none() {
+            return Err(refusal);
+        }
+        let Some((mut spec, mut checked)) = known else { return Err(refusal) };
+        spec.paused = true;
+        checked.policy.on_config_change = OnConfigChange::None;
+        Ok(Self { checked, refusal: Some(refusal), instead: Some(spec) })
+    }
+
+    /// The last valid spec to keep, if that of `cluster` is valid.
+    pub(super) fn as_valid(&self, cluster: &SearchCluster) -> Option<ValidSpec> {
+        let spec = self.instead.clone().unwrap_or_else(|| cluster.spec.clone());
+        self.is_newest().then_some(ValidSpec { spec, checked: self.checked.clone() })
+    }
+
+    /// True if the newest spec is the one reconciled.
+    pub(super) fn is_newest(&self) -> bool {
+        self.refusal.is_none()
+    }
+
+    /// The SearchCluster with the spec that is reconciled. Only its status is ever written whole,
+    /// and then the apiserver ignores the spec.
+    pub(super) fn apply(&self, cluster: Arc<SearchCluster>) -> Arc<SearchCluster> {
+        match &self.instead {
+            Some(spec) => {
+                Arc::new(SearchCluster { spec: spec.clone(), ..SearchCluster::clone(&cluster) })
+            }
+            None => cluster,
+        }
+    }
+
+    /// The report, with the reason for not starting new work.
+    pub(super) fn report_refusal(&self, report: Report, now: Time) -> Report {
+        let Some(Refusal { code, message }) = &self.refusal else { return report };
+        let message = format!(
+            "{message}; until this is corrected, running restarts finish with the last valid spec, and \
+             no further node is stopped"
+        );
+        blocked(report, code, code, message, Until::Later, now)
+    }
+}
+
+/// True if the ledger holds a restart, debts or nodes kept stopped.
+pub(super) fn is_unfinished(cluster: &SearchCluster) -> bool {
+    cluster.status.as_ref().is_some_and(|status| {
+        let ledger = &status.ledger;
+        ledger.restart.is_some() || !ledger.debts.is_empty() || !ledger.kept_stopped.is_empty()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn cluster(restart: &Value, status: &Value) -> SearchCluster {
+        serde_json::from_value(json!({
+            "apiVersion": "stayput.dev/v1alpha1",
+            "kind": "SearchCluster",
+            "metadata": {"name": "logs", "namespace": "default"},
+            "spec": {
+                "pods": {"selector": {"matchLabels": {"app": "logs"}}},
+                "engine": {"scheme": "http"},
+                "manager": {"caSecret": "ca", "auth": {"jwtKeySecret": "key"}},
+                "restart": restart,
+            },
+            "status": status,
+        }))
+        .expect("a SearchCluster")
+    }
+
+    fn begun() -> Value {
+        json!({"keptStopped": [{"podUid": "u", "node": "logs-0", "sequence": 1}]})
+    }
+
+    #[test]
+    fn with_nothing_begun_an_invalid_spec_is_refused() {
+        let invalid = cluster(&json!({"maxUnavailable": 0}), &json!({}));
+        let faults = EffectiveSpec::resolve(&invalid, None, None).expect_err("it is invalid");
+        assert!(faults.message.contains("maxUnavailable"), "{faults:?}");
+    }
+
+    #[test]
+    fn what_was_begun_goes_on_by_the_last_valid_spec_as_if_paused() {
+        let valid = cluster(&json!({"phaseTimeout": "7m", "onConfigChange": "rolling"}), &begun());
+        let last = EffectiveSpec::resolve(&valid, None, None).expect("valid").as_valid(&valid);
+        let invalid = Arc::new(cluster(&json!({"phaseTimeout": "7x"}), &begun()));
+        let spec =
+            EffectiveSpec::resolve(&invalid, last.as_ref(), None).expect("the last valid spec");
+        assert!(spec.as_valid(&invalid).is_none());
+        assert_eq!(spec.checked.policy.phase_timeout, 7 * 60 * 1000);
+        assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
+        let applied = spec.apply(invalid);
+        assert!(applied.spec.paused);
+        assert_eq!(applied.spec.restart, valid.spec.restart);
+        let report = spec.report_refusal(Report::default(), Time(0));
+        assert_eq!(report.blocked.as_deref(), Some("invalid_spec"));
+        let spec = EffectiveSpec::resolve(&valid, last.as_ref(), None).expect("valid again");
+        assert_eq!(spec.report_refusal(Report::default(), Time(0)), Report::default());
+    }
+
+    #[test] // proves DOCTOR-5
+    fn while_the_apiserver_drops_fields_only_what_was_begun_goes_on() {
+        let fault = Some("it has no status.debts");
+        let idle = cluster(&json!({}), &json!({}));
+        let refusal = EffectiveSpec::resolve(&idle, None, fault).expect_err("nothing was begun");
+        assert_eq!(refusal.code, "outdated_definition");
+        let under_way = Arc::new(cluster(&json!({"onConfigChange": "rolling"}), &begun()));
+        let spec = EffectiveSpec::resolve(&under_way, None, fault).expect("this spec");
+        assert!(spec.apply(Arc::clone(&under_way)).spec.paused && !spec.is_newest());
+        assert_eq!(spec.checked.policy.on_config_change, OnConfigChange::None);
+        let report = spec.report_refusal(Report::default(), Time(0));
+        assert_eq!(report.blocked.as_deref(), Some("outdated_definition"));
+        assert!(report.message.is_some_and(|message| message.contains("status.debts")));
+        // A mistake in the spec is told first: it may be older than the definition.
+        let invalid = cluster(&json!({"maxUnavailable": 0}), &json!({}));
+        let refusal = EffectiveSpec::resolve(&invalid, None, fault).expect_err("it is invalid");
+        assert_eq!(refusal.code, "invalid_spec");
+    }
+
+    #[test]
+    fn without_a_valid_spec_known_what_can_be_used_of_the_invalid_one_is() {
+        let invalid = cluster(&json!({"phaseTimeout": "7x"}), &begun());
+        let spec = EffectiveSpec::resolve(&invalid, None, None).expect("something to reconcile");
+        assert_eq!(spec.checked.policy.phase_timeout, 15 * 60 * 1000, "the default");
+    }
+}

@@ -1,0 +1,390 @@
+//! Executes a plan's actions: each is one call. Its effect shows at the next observation; it is not assumed.
+
+pub(super) mod patches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use tokio::time::{Instant, timeout};
+
+use super::apiserver::{ApiError, namespaced_name};
+use super::concurrency::join_limited;
+use super::context::Context;
+use super::failure::{Failure, Outcome, both};
+use super::lease::Lease;
+use super::metrics::{Metrics, Side};
+use super::observe::Observer;
+use super::pods::{PodFacts, Reading};
+use patches::On;
+use stayput_engine::{self, EngineClient, EngineError, Flush};
+use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{
+    Action, AllocationBefore, UpdateStep, annotation, drain_request, start_request, stop_request,
+};
+
+/// Time limit of a flush: it only makes recovery shorter.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time limit for a manager's answer to a drain request.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Time from the first action in which annotations and labels of pods are still written: where webhooks are
+/// slow and pods many, the next reconcile writes the rest, and looks at the nodes before.
+const PATCHING_WINDOW: Duration = Duration::from_secs(2);
+
+/// The answer to one action.
+enum Answered {
+    /// The time was over before the action's turn.
+    NoTurn,
+    /// A pod as our patch has left it.
+    Patched(Box<PodFacts>),
+    /// A pod that a decision waits for: as our patch has left it, or as another client has, which changed it
+    /// first.
+    Changed(Box<PodFacts>),
+    /// The SearchCluster as our patch has left it.
+    Cluster(Box<SearchCluster>),
+    /// The indices were flushed for the stop of this node.
+    Flushed(String),
+    /// No new state to store.
+    Done,
+}
+
+/// Results of several actions, for the caller to remember.
+pub(super) struct Executed {
+    /// Pods as the apiserver returned them.
+    pub(super) pods: Vec<PodFacts>,
+    /// The SearchCluster as the apiserver returned it last.
+    pub(super) cluster: Option<SearchCluster>,
+    /// Names of nodes for whose stops the indices were flushed.
+    pub(super) flushed: Vec<String>,
+    pub(super) outcome: Outcome,
+}
+
+/// Executes the actions of one plan.
+pub(super) struct Executor<'a> {
+    pub(super) observer: &'a Observer,
+    pub(super) cluster: &'a SearchCluster,
+    pub(super) metrics: &'a Metrics,
+    pub(super) lease: &'a Lease,
+}
+
+impl<'a> Executor<'a> {
+    pub(super) fn new(cx: &'a Context, cluster: &'a SearchCluster) -> Self {
+        let Context { observer, metrics, lease, .. } = cx;
+        Self { observer, cluster, metrics, lease }
+    }
+}
+
+impl Executor<'_> {
+    /// Executes all actions at the same time. One that fails does not stop another.
+    pub(super) async fn execute_all(&self, actions: &[&Action]) -> Executed {
+        let calls = actions.iter().filter(|action| !matches!(action, Action::RecordEvent(_)));
+        let end = Instant::now() + PATCHING_WINDOW;
+        let turn = async |action: &Action| {
+            if Instant::now() >= end && self.may_wait(action) {
+                Ok(Answered::NoTurn)
+            } else {
+                self.execute(action).await
+            }
+        };
+        let answers = join_limited(calls.map(|action| turn(action)).collect()).await;
+        let (mut pods, mut cluster, mut flushed) = (Vec::new(), None, Vec::new());
+        let (mut outcome, mut acted) = (Ok(false), false);
+        for answer in answers {
+            match answer {
+                // An annotation that shows a phase: no decision waits for it.
+                Ok(Answered::Patched(facts)) => pods.push(*facts),
+                Ok(Answered::Changed(facts)) => {
+                    pods.push(*facts);
+                    acted = true;
+                }
+                Ok(Answered::Cluster(changed)) => {
+                    cluster = Some(*changed);
+                    acted = true;
+                }
+                Ok(Answered::Flushed(node)) => {
+                    flushed.push(node);
+                    acted = true;
+                }
+                Ok(Answered::Done) => acted = true,
+                Ok(Answered::NoTurn) => {}
+                // The watch reports what has happened to the object.
+                Err(failure) if failure.is_not_found() => {
+                    tracing::info!("action skipped, its object is gone: {failure}");
+                }
+                Err(failure) => {
+                    tracing::warn!("action failed: {failure}");
+                    outcome = both(outcome, Err(failure));
+                }
+            }
+        }
+        Executed { pods, cluster, flushed, outcome: both(outcome, Ok(acted)) }
+    }
+
+    /// True if no node waits for the action.
+    fn may_wait(&self, action: &Action) -> bool {
+        match action {
+            Action::PatchPod { .. } => true,
+            Action::PatchMetadata { uid, .. } => !self.is_under_way(uid),
+            _ => false,
+        }
+    }
+
+    /// Executes one action. Does not write the ledger or events.
+    async fn execute(&self, action: &Action) -> Result<Answered, Failure> {
+        let api = &self.observer.api;
+        match action {
+            Action::WriteLedger(_) | Action::RecordEvent(_) => Ok(Answered::Done),
+            // Apiserver.
+            Action::AddFinalizer => self.patch(patches::add_finalizer(self.cluster)).await,
+            Action::RemoveFinalizer => self.patch(patches::remove_finalizer(self.cluster)).await,
+            Action::ClaimTrigger { phase, request } => {
+                let request = encode("the request", request)?;
+                self.patch(patches::claim(self.cluster, phase, &request)).await
+            }
+            Action::ClearAnnotation { key, value } => {
+                self.patch(patches::clear(self.cluster, key, value)).await
+            }
+            Action::PatchPod { uid, changes } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::pod(pod, changes);
+                // The end of a restart waits for the results of its nodes.
+                let is_result =
+                    changes.get(annotation::SHOWN).is_some_and(|one| one.wanted.is_none());
+                let answered = if is_result { Answered::Changed } else { Answered::Patched };
+                match api.patch_pod(&pod.namespace, &pod.name, patch).await {
+                    Ok(pod) => Ok(self.facts(&pod).map_or(Answered::Done, answered)),
+                    Err(error) => self.read_if_changed(pod, error).await,
+                }
+            }
+            Action::PatchMetadata { uid, labels, annotations } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::revision(pod, labels, annotations);
+                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                // A restart counts its nodes itself when it ends.
+                if changed.is_ok() && action.gives_revision() && !self.is_under_way(uid) {
+                    self.metrics.count_nodes(UpdateStep::Relabel.name(), 1);
+                }
+                self.update(pod, changed).await
+            }
+            Action::PatchImages { uid, images } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::images(pod, On::ThisVersion, images)?;
+                let changed = api.patch_pod(&pod.namespace, &pod.name, patch).await;
+                self.update(pod, changed).await
+            }
+            Action::Resize { uid, resources } => {
+                let pod = self.pod(uid)?;
+                let patch = patches::resources(pod, On::ThisVersion, resources)?;
+                let changed = api.resize_pod(&pod.namespace, &pod.name, patch).await;
+                self.update(pod, changed).await
+            }
+            Action::DeletePod { uid } => {
+                let pod = self.pod(uid)?;
+                // A pod that changed since it was read may not have to go any more.
+                match api.delete_pod(&pod.namespace, &pod.name, uid, pod.version).await {
+                    Ok(()) => Ok(Answered::Done),
+                    Err(error) => self.read_if_changed(pod, error).await,
+                }
+            }
+            // Managers.
+            Action::Drain { uid, sequence } => self.drain(uid, *sequence).await,
+            Action::Stop { uid, sequence, drain, resume, exit }
+            | Action::EndDrain { uid, sequence, drain, resume, exit } => {
+                let client = self.client(uid)?;
+                let request = stop_request(uid, *sequence, *drain, resume.as_ref(), *exit);
+                self.manager_answer("stop", uid, client.stop(&request, None).await)
+            }
+            Action::Start { uid, sequence, checksum, config } => {
+                let client = self.client(uid)?;
+                let request = start_request(uid, *sequence, checksum.as_deref(), *config);
+                self.manager_answer("start", uid, client.start(&request, None).await)
+            }
+            // Engine.
+            Action::TightenAllocation { value, marker } => {
+                let (client, _) = self.engine()?;
+                let text = encode("the allocation marker", marker)?;
+                let before = setting(&marker.before);
+                self.ask_engine("tighten", client.tighten(&before, value, &text)).await
+            }
+            Action::RestoreAllocation { before } => {
+                let (client, _) = self.engine()?;
+                self.ask_engine("restore", client.restore(&setting(before))).await
+            }
+            Action::Flush { node } => {
+                let (client, identity) = self.engine()?;
+                let flush = self.with_lease(client.flush(identity, FLUSH_TIMEOUT)).await?;
+                self.metrics.count_request(
+                    Side::Engine,
+                    "flush",
+                    matches!(flush, Flush::Done { .. }),
+                );
+                match flush {
+                    Flush::NotKnown(why) => tracing::warn!(node, "not flushed: {why}"),
+                    Flush::Done { .. } => tracing::info!(node, "flush: {flush:?}"),
+                }
+                Ok(Answered::Flushed(node.clone()))
+            }
+            Action::PutRecord { node_id, reason, allocation_delay } => {
+                let (client, _) = self.engine()?;
+                let delay = Duration::from_millis(*allocation_delay);
+                let put = client.put_restart_record(node_id, reason, delay);
+                self.ask_engine("put_record", put).await
+            }
+            Action::DeleteRecord { node_id } => {
+                let (client, _) = self.engine()?;
+                self.ask_engine("delete_record", client.delete_record(node_id)).await
+            }
+            Action::ExcludeVoter { node } => {
+                let (client, identity) = self.engine()?;
+                self.ask_engine("exclude_voter", client.exclude_voter(identity, node)).await
+            }
+            Action::ClearVotingExclusions => {
+                let (client, identity) = self.engine()?;
+                let clear = client.clear_voting_exclusions(identity);
+                self.ask_engine("clear_voting_exclusions", clear).await
+            }
+        }
+    }
+
+    async fn patch(&self, patch: json_patch::Patch) -> Result<Answered, Failure> {
+        let (namespace, name) = namespaced_name(&self.cluster.metadata);
+        let cluster = self.observer.api.patch_cluster(namespace, name, patch).await?;
+        Ok(Answered::Cluster(Box::new(cluster)))
+    }
+
+    /// True if the pod is that of a member under way.
+    fn is_under_way(&self, uid: &str) -> bool {
+        let ledger = self.cluster.status.as_ref().map(|status| &status.ledger);
+        ledger.is_some_and(|ledger| ledger.under_way().any(|member| member.pod_uid == uid))
+    }
+
+    fn client(&self, uid: &str) -> Result<&ManagerClient, Failure> {
+        if let Some(client) = self.observer.managers.client(uid) {
+            return Ok(client);
+        }
+        let pod = self.pod(uid)?.name.clone();
+        let status = self.observer.managers.of(uid);
+        let why = status.err().map_or_else(|| "it has no client".into(), |unknown| unknown.message);
+        Err(Failure::NoClient { pod, why })
+    }
+
+    fn pod(&self, uid: &str) -> Result<&PodFacts, Failure> {
+        Ok(self.observer.pods.by_uid(uid).ok_or_else(|| gone(uid))?.as_ref())
+    }
+
+    /// The result of a call that changes a pod which a decision waits for.
+    async fn update(
+        &self,
+        pod: &PodFacts,
+        changed: Result<Pod, ApiError>,
+    ) -> Result<Answered, Failure> {
+        match changed {
+            Ok(changed) => Ok(self.facts(&changed).map_or(Answered::Done, Answered::Changed)),
+            Err(error) => self.read_if_changed(pod, error).await,
+        }
+    }
+
+    /// Reads the pod for the next decision if another client has changed it first; passes on other errors.
+    async fn read_if_changed(&self, pod: &PodFacts, error: ApiError) -> Result<Answered, Failure> {
+        if !error.is_conflict() {
+            return Err(error.into());
+        }
+        tracing::info!("another client wrote first, reading again: {error}");
+        let pod = self.observer.api.get(&pod.namespace, &pod.name).await?;
+        Ok(self.facts(&pod).map_or(Answered::Done, Answered::Changed))
+    }
+
+    fn facts(&self, pod: &Pod) -> Option<Box<PodFacts>> {
+        PodFacts::of(pod, &Reading::of(&self.cluster.spec)).map(Box::new)
+    }
+
+    /// Asks a manager to drain. A failure is only logged, since nothing waits for a drain ahead of a stop:
+    /// without it the node drains after the stop.
+    async fn drain(&self, uid: &str, sequence: u64) -> Result<Answered, Failure> {
+        let client = self.client(uid)?;
+        let request = drain_request(uid, sequence);
+        let answer = timeout(DRAIN_TIMEOUT, client.drain(&request)).await;
+        self.metrics.count_request(Side::Manager, "drain", matches!(answer, Ok(Ok(_))));
+        let error = match answer {
+            Ok(Ok(_)) => return Ok(Answered::Done),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        tracing::info!(pod.uid = uid, "the node drains only after its stop: {error}");
+        Ok(Answered::Done)
+    }
+
+    /// Turns a manager's answer into a result. A refusal that the status shows is no failure: the next
+    /// observation reads it. A refusal of the request itself (a field or a route that an older manager does
+    /// not know) is nowhere else, and so a failure.
+    fn manager_answer(
+        &self,
+        kind: &'static str,
+        uid: &str,
+        answer: Result<Answer, ClientError>,
+    ) -> Result<Answered, Failure> {
+        self.metrics.count_request(Side::Manager, kind, answer.is_ok());
+        match answer {
+            Ok(_) => Ok(Answered::Done),
+            Err(ClientError::Refused(refused)) if refused.problem.code.is_shown_in_status() => {
+                tracing::warn!(pod.uid = uid, request = kind, "the manager refused: {refused}");
+                Ok(Answered::Done)
+            }
+            Err(ClientError::Refused(source)) => {
+                let pod = self.pod(uid).map_or_else(|_| uid.to_owned(), |pod| pod.name.clone());
+                Err(Failure::NotTaken { pod, request: kind, source })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The observed engine, and a client of it. Fails without the Lease.
+    fn engine(&self) -> Result<(Arc<EngineClient>, &stayput_engine::Engine), Failure> {
+        if !self.lease.is_held() {
+            return Err(Failure::LeaseLost);
+        }
+        self.observer.engine.client().ok_or(Failure::EngineNotObserved)
+    }
+
+    async fn ask_engine(
+        &self,
+        kind: &'static str,
+        request: impl Future<Output = Result<(), EngineError>>,
+    ) -> Result<Answered, Failure> {
+        let result = self.with_lease(request).await?;
+        self.metrics.count_request(Side::Engine, kind, result.is_ok());
+        result?;
+        Ok(Answered::Done)
+    }
+
+    /// The result of a call, unless the Lease is lost before.
+    async fn with_lease<T>(&self, call: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.lease.lost() => Err(Failure::LeaseLost),
+            result = call => Ok(result),
+        }
+    }
+}
+
+fn gone(uid: &str) -> Failure {
+    Failure::PodGone(uid.to_owned())
+}
+
+fn encode(what: &'static str, value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|source| Failure::Encode { what, source })
+}
+
+fn setting(before: &AllocationBefore) -> stayput_engine::Allocation {
+    stayput_engine::Allocation {
+        persistent: before.persistent.clone(),
+        transient: before.transient.clone(),
+        marker: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

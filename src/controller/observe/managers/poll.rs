@@ -1,0 +1,148 @@
+//! Asks many managers for their status at the same time.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::clock;
+use crate::concurrency::join_limited;
+use crate::credentials::{ClientOfPod, CredentialsError};
+use crate::metrics::{Metrics, Side};
+use crate::observe::now;
+use crate::pods::PodFacts;
+use stayput_api::Status;
+use stayput_http::https::NoAnswer as NoReply;
+use stayput_http::manager_client::{ClientError, ManagerClient, Unanswered};
+use stayput_restart::Manager;
+
+/// Time limit of one manager's answer.
+pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that a manager may delay its answer to a long poll.
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time in one observation, from the first request, in which further managers are asked: where hundreds do
+/// not answer, the others are asked in the next one.
+const ASKING_WINDOW: Duration = Duration::from_secs(10);
+
+/// A manager's answer, or the reason why there is none.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(super) facts: Arc<PodFacts>,
+    pub(super) client: Option<ManagerClient>,
+    /// Time of the request, at the earliest.
+    pub(super) asked_at: Instant,
+    pub(super) result: Result<Told, NoAnswer>,
+}
+
+impl Answer {
+    /// Uid of the pod.
+    pub(crate) fn uid(&self) -> &str {
+        &self.facts.uid
+    }
+
+    /// The next answer of the manager, by a long poll. Never completes for a manager that cannot be asked.
+    pub(crate) async fn next(&self) -> Self {
+        let (Ok(told), Some(client)) = (&self.result, &self.client) else {
+            return pending().await;
+        };
+        loop {
+            let asked_at = Instant::now();
+            match client.status_after(&told.status.cursor, POLL_TIMEOUT).await {
+                Ok(None) => {}
+                Ok(Some(next)) => {
+                    // The answer was delayed: its date is not that of the request.
+                    let clock_ahead = told.clock_ahead;
+                    let times_ahead = next.times_ahead.unwrap_or_default();
+                    let result = Ok(Told { status: next.status, clock_ahead, times_ahead });
+                    let (facts, client) = (Arc::clone(&self.facts), Some(client.clone()));
+                    return Self { facts, client, asked_at, result };
+                }
+                Err(_) => return pending().await,
+            }
+        }
+    }
+
+    /// The manager's status, if it has answered.
+    pub(crate) fn manager(&self) -> Option<Manager> {
+        self.result.as_ref().ok().map(|told| Manager::from(&told.status))
+    }
+}
+
+/// A manager's status, and the state of its clocks.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) status: Status,
+    /// Lead of the manager's clock over ours, in seconds.
+    pub(super) clock_ahead: i64,
+    /// Lead of the times in the status over the manager's clock, in milliseconds.
+    pub(super) times_ahead: i64,
+}
+
+/// Reason why a manager gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    /// Nothing was sent.
+    #[error(transparent)]
+    Credentials(Arc<CredentialsError>),
+    #[error("{error}{}", clock::cause(*clock_ahead))]
+    Failed {
+        error: ClientError,
+        /// Lead of the manager's clock over ours, in seconds, as far as it has answered.
+        clock_ahead: i64,
+    },
+    /// The time of this observation was over before the manager's turn.
+    #[error("not asked yet: other managers are slow to answer")]
+    NotAsked,
+}
+
+/// Asks these managers, 16 at the same time, started in their order.
+pub(crate) async fn ask(clients: Vec<ClientOfPod>, metrics: &Metrics) -> Vec<Answer> {
+    let end = Instant::now() + ASKING_WINDOW;
+    let ask = async |(facts, client): ClientOfPod| match (Instant::now() < end, client) {
+        (true, client) => ask_one((facts, client), STATUS_TIMEOUT, metrics).await,
+        (false, client) => {
+            let result = Err(NoAnswer::NotAsked);
+            Answer { facts, client: client.ok(), asked_at: Instant::now(), result }
+        }
+    };
+    join_limited(clients.into_iter().map(ask).collect()).await
+}
+
+/// Asks one manager.
+pub(super) async fn ask_one(
+    (facts, client): ClientOfPod,
+    deadline: Duration,
+    metrics: &Metrics,
+) -> Answer {
+    let (asked_at, asked) = (Instant::now(), now());
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => {
+            let result = Err(NoAnswer::Credentials(error));
+            return Answer { facts, client: None, asked_at, result };
+        }
+    };
+    let result = match timeout(deadline, client.status()).await {
+        Ok(answer) => answer,
+        Err(_) => Err(Unanswered { manager: None, source: NoReply::Timeout(deadline) }.into()),
+    };
+    let ahead = |date| clock::ahead(date, asked, now());
+    metrics.count_request(Side::Manager, "status", result.is_ok());
+    let result = match result {
+        // Keeps only this part: there may be ten thousand answers at once.
+        Ok(answer) => Ok(Told {
+            status: answer.status,
+            clock_ahead: ahead(answer.date),
+            times_ahead: answer.times_ahead.unwrap_or_default(),
+        }),
+        Err(error) => {
+            let date = match &error {
+                ClientError::Refused(refused) => refused.date,
+                _ => None,
+            };
+            Err(NoAnswer::Failed { error, clock_ahead: ahead(date) })
+        }
+    };
+    Answer { facts, client: Some(client), asked_at, result }
+}

@@ -1,0 +1,192 @@
+//! The owners of pods: finds out if one is about to replace a pod, so that a restart in place would be for
+//! nothing, and how the pod differs from its owner's template.
+
+mod patch;
+mod templates;
+#[cfg(test)]
+mod update_tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use stayput_restart::{Known, PodUpdate};
+use tokio::time::Instant;
+
+use super::ages::Ages;
+use super::snapshot::unknown;
+use crate::apiserver::{ApiError, Apiserver};
+use crate::concurrency::join_limited;
+use crate::pods::{Owner, PodFacts};
+use stayput_kube_access::workload::{NotComparable, Set, ordinal, replaces};
+use templates::{Key, Templates, UpdateError};
+
+/// The StatefulSets that own pods, as they were read last.
+#[derive(Debug, Default)]
+pub(crate) struct Owners {
+    /// Time and result of the last read of each set, by name; `None` for a set that is gone.
+    known: BTreeMap<String, (Instant, Result<Option<Set>, ApiError>)>,
+    templates: Templates,
+    /// True if edited templates are carried out.
+    updates: bool,
+}
+
+impl Owners {
+    /// Reads the sets that are due and those of `must_read`, and the revisions of pods that are to be
+    /// updated.
+    pub(super) async fn read(
+        &mut self,
+        api: &Apiserver,
+        namespace: &str,
+        pods: &[Arc<PodFacts>],
+        ages: &Ages<'_>,
+        must_read: &BTreeSet<String>,
+    ) {
+        let due: BTreeSet<&str> = pods
+            .iter()
+            .filter_map(|pod| Some((pod, pod.owner.as_ref()?.name.as_str())))
+            .filter(|(pod, name)| {
+                ages.is_over(&pod.uid, self.known.get(*name).map(|(read, _)| *read))
+            })
+            .map(|(_, name)| name)
+            .chain(must_read.iter().map(String::as_str))
+            .collect();
+        let read = async |name: &str| {
+            let found = api.find(namespace, name).await;
+            let answer = found.map(|set| set.as_ref().map(Set::of));
+            (name.to_owned(), (Instant::now(), answer))
+        };
+        self.known.extend(join_limited(due.into_iter().map(read).collect()).await);
+        self.updates = pods.iter().any(|pod| pod.live.is_some());
+        let needed = pods.iter().filter(|pod| pod.live.is_some()).flat_map(|pod| self.pair(pod));
+        let needed: BTreeSet<Key> = needed.flatten().collect();
+        self.templates.read(api, namespace, &needed).await;
+    }
+
+    /// The actual and the wanted revision of a pod, if they differ.
+    fn pair(&self, pod: &PodFacts) -> Option<[Key; 2]> {
+        let owner = pod.owner.as_ref()?;
+        let set = self.set(owner).ok()?;
+        let wanted = set.wanted().ok()?;
+        let has_both = !owner.revision.is_empty() && owner.revision != wanted;
+        let key = |name: &str| (set.uid.clone(), name.to_owned());
+        has_both.then(|| [key(&owner.revision), key(wanted)])
+    }
+
+    /// Reason to expect that the owner replaces the pod, or may do so.
+    pub(super) fn outdated(&self, pod: &PodFacts) -> Option<String> {
+        let owner = pod.owner.as_ref()?;
+        match &self.known.get(&owner.name)?.1 {
+            Ok(set) => replaces(set.as_ref()?, &pod.namespace, &pod.name, &owner.revision),
+            Err(error) => Some(format!(
+                "cannot find out whether the owner of {} is about to replace it: {error}",
+                pod.name
+            )),
+        }
+    }
+
+    /// Names of the StatefulSets of operators that want another revision than some of their pods have.
+    pub(super) fn replaced_by_operators(&self, pods: &[Arc<PodFacts>]) -> BTreeSet<String> {
+        let is_replaced = |pod: &&Arc<PodFacts>| {
+            let set = self.set_of(pod);
+            set.is_some_and(|set| set.operator.is_some()) && self.pair(pod).is_some()
+        };
+        let owner = |pod: &Arc<PodFacts>| Some(pod.owner.as_ref()?.name.clone());
+        pods.iter().filter(is_replaced).filter_map(owner).collect()
+    }
+
+    /// The update that brings the pod to its owner's template; `None` if it is made from that, or if no
+    /// StatefulSet owns it. `data_paths`: data directories of its engine.
+    pub(super) fn update(
+        &mut self,
+        pod: &PodFacts,
+        manager_port: u16,
+        data_paths: &[String],
+    ) -> Known<Option<PodUpdate>> {
+        let Some((owner, live)) = pod.owner.as_ref().zip(pod.live.as_ref()) else {
+            return Ok(None);
+        };
+        let set = self.set(owner).map_err(|error| unknown(format!("{}: {error}", pod.name)))?;
+        if !set.wants(ordinal(&pod.name)) {
+            // The set is about to remove the pod.
+            return Ok(None);
+        }
+        if let Some(reason) = set.is_not_ours(&pod.namespace) {
+            return Err(unknown(reason));
+        }
+        let container = pod.engine_container(manager_port);
+        let set = set.clone();
+        let update = set.wanted().map_err(UpdateError::from).and_then(|wanted| {
+            if owner.revision.is_empty() {
+                return Err(NotComparable::NoRevision.into());
+            }
+            let pair = [owner.revision.as_str(), wanted];
+            let differs = pair[0] != pair[1];
+            let templates = &mut self.templates;
+            let update = || templates.update(&set, pod, live, pair, container, data_paths);
+            differs.then(update).transpose()
+        });
+        update.map_err(|error| unknown(format!("{}: {error}", pod.name)))
+    }
+
+    /// The template that the pod's owner wants, if it differs from the pod's own.
+    pub(crate) fn wanted_template(&self, pod: &PodFacts) -> Option<&Value> {
+        let [_, wanted] = self.pair(pod)?;
+        self.templates.template(&wanted)
+    }
+
+    /// The template that the pod was made from, if its owner wants another one.
+    pub(super) fn actual_template(&self, pod: &PodFacts) -> Option<&Value> {
+        let [actual, _] = self.pair(pod)?;
+        self.templates.template(&actual)
+    }
+
+    /// The set that a pod belongs to, if it was read.
+    pub(super) fn set_of(&self, pod: &PodFacts) -> Option<&Set> {
+        self.set(pod.owner.as_ref()?).ok()
+    }
+
+    /// Each set that pods belong to, or belonged to, by name; `None` for a set that is gone.
+    pub(super) fn sets(&self) -> impl Iterator<Item = (&str, Result<Option<&Set>, &ApiError>)> {
+        let known = self.known.iter();
+        known.map(|(name, (_, set))| (name.as_str(), set.as_ref().map(Option::as_ref)))
+    }
+
+    /// Sets a StatefulSet as if it was read.
+    #[cfg(test)]
+    pub(super) fn put(&mut self, name: &str, set: Result<Option<Set>, ApiError>) {
+        self.known.insert(name.to_owned(), (Instant::now(), set));
+    }
+
+    fn set(&self, owner: &Owner) -> Result<&Set, UpdateError> {
+        let gone = || NotComparable::OwnerGone(owner.name.clone()).into();
+        match self.known.get(&owner.name).map(|(_, set)| set) {
+            Some(Ok(set)) => set.as_ref().filter(|set| set.uid == owner.uid).ok_or_else(gone),
+            Some(Err(error)) => Err(UpdateError::Api(error.to_string())),
+            None => Err(gone()),
+        }
+    }
+
+    /// Versions of the sets as they were read last, by name; `None` if pods are not updated, so that an edit
+    /// needs no answer before the sets are due.
+    pub(crate) fn versions(&self) -> Option<BTreeMap<String, String>> {
+        let sets = self.known.values().filter_map(|(_, set)| set.as_ref().ok()?.as_ref());
+        let versions = sets.map(|set| (set.name.clone(), set.version.clone())).collect();
+        self.updates.then_some(versions)
+    }
+
+    /// Reads every set again at the next observation.
+    pub(crate) fn forget_all(&mut self) {
+        self.known.clear();
+    }
+
+    /// Asks again if the apiserver can change sizes of pods.
+    pub(super) fn forget_abilities(&mut self) {
+        self.templates.forget_abilities();
+    }
+
+    /// Reads this set again at the next observation.
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.known.remove(name);
+    }
+}

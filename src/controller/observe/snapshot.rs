@@ -1,0 +1,190 @@
+//! The part of a snapshot that comes from the watches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use kube::core::{Selector, SelectorExt};
+
+use crate::applied::phase_applied_by;
+use crate::pods::{PodFacts, Pods};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{
+    Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
+};
+
+/// A snapshot of the watched objects alone: the answers of managers, engine and apiserver are unknown.
+pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
+    let metadata = &cluster.metadata;
+    let name = format!(
+        "{}/{}",
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default()
+    );
+    let annotations = metadata.annotations.iter().flatten();
+    let annotations = annotations.filter(|(key, _)| annotation::is_read(key));
+    let finalizers = metadata.finalizers.iter().flatten();
+    let now = now();
+    Snapshot {
+        now,
+        fresh_id,
+        cluster: Cluster {
+            name,
+            deleting: metadata.deletion_timestamp.is_some(),
+            finalizer: finalizers.into_iter().any(|name| name == annotation::FINALIZER),
+            has_status: cluster.status.is_some(),
+            annotations: annotations.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            phase_applied_by: phase_applied_by(metadata),
+            paused: cluster.spec.paused,
+            closed_until: cluster.closed_until(now),
+            stopped: cluster.spec.stopped.iter().cloned().collect(),
+            overlaps: Vec::new(),
+            unselected: BTreeSet::new(),
+        },
+        ledger: cluster.status.as_ref().map(|status| status.ledger.clone()).unwrap_or_default(),
+        pods: pods.iter().map(|facts| pod(facts)).collect(),
+        missing: Vec::new(),
+        configs: KnownConfigs::default(),
+        engine: Err(unknown("not asked yet")),
+        no_master: false,
+        jumped: 0,
+        flushed: BTreeSet::new(),
+    }
+}
+
+/// The snapshot `seen` with the newest SearchCluster and pods; the rest stays.
+pub(crate) fn refresh(seen: &Snapshot, cluster: &SearchCluster, pods: &Pods) -> Snapshot {
+    let bare = bare(cluster, pods, seen.fresh_id.clone());
+    let known: BTreeMap<&str, &Pod> = seen.pods.iter().map(|pod| (pod.uid.as_str(), pod)).collect();
+    let port = cluster.spec.manager.port;
+    let asked = |(pod, facts): (Pod, &Arc<PodFacts>)| match known.get(pod.uid.as_str()) {
+        // Each field is named, so that a new one must be thought of here.
+        Some(known) => Pod {
+            uid: pod.uid,
+            name: pod.name,
+            node: pod.node,
+            container: known.container.clone(),
+            program: known.program.clone(),
+            annotations: pod.annotations,
+            phase_applied_by: pod.phase_applied_by,
+            operator: known.operator.clone(),
+            ready: pod.ready,
+            terminating: pod.terminating,
+            crash_looping: pod.crash_looping,
+            not_started: facts.not_started(port),
+            outdated: known.outdated.clone(),
+            deadly_probe: known.deadly_probe.clone(),
+            leaving: known.leaving.clone(),
+            sources: known.sources.clone(),
+            ignores_change: known.ignores_change,
+            config_from: known.config_from.clone(),
+            endpoint: known.endpoint.clone(),
+            unserved_since: known.unserved_since,
+            update: known.update.clone(),
+            live: live(facts, port, &[]).map(|live| {
+                let data = known.live.as_ref().map(|known| known.data).unwrap_or_default();
+                Box::new(LivePod { data, ..*live })
+            }),
+            undeletable: known.undeletable.clone(),
+            unchangeable: known.unchangeable.clone(),
+            unreturnable: known.unreturnable.clone(),
+            room: known.room.clone(),
+            claim_uids: known.claim_uids.clone(),
+            manager: known.manager.clone(),
+        },
+        None => pod,
+    };
+    Snapshot {
+        now: bare.now,
+        fresh_id: bare.fresh_id,
+        cluster: Cluster {
+            name: bare.cluster.name,
+            deleting: bare.cluster.deleting,
+            finalizer: bare.cluster.finalizer,
+            has_status: bare.cluster.has_status,
+            annotations: bare.cluster.annotations,
+            phase_applied_by: bare.cluster.phase_applied_by,
+            paused: bare.cluster.paused,
+            closed_until: bare.cluster.closed_until,
+            stopped: bare.cluster.stopped,
+            overlaps: seen.cluster.overlaps.clone(),
+            unselected: seen.cluster.unselected.clone(),
+        },
+        ledger: bare.ledger,
+        pods: bare.pods.into_iter().zip(pods.iter()).map(asked).collect(),
+        missing: seen.missing.clone(),
+        configs: seen.configs.clone(),
+        engine: seen.engine.clone(),
+        no_master: seen.no_master,
+        jumped: seen.jumped,
+        flushed: seen.flushed.clone(),
+    }
+}
+
+/// A pod whose manager was not asked yet.
+pub(super) fn pod(facts: &PodFacts) -> Pod {
+    Pod {
+        uid: facts.uid.clone(),
+        name: facts.name.clone(),
+        node: facts.node.clone(),
+        container: None,
+        program: None,
+        annotations: facts.annotations.clone(),
+        operator: Operator::of_labels(&facts.labels),
+        ready: facts.ready,
+        terminating: facts.terminating,
+        crash_looping: facts.crash_looping,
+        not_started: None,
+        outdated: None,
+        deadly_probe: None,
+        leaving: None,
+        phase_applied_by: facts.phase_applied_by.clone(),
+        sources: Sources::Unknown("not read yet".into()),
+        ignores_change: false,
+        config_from: vec![],
+        endpoint: Err(unknown("not read: its manager does not drain")),
+        unserved_since: None,
+        update: Ok(None),
+        live: None,
+        undeletable: None,
+        unchangeable: None,
+        unreturnable: None,
+        room: Ok(None),
+        claim_uids: Ok(BTreeMap::new()),
+        manager: Err(unknown("not asked yet")),
+    }
+}
+
+/// The parts of the pod that an update needs, if its cluster updates pods. `data_paths`: data directories of
+/// its engine.
+pub(super) fn live(
+    facts: &PodFacts,
+    manager_port: u16,
+    data_paths: &[String],
+) -> Option<Box<LivePod>> {
+    let revision = facts.owner.as_ref().map_or("", |owner| &owner.revision);
+    let container = facts.engine_container(manager_port);
+    let live = facts.live.as_ref()?;
+    let data = live.data_place(container, data_paths);
+    Some(Box::new(LivePod { data, ..live.for_decisions(revision, container) }))
+}
+
+/// The other SearchClusters that select pods of this one.
+pub(super) fn overlaps(pods: &[Arc<PodFacts>], others: &[(String, Selector)]) -> Vec<String> {
+    others
+        .iter()
+        .filter(|(_, selector)| pods.iter().any(|pod| selector.matches(&pod.labels)))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// Time of the wall clock, for decisions. Before 1970 it counts as 1970: then no deadline passes.
+pub(crate) fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// An unknown value, with the reason.
+pub(super) fn unknown(message: impl Into<String>) -> Unknown {
+    Unknown { message: message.into() }
+}

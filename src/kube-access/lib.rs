@@ -1,0 +1,14 @@
+//! What the controller and `kubectl stayput` both know of Kubernetes.
+//!
+//! * [`cluster`]: the custom resource `SearchCluster`: schema, validation, what it holds.
+//! * [`workload`]: reads the objects of pods and StatefulSets.
+//! * [`certificates`]: the Secrets with the managers' certificates, and the apiserver's keys.
+
+pub mod certificates;
+pub mod cluster;
+pub mod connections;
+pub mod object_name;
+pub mod patch_operations;
+pub mod random_id;
+pub mod read_limits;
+pub mod workload;

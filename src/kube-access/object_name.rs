@@ -1,0 +1,30 @@
+//! Names of objects that become a part of an address of the apiserver.
+
+/// True if an object of the apiserver can have this name (a DNS subdomain). A name in a pod or from a person
+/// need not be one, and nothing else may get into an address.
+pub fn is_object_name(text: &str) -> bool {
+    let known = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-' || c == b'.';
+    let ends = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 253
+        && bytes.iter().copied().all(known)
+        && ends(bytes.first())
+        && ends(bytes.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_object_name;
+
+    #[test]
+    fn nothing_but_a_name_gets_into_an_address() {
+        for name in ["logs", "logs-es-elastic-user", "a.b-1", &"x".repeat(253)] {
+            assert!(is_object_name(name), "{name}");
+        }
+        for other in
+            ["", ".", "..", "../secrets/x", "a/b", "a?limit=1", "a%2fb", "A", &"x".repeat(254)]
+        {
+            assert!(!is_object_name(other), "{other}");
+        }
+    }
+}

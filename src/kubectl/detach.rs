@@ -1,0 +1,204 @@
+//! `detach`: removes a cluster from stayput. First the reconciler undoes all its open changes; then only
+//! the managers in the pods are left, which go on.
+//!
+//! * [`may`]: checks if the cluster may be detached; pure.
+//! * [`steps`]: the steps, for a person to confirm; pure.
+//! * [`owed`]: commands to undo changes by hand if no reconciler does it; pure.
+//! * [`finalizer`]: keeps the SearchCluster until all is done, so that the command can be repeated.
+//! * [`clean`]: removes stayput's annotations.
+
+mod clean;
+mod error;
+mod finalizer;
+mod may;
+mod owed;
+mod steps;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::runtime::conditions::is_deleted;
+use kube::runtime::wait::await_condition;
+use kube::{Api, ResourceExt};
+use tokio::time::timeout;
+
+use super::actions::{self, ActionReport};
+use super::apiserver;
+use super::args::DetachArgs;
+use super::cluster_view::ClusterView;
+use super::json::{ActionOutput, ActionResult};
+use super::selection;
+use super::session::Session;
+pub(super) use error::DetachError;
+use may::may;
+use stayput_http::terminal::plain;
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::annotation;
+
+/// Deletes the SearchCluster, and removes all traces of stayput from pods and Secrets.
+pub(super) async fn detach(
+    session: &Session,
+    args: &DetachArgs,
+) -> Result<ActionReport, DetachError> {
+    let cluster = selection::cluster(session, args.cluster.name.as_deref()).await?;
+    let view = selection::view(session, Some(&cluster.name_any())).await?;
+    // By which the pods are found later.
+    apiserver::selector(&cluster)?;
+    let no_reconciler = view.reconciler.why_absent();
+    may(&cluster, &view, no_reconciler, args.cancel)?;
+    let ends = no_reconciler.is_none() && args.cancel;
+    let pods = apiserver::pods(&session.client, &cluster).await?;
+    let steps = steps::steps(&view, &cluster, &pods, ends);
+    let shown: String = steps.iter().map(|step| format!("{step}\n")).collect();
+    if args.dry_run {
+        let page = shown + "This is a dry run: nothing was changed.\n";
+        let output = output(view, ActionResult::DryRun, steps);
+        return Ok(ActionReport { page, output });
+    }
+    if !args.yes {
+        actions::confirm(format!("{shown}Detach {}/{}?", view.namespace, view.name))?;
+    }
+    let detached = Box::pin(carry_out(session, &cluster, ends));
+    let said = match args.timeout {
+        None => detached.await?,
+        Some(limit) => {
+            let detached = timeout(limit.to_duration(), detached).await;
+            detached
+                .map_err(|_| DetachError::TimedOut { status: view.command("status"), limit })??
+        }
+    };
+    let page = format!(
+        "{}/{} is detached: there are no debts, and its pods keep running\n{said}the managers stay in \
+         the pods and \
+         work without a reconciler; `kubectl stayput uninject` takes them out of manifests\n",
+        view.namespace, view.name
+    );
+    Ok(ActionReport { page, output: output(view, ActionResult::Detached, steps) })
+}
+
+fn output(view: ClusterView, result: ActionResult, steps: Vec<String>) -> ActionOutput {
+    ActionOutput {
+        nodes: view.node_names().collect(),
+        steps,
+        cluster: view.name,
+        namespace: view.namespace,
+        result,
+        id: None,
+        strategy: None,
+        forecast: None,
+        no_forecast: None,
+        reconciler: None,
+    }
+}
+
+/// All steps in their order, of which `ends` is the end of restarts. Returns notes for a person.
+async fn carry_out(
+    session: &Session,
+    cluster: &SearchCluster,
+    ends: bool,
+) -> Result<String, DetachError> {
+    if ends {
+        end_restarts(session, cluster).await?;
+    }
+    finalizer::add(session, &cluster.name_any()).await?;
+    delete(session, cluster).await?;
+    let pods = apiserver::pods(&session.client, cluster).await?;
+    let said = clean::pods(session, cluster, &pods).await?
+        + &clean::secrets(session, cluster, &pods).await;
+    finalizer::remove(session, &cluster.name_any()).await?;
+    until_gone(session, cluster).await?;
+    Ok(said)
+}
+
+/// Cancels the requests that wait, and the restart under way, and waits for its end.
+async fn end_restarts(session: &Session, cluster: &SearchCluster) -> Result<(), DetachError> {
+    let name = cluster.name_any();
+    loop {
+        let view = selection::view(session, Some(&name)).await?;
+        let queued = view.queued().map(|request| request.id.clone());
+        let requested = view.requested().and_then(Result::ok).map(|request| request.id);
+        let under_way = view.restart().filter(|restart| restart.ending.is_none());
+        let under_way = under_way.map(|restart| restart.request.id.clone());
+        if let Some(id) = requested.or(queued).or(under_way) {
+            actions::cancel(session, Some(&name), Some(&id)).await?;
+            let until = format!("restart {id} is over");
+            wait(session, cluster, &until, move |now| !is_open(now, &id)).await?;
+        } else if view.restart().is_some() {
+            let is_over = |now: &SearchCluster| ledger(now).is_none_or(|one| one.restart.is_none());
+            wait(session, cluster, "the restart under way has ended", is_over).await?;
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+fn ledger(cluster: &SearchCluster) -> Option<&stayput_restart::Ledger> {
+    cluster.status.as_ref().map(|status| &status.ledger)
+}
+
+/// True if a request with this id is waiting or under way.
+fn is_open(cluster: &SearchCluster, id: &str) -> bool {
+    let view = ClusterView::from_objects(cluster, []);
+    let is_it = |other: &str| other == id;
+    view.requested().is_some_and(|request| request.is_ok_and(|request| is_it(&request.id)))
+        || view.queued().is_some_and(|request| is_it(&request.id))
+        || view.restart().is_some_and(|restart| is_it(&restart.request.id))
+}
+
+/// Waits until the SearchCluster is as wanted, or gone; `until` describes the wanted state for people.
+/// Writes to stderr, since stdout may be read by a program.
+async fn wait(
+    session: &Session,
+    cluster: &SearchCluster,
+    until: &str,
+    is_wanted: impl Fn(&SearchCluster) -> bool,
+) -> Result<(), DetachError> {
+    tell(&format!("waiting until {until}"));
+    let told = RefCell::new(None);
+    let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
+    let condition = |seen: Option<&SearchCluster>| {
+        let is_over = seen.is_none_or(&is_wanted);
+        let message = seen.and_then(|seen| seen.status.as_ref()?.report.message.clone());
+        if !is_over && message.is_some() && told.replace(message.clone()) != message {
+            tell(&message.unwrap_or_default());
+        }
+        is_over
+    };
+    await_condition(api, &cluster.name_any(), condition).await?;
+    Ok(())
+}
+
+/// Deletes the SearchCluster and waits until all open changes are undone. Objects that belong to it by
+/// owner references, such as certificates that pods mount, stay.
+async fn delete(session: &Session, cluster: &SearchCluster) -> Result<(), DetachError> {
+    let params = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        preconditions: Some(Preconditions {
+            uid: cluster.metadata.uid.clone(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    apiserver::delete_cluster(session, &cluster.name_any(), &params).await?;
+    let is_free =
+        |now: &SearchCluster| !now.finalizers().iter().any(|one| one == annotation::FINALIZER);
+    wait(session, cluster, "the reconciler has undone its changes", is_free).await
+}
+
+/// Prints a text for people on stderr, beside the result.
+fn tell(text: &str) {
+    // Where stderr cannot be written, the exit code is all that is left.
+    let _ = writeln!(io::stderr(), "{}", plain(text));
+}
+
+/// Waits until the SearchCluster is gone.
+async fn until_gone(session: &Session, cluster: &SearchCluster) -> Result<(), DetachError> {
+    let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
+    let uid = cluster.metadata.uid.clone().unwrap_or_default();
+    await_condition(api, &cluster.name_any(), is_deleted(&uid)).await?;
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Removes stayput's annotations from pods and Secrets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
+use kube::core::SelectorExt;
+use serde_json::{Value, json};
+
+use crate::apiserver::{self, ApiError, Asked};
+use crate::options::into_commands;
+use crate::session::Session;
+use stayput_kube_access::cluster::{ALLOW, SearchCluster, allow_command, others};
+use stayput_restart::annotation;
+
+/// Removes stayput's annotations from the pods, except from those that another SearchCluster selects.
+pub(super) async fn pods(
+    session: &Session,
+    cluster: &SearchCluster,
+    pods: &[Pod],
+) -> Result<String, ApiError> {
+    let clusters = apiserver::clusters(session).await?;
+    let others = clusters.iter().filter(|other| other.name_any() != cluster.name_any());
+    let others: Vec<_> = others.filter_map(|other| Some(other.check().ok()?.pods)).collect();
+    let mut said = String::new();
+    for pod in pods {
+        if others.iter().any(|selector| selector.matches(pod.labels())) {
+            said += &format!(
+                "{} keeps its annotations: another SearchCluster selects it\n",
+                pod.name_any()
+            );
+        } else if let Some(patch) = removal(pod.annotations()) {
+            apiserver::merge_patch::<Pod>(session, "pods", &pod.name_any(), &patch).await?;
+        }
+    }
+    Ok(said)
+}
+
+/// The patch that removes stayput's annotations, if there are any.
+pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
+    // That one is ECK's, and belongs on a SearchCluster.
+    let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
+    let there: serde_json::Map<String, Value> = ours
+        .filter(|key| annotations.contains_key(**key))
+        .map(|key| ((*key).to_owned(), Value::Null))
+        .collect();
+    (!there.is_empty()).then(|| json!({"metadata": {"annotations": there}}))
+}
+
+/// Removes the permission of this SearchCluster from the Secrets that it names. A person without the
+/// right to do that gets a hint how it is done.
+pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
+    let asked = Asked::of(session);
+    let mut said = String::new();
+    for name in &named(cluster, pods) {
+        let secret = match asked.find::<Secret>("secrets", name).await {
+            Ok(Some(secret)) => secret,
+            Ok(None) => continue,
+            Err(error) => {
+                let told =
+                    unread(&session.namespace, name, &cluster.name_any(), &error.to_string());
+                said += &into_commands(&told, &session.options_in_shell());
+                continue;
+            }
+        };
+        let Some(others) = others(secret.annotations(), &cluster.name_any()) else { continue };
+        let value = (!others.is_empty()).then(|| others.join(","));
+        let patch = json!({"metadata": {"annotations": {ALLOW: value}}});
+        let taken = apiserver::merge_patch::<Secret>(session, "secrets", name, &patch).await;
+        if let Err(error) = taken {
+            let command = allow_command(&session.namespace, name, &others);
+            let command = into_commands(&command, &session.options_in_shell());
+            said += &format!("Secret {name} still allows its use ({error}): {command}\n");
+        }
+    }
+    said
+}
+
+/// A hint for a Secret that could not be read: its annotation must keep other users.
+fn unread(namespace: &str, secret: &str, cluster: &str, error: &str) -> String {
+    let path = ALLOW.replace('.', r"\.");
+    format!(
+        "Secret {secret} may still allow its use ({error}): take {cluster} out of its annotation {ALLOW}, \
+         and leave the others; kubectl -n {namespace} get secret {secret} -o \
+         jsonpath='{{.metadata.annotations.{path}}}' shows it\n"
+    )
+}
+
+/// The Secrets that the spec names and that may allow their use.
+pub(super) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
+    let spec = cluster.completed_spec();
+    let auth = &spec.manager.auth;
+    let named =
+        [&spec.engine.credentials_secret, &auth.jwt_key_secret, &auth.client_certificate_secret];
+    let mut all: BTreeSet<String> = named.into_iter().flatten().cloned().collect();
+    let sources = spec.config.sources.iter().filter_map(|source| source.secret.as_ref());
+    for template in sources {
+        if template.contains("{pod}") {
+            all.extend(pods.iter().map(|pod| template.replace("{pod}", &pod.name_any())))
+        } else {
+            all.extend([template.clone()])
+        }
+    }
+    all
+}

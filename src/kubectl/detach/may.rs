@@ -1,0 +1,84 @@
+//! Checks if a cluster may be detached now, and what to do first.
+
+use kube::ResourceExt;
+
+use super::owed::{commands, remove_finalizer};
+use crate::cluster_view::ClusterView;
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::annotation;
+
+/// Why a cluster may not be detached now, and what to do.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(
+        "{name} is declared (spec.nodeSets): it owns the StatefulSets {}, which are deleted with it, \
+         and all nodes with them. To keep them without a reconciler: `{delete}`; with one: declare \
+         another SearchCluster with spec.pods after that",
+        sets.join(", ")
+    )]
+    Declared { name: String, sets: Vec<String>, delete: String },
+    #[error(
+        "{} kept stopped, and nobody would start them: `{start}` first, and take them out of \
+         spec.stopped",
+        is_or_are(nodes)
+    )]
+    KeptStopped { nodes: Vec<String>, start: String },
+    #[error("restart {id} has not ended: wait for it with `{watch}`, or add --cancel")]
+    RestartUnderWay { id: String, watch: String },
+    #[error(
+        "no reconciler works ({why}), so nobody undoes its changes. Start one; or undo them by hand, \
+         with ENGINE as the engine's address and ACCESS as curl's options for its credentials:\n\
+         {}\nthen remove its finalizer, and try again:\n{remove_finalizer}",
+        commands.join("\n")
+    )]
+    NoReconciler { why: String, commands: Vec<String>, remove_finalizer: String },
+}
+
+fn is_or_are(nodes: &[String]) -> String {
+    format!("{} {}", nodes.join(", "), if nodes.len() == 1 { "is" } else { "are" })
+}
+
+/// Passes if the cluster may be detached now. `no_reconciler` has the reason if no reconciler works.
+///
+/// # Errors
+/// Why the cluster may not be detached now.
+pub(super) fn may(
+    cluster: &SearchCluster,
+    view: &ClusterView,
+    no_reconciler: Option<&str>,
+    cancel: bool,
+) -> Result<(), Refusal> {
+    if !cluster.spec.node_sets.is_empty() {
+        let name = view.name.clone();
+        let sets = cluster.spec.node_sets.iter().map(|set| format!("{name}-{}", set.name));
+        let delete = view.kubectl(&format!("delete searchcluster {name} --cascade=orphan"));
+        return Err(Refusal::Declared { sets: sets.collect(), name, delete });
+    }
+    let kept = view.pods.iter().filter(|pod| view.is_kept_stopped(pod));
+    let nodes: Vec<String> = kept.map(|pod| pod.node.clone()).collect();
+    if !nodes.is_empty() {
+        let start = view.command_for("start", &nodes);
+        return Err(Refusal::KeptStopped { nodes, start });
+    }
+    if let Some(why) = no_reconciler {
+        // Without our finalizer nothing is owed, or a person has taken it off.
+        let ours = cluster.finalizers().iter().position(|one| one == annotation::FINALIZER);
+        return ours.map_or(Ok(()), |at| {
+            Err(Refusal::NoReconciler {
+                why: why.to_owned(),
+                commands: commands(view),
+                remove_finalizer: remove_finalizer(view, at),
+            })
+        });
+    }
+    let under_way = view.restart().map(|restart| restart.request.id.clone());
+    let requested = || {
+        view.requested().map(|request| request.map_or_else(|_| "(unreadable)".into(), |one| one.id))
+    };
+    let open =
+        under_way.or_else(|| view.queued().map(|request| request.id.clone())).or_else(requested);
+    match open {
+        Some(id) if !cancel => Err(Refusal::RestartUnderWay { id, watch: view.command("watch") }),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,219 @@
+//! Checks that all parts of stayput have the same version.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::{Facts, Finding, OURS, reinstall};
+use crate::doctor::facts::Taken;
+use stayput_kube_access::cluster::{FieldsOfOneSide, missing_fields, unknown_fields};
+use stayput_kube_access::workload::{
+    ContainerFacts, DEFAULT_CONTAINER, Set, engine_container, is_stateful_set,
+};
+
+/// The init container of `kubectl stayput inject`.
+const INJECTED: &str = "stayput";
+const DEFINITION: &str = "CustomResourceDefinition/searchclusters.stayput.dev";
+
+/// A part in the cluster that is newer than this program.
+#[derive(Debug)]
+pub(super) enum Newer {
+    /// The reconciler, with its version.
+    Reconciler(String),
+    /// The definition, with the fields that this program does not know.
+    Definition(FieldsOfOneSide),
+}
+
+/// The part that is newer than this program, if any. A definition that both has and lacks fields is of
+/// another version: the reconciler's version, if it is known, decides which one is newer.
+pub(super) fn newer(facts: &Facts) -> Option<Newer> {
+    let reconciler = facts.snapshot.as_ref().ok().map(|taken| taken.saved.version());
+    if let Some(version) = reconciler
+        && is_newer(version, OURS)
+    {
+        return Some(Newer::Reconciler(version.to_owned()));
+    }
+    let schemas = schemas(facts)?;
+    let is_older = reconciler.is_some() && missing_fields(&schemas).is_some();
+    unknown_fields(&schemas).filter(|_| !is_older).map(Newer::Definition)
+}
+
+/// The advice if a part of the cluster is newer than this program.
+pub(super) fn upgrade_this_program(newer: &Newer) -> String {
+    let version = match newer {
+        Newer::Reconciler(version) => version,
+        Newer::Definition(_) => "the version of the reconciler",
+    };
+    format!(
+        "upgrade kubectl stayput on this machine to {version}, then run doctor again; apply nothing of {OURS}: \
+         with its older CRD Kubernetes would drop fields of every SearchCluster"
+    )
+}
+
+/// Compares the numbers of two versions; another form counts as newer.
+fn is_newer(one: &str, other: &str) -> bool {
+    let numbers = |version: &str| -> Option<Vec<u64>> {
+        let (release, _) = version.split_once(['-', '+']).unwrap_or((version, ""));
+        release.split('.').map(|number| number.parse().ok()).collect()
+    };
+    one != other && numbers(one).is_none_or(|one| Some(one) >= numbers(other))
+}
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let mut found: Vec<Finding> = definition(facts).into_iter().collect();
+    let Ok(taken) = &facts.snapshot else { return found };
+    let reconciler = taken.saved.version();
+    if reconciler != OURS {
+        found.push(
+            Finding::error(
+                "version",
+                "Deployment/stayput-reconciler",
+                format!("the reconciler has version {reconciler}, and kubectl stayput {OURS}"),
+                reinstall(facts),
+            )
+            .into_warning(),
+        );
+    }
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for pod in &taken.saved.snapshot.pods {
+        if let Ok(manager) = &pod.manager
+            && manager.version != reconciler
+        {
+            others.entry(&manager.version).or_default().push(&pod.name);
+        }
+    }
+    let namespace = facts.namespace();
+    found.extend(others.into_iter().map(|(version, pods)| {
+        Finding::error(
+            "version",
+            format!("Pod/{}", pods[0]),
+            format!(
+                "the managers of {} have version {version}, and the reconciler {reconciler}",
+                pods.join(", ")
+            ),
+            format!("kubectl stayput -n {namespace} diff {}", facts.name()),
+        )
+        .into_warning()
+    }));
+    found.extend(facts.known_pods().iter().filter_map(|pod| upgraded_in_place(facts, taken, pod)));
+    found
+}
+
+/// A note about a manager that has taken over from another version while the engine ran on, and whose
+/// StatefulSet still has the image of the pod's creation. The version of an image is not known.
+fn upgraded_in_place(facts: &Facts, taken: &Taken, pod: &Pod) -> Option<Finding> {
+    let mut seen = taken.saved.snapshot.pods.iter();
+    let manager = seen.find(|seen| Some(&seen.uid) == pod.metadata.uid.as_ref())?.manager.as_ref();
+    let manager = manager.ok()?;
+    let before = manager.upgraded_from.as_ref()?;
+    let owner = pod.owner_references().iter().find(|owner| is_stateful_set(owner))?;
+    let set = facts.sets.get(&owner.name)?.as_ref().ok()?.as_ref()?;
+    let container = manager_container(facts, pod);
+    let image = image_of(pod.spec.as_ref()?, &container)?;
+    if image_of(set.spec.as_ref()?.template.spec.as_ref()?, &container)? != image {
+        return None;
+    }
+    let (set, version) = (Set::of(set), &manager.version);
+    let mut message = format!(
+        "its manager was upgraded in place from version {before} to {version}, and its StatefulSet has the \
+         image that the pod was made with: a new pod comes with the manager of {image} again"
+    );
+    if set.replaced_from.is_some() {
+        message += "; for another image Kubernetes replaces the set's pods by itself, without the rules of a \
+                    restart, unless its strategy is OnDelete first";
+    }
+    // By the tag: which version any other image has is not known.
+    let newer = image.strip_suffix(before).filter(|rest| rest.ends_with(':'));
+    let newer = newer.map(|repository| format!("{container}={repository}{version}"));
+    let remedy = to_newer_image(facts, &set, newer);
+    Some(
+        Finding::error("version", format!("Pod/{}", pod.name_any()), message, remedy)
+            .into_warning(),
+    )
+}
+
+/// The commands that bring another image into the template; an editor is opened where its name is not known.
+fn to_newer_image(facts: &Facts, set: &Set, newer: Option<String>) -> String {
+    let (namespace, name) = (facts.namespace(), &set.name);
+    if let Some(operator) = &set.operator {
+        return format!("change the image in {operator}: its operator makes the StatefulSet");
+    }
+    if set.node_set.is_some() {
+        return format!("kubectl -n {namespace} edit searchcluster/{}", facts.name());
+    }
+    let change = match newer {
+        Some(newer) => format!("kubectl -n {namespace} set image statefulset/{name} {newer}"),
+        None => format!("kubectl -n {namespace} edit statefulset/{name}"),
+    };
+    let first = set.replaced_from.map(|_| set.on_delete_command(namespace) + "\n");
+    first.unwrap_or_default() + &change
+}
+
+/// The container whose image has the manager: the init container of `inject`, or the engine's own.
+fn manager_container(facts: &Facts, pod: &Pod) -> String {
+    let mut init = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    if init.any(|container| container.name == INJECTED) {
+        return INJECTED.to_owned();
+    }
+    let default = pod.annotations().get(DEFAULT_CONTAINER).map(String::as_str);
+    let port = facts.cluster.completed_spec().manager.port;
+    engine_container(&ContainerFacts::of(pod), port, default).to_owned()
+}
+
+fn image_of<'a>(spec: &'a PodSpec, container: &str) -> Option<&'a str> {
+    let mut all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    all.find(|one| one.name == container)?.image.as_deref()
+}
+
+/// The schemas of the installed definition, if one was read.
+fn schemas(facts: &Facts) -> Option<Vec<Value>> {
+    let theirs = facts.definition.as_ref().ok()?.as_ref()?;
+    let schemas = theirs.spec.versions.iter().filter_map(|version| version.schema.as_ref());
+    Some(schemas.map(|schema| json!(schema.open_api_v3_schema)).collect())
+}
+
+/// A finding if the definition and this program know different fields: Kubernetes silently drops fields
+/// that the definition does not have.
+fn definition(facts: &Facts) -> Option<Finding> {
+    if let Err(unknown) = &facts.definition {
+        let look = "kubectl get customresourcedefinition searchclusters.stayput.dev";
+        return Some(
+            Finding::error("definition", DEFINITION, &unknown.message, look).into_unknown(),
+        );
+    }
+    let newer = newer(facts);
+    if let Some(Newer::Definition(unknown)) = &newer {
+        let message =
+            format!("it is newer than kubectl stayput {OURS}, which does not know {unknown}");
+        let remedy = newer.as_ref().map(upgrade_this_program).unwrap_or_default();
+        return Some(Finding::error("definition", DEFINITION, message, remedy).into_warning());
+    }
+    let missing = missing_fields(&schemas(facts)?)?;
+    let message = format!(
+        "it is older than kubectl stayput: it has no {missing}; Kubernetes drops or refuses what is written there"
+    );
+    let apply = "kubectl stayput crd | kubectl apply --server-side --force-conflicts -f -";
+    let remedy = newer.map_or_else(|| apply.to_owned(), |newer| upgrade_this_program(&newer));
+    Some(Finding::error("definition", DEFINITION, message, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_newer;
+
+    #[test] // proves DOCTOR-2
+    fn versions_are_compared_by_their_numbers() {
+        for (one, other, expected) in [
+            ("0.10.0", "0.9.1", true),
+            ("0.9.1", "0.10.0", false),
+            ("0.1.0", "0.1.0", false),
+            ("0.0.9", "0.1.0", false),
+            ("0.1.0-rc.1", "0.1.0", true),
+            ("main", "0.1.0", true),
+        ] {
+            assert_eq!(is_newer(one, other), expected, "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `init`: creates the objects that a cluster needs beside its pods. Objects that others made stay as
+//! they are; a second run changes nothing.
+
+mod access;
+mod certificates;
+mod cluster;
+mod keys;
+mod made;
+mod operators;
+mod served;
+mod skeleton;
+
+use super::apiserver::{ApiError, Kind};
+use super::args::InitArgs;
+use super::clock::now;
+use super::exit::Exit;
+use super::json::InitOutput;
+use super::session::Session;
+use made::Made;
+use stayput_certificates::issue::IssueError;
+use stayput_certificates::names::SecretNames;
+use stayput_kube_access::cluster::{Auth, SearchCluster};
+
+/// Why `init` ended early. Objects that were created before stay.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InitError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("a certificate cannot be made: {0}")]
+    Issue(#[from] IssueError),
+    #[error("--selector {0} is not understood: write labels as in app=logs,role=data")]
+    Selector(String),
+    #[error(
+        "SearchCluster {cluster} checks the managers with the CA in Secret {trusted}, and cert-manager's \
+         certificate is of another CA: the reconciler would reach no manager. Nothing was changed. While no \
+         restart is under way: `{patch}`, then run `init` again"
+    )]
+    OtherAuthority { cluster: String, trusted: String, patch: String },
+    #[error("cannot read the answer of the apiserver: {0}")]
+    Answer(#[source] kube::core::dynamic::ParseDynamicObjectError),
+}
+
+impl InitError {
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Self::Api(error) => error.exit(),
+            Self::Selector(_) => Exit::Usage,
+            Self::Issue(_) | Self::Answer(_) | Self::OtherAuthority { .. } => Exit::Failed,
+        }
+    }
+}
+
+/// Creates the missing objects.
+pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
+    served::until_served(session).await;
+    let names = SecretNames::of(&session.namespace, &args.cluster);
+    let mut made = Made::new(session, args.dry_run);
+    let there = made.find(Kind::SearchCluster, &args.cluster).await?;
+    let there: Option<SearchCluster> =
+        there.map(|there| there.try_parse()).transpose().map_err(InitError::Answer)?;
+    let spec = there.as_ref().map(|there| there.completed_spec().into_owned());
+
+    let manager = spec.map(|spec| spec.manager).unwrap_or_default();
+    if args.cert_manager.is_some() && there.is_some() && manager.ca_secret != names.serving {
+        return Err(other_authority(&names, &manager.ca_secret));
+    }
+    let is_made_here = [names.trusted.as_str(), ""].contains(&manager.ca_secret.as_str());
+    let now = now().0 / 1000;
+    match &args.cert_manager {
+        Some(issuer) => {
+            certificates::order(&mut made, &names, issuer, &manager.server_name).await?
+        }
+        None if is_made_here => {
+            certificates::make(&mut made, &names, &manager.server_name, now).await?;
+        }
+        None => made.left(
+            Kind::Secret,
+            &manager.ca_secret,
+            "the SearchCluster names it as the CA of the managers; no certificate is made",
+        ),
+    }
+
+    // Without a SearchCluster the one that is made below counts.
+    let needs_keys = there.as_ref().is_none_or(|there| {
+        there.check().is_ok_and(|checked| matches!(checked.auth, Auth::ServiceAccountToken))
+    });
+    if needs_keys {
+        keys::make(&mut made, &names, now).await?;
+    }
+    let renews_certificates = args.cert_manager.is_none() && is_made_here;
+    let is_declared = there.as_ref().is_some_and(SearchCluster::is_declared);
+    access::make(&mut made, &names, renews_certificates, is_declared).await?;
+
+    let next = cluster::make(&mut made, &names, args, there.is_some()).await?;
+    Ok(InitOutput {
+        cluster: args.cluster.clone(),
+        namespace: session.namespace.clone(),
+        dry_run: args.dry_run,
+        objects: made.objects,
+        notes: next.notes,
+        next: next.commands,
+    })
+}
+
+/// The error for another CA: cert-manager writes its CA beside the certificate.
+fn other_authority(names: &SecretNames, trusted: &str) -> InitError {
+    let SecretNames { namespace, cluster, serving, .. } = names;
+    InitError::OtherAuthority {
+        cluster: cluster.clone(),
+        trusted: trusted.to_owned(),
+        patch: format!(
+            "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
+             '{{\"spec\":{{\"manager\":{{\"caSecret\":\"{serving}\"}}}}}}'"
+        ),
+    }
+}

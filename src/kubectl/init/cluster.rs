@@ -1,0 +1,239 @@
+//! The SearchCluster, made from facts about the pods.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::ListParams;
+use kube::core::Selector;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::InitError;
+use super::made::Made;
+use super::operators::{OPERATORS, Operator};
+use super::skeleton::{Pods, Wanted, labels, search_cluster};
+use crate::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
+use crate::args::InitArgs;
+use crate::json::InitResult;
+use crate::options::{into_commands, into_quoted_commands};
+use stayput_certificates::names::SecretNames;
+use stayput_inject::EngineFound;
+use stayput_kube_access::cluster::allows;
+use stayput_kube_access::workload::Set;
+
+/// The pods that were found.
+struct SelectedPods {
+    selector: LabelSelector,
+    /// The engine of a pod, or of a template, if it has one.
+    engine: Option<EngineFound>,
+    by: By,
+}
+
+impl SelectedPods {
+    fn new(selector: LabelSelector, spec: &impl Serialize, by: By) -> Self {
+        Self { selector, engine: stayput_inject::engine(&json!(spec)), by }
+    }
+}
+
+/// How the pods were found.
+#[derive(Debug)]
+enum By {
+    Selector,
+    /// By the StatefulSet with the cluster's name. If it replaces its pods by itself, with the command
+    /// that changes this.
+    StatefulSet(Option<String>),
+    Operator(&'static Operator),
+}
+
+/// Commands to type next, and notes to read before.
+pub(super) struct Next {
+    pub(super) notes: Vec<String>,
+    pub(super) commands: Vec<String>,
+}
+
+/// Creates the SearchCluster unless it `is_there`.
+pub(super) async fn make(
+    made: &mut Made<'_>,
+    names: &SecretNames,
+    args: &InitArgs,
+    is_there: bool,
+) -> Result<Next, InitError> {
+    let (kind, name) = (Kind::SearchCluster, names.cluster.as_str());
+    let found = find(made, args).await?;
+    let wanted = wanted(made, args, found.as_ref()).await?;
+    if is_there {
+        made.note(kind, name, InitResult::Unchanged, "");
+    } else {
+        let object = match &found {
+            Some(SelectedPods { selector, engine: Some(engine), .. }) => {
+                let pods = Pods { selector: selector.clone(), reached: engine.reached };
+                search_cluster(names, &pods, &wanted)
+            }
+            Some(SelectedPods { engine: None, .. }) => {
+                Err("its pods have no container of Elasticsearch or OpenSearch: choose \
+                                    others with --selector")
+            }
+            None => Err("no pods are found: say which with --selector, for example app=logs"),
+        };
+        match object {
+            Ok(object) => {
+                made.create(kind, &object).await?;
+                let selector =
+                    found.as_ref().map(|found| found.selector.clone()).unwrap_or_default();
+                made.note(kind, name, InitResult::Made, &found_by(&selector, &object));
+            }
+            Err(why) => made.note(kind, name, InitResult::Missing, why),
+        }
+    }
+    next(made, names, &wanted, found.as_ref()).await
+}
+
+/// Settings of the SearchCluster: those of the command line, or else of the operator's objects, as far
+/// as they exist.
+async fn wanted(
+    made: &Made<'_>,
+    args: &InitArgs,
+    found: Option<&SelectedPods>,
+) -> Result<Wanted, ApiError> {
+    let mut wanted = Wanted {
+        engine_http: args.engine_http,
+        engine_ca: args.engine_ca.clone(),
+        server_name: None,
+        credentials: args.credentials.clone(),
+        is_cert_managers: args.cert_manager.is_some(),
+    };
+    let Some(SelectedPods { by: By::Operator(operator), engine, .. }) = found else {
+        return Ok(wanted);
+    };
+    let there =
+        async |name: String| Ok::<_, ApiError>(made.find(Kind::Secret, &name).await?.map(|_| name));
+    let has_tls = engine.and_then(|engine| engine.reached.has_tls);
+    wanted.engine_http |= wanted.engine_ca.is_none() && has_tls == Some(false);
+    // The operators make a password in any case, and over http everybody could read it.
+    if wanted.credentials.is_none() && !wanted.engine_http {
+        wanted.credentials = there(operator.credentials(&args.cluster)).await?;
+    }
+    if wanted.engine_ca.is_none() && !wanted.engine_http {
+        wanted.engine_ca = there(operator.authority(&args.cluster)).await?;
+        wanted.server_name = wanted.engine_ca.as_ref().map(|_| operator.server(&args.cluster));
+    }
+    Ok(wanted)
+}
+
+fn found_by(selector: &LabelSelector, object: &Value) -> String {
+    let engine = &object["spec"]["engine"];
+    let scheme = engine["scheme"].as_str().unwrap_or_default();
+    let selector = Selector::try_from(selector.clone());
+    let selector = selector.map(|selector| selector.to_string()).unwrap_or_default();
+    let credentials = match (scheme, engine["credentialsSecret"].is_string()) {
+        ("http", true) => ", with credentials that can be read on the network",
+        ("http", false) => ", without credentials",
+        _ => "",
+    };
+    format!("pods with {selector}, engine by {scheme}{credentials}")
+}
+
+fn by_labels(labels: BTreeMap<String, String>) -> LabelSelector {
+    LabelSelector { match_labels: Some(labels), match_expressions: None }
+}
+
+async fn find(made: &Made<'_>, args: &InitArgs) -> Result<Option<SelectedPods>, InitError> {
+    let asked = Asked::of(made.session);
+    if let Some(selector) = &args.selector {
+        let labels = labels(selector).ok_or_else(|| InitError::Selector(selector.clone()))?;
+        let pod = pod_with(&asked, selector).await?;
+        return Ok(pod.map(|pod| SelectedPods::new(by_labels(labels), &pod.spec, By::Selector)));
+    }
+    if let Some(set) = asked.find::<StatefulSet>(STATEFUL_SETS, &args.cluster).await?
+        && let Some(spec) = &set.spec
+    {
+        let selector = spec.selector.clone();
+        let set = Set::of(&set);
+        let on_delete = set.replaced_from.map(|_| set.on_delete_command(asked.namespace));
+        return Ok(Some(SelectedPods::new(
+            selector,
+            &spec.template.spec,
+            By::StatefulSet(on_delete),
+        )));
+    }
+    for operator in &OPERATORS {
+        let label = operator.label;
+        let pod = pod_with(&asked, &format!("{label}={}", args.cluster)).await?;
+        if let Some(pod) = pod {
+            let selector = by_labels(BTreeMap::from([(label.to_owned(), args.cluster.clone())]));
+            let mut found = SelectedPods::new(selector, &pod.spec, By::Operator(operator));
+            if let Some(engine) = &mut found.engine
+                && engine.reached.has_tls.is_none()
+            {
+                engine.reached.has_tls = has_tls(&asked, operator, &args.cluster).await?;
+            }
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The TLS setting of the operator's object, if we may read it.
+async fn has_tls(
+    asked: &Asked<'_>,
+    operator: &Operator,
+    name: &str,
+) -> Result<Option<bool>, ApiError> {
+    let kind = operator.api_resource();
+    match asked.find_dynamic(&kind, operator.resource, name).await {
+        Ok(object) => Ok(object.and_then(|object| stayput_inject::has_tls(&json!(object)))),
+        Err(error) if error.is_permanent() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn pod_with(asked: &Asked<'_>, labels: &str) -> Result<Option<Pod>, ApiError> {
+    Ok(asked.list("pods", &ListParams::default().labels(labels)).await?.into_iter().next())
+}
+
+async fn next(
+    made: &Made<'_>,
+    names: &SecretNames,
+    wanted: &Wanted,
+    found: Option<&SelectedPods>,
+) -> Result<Next, InitError> {
+    let (namespace, name) = (&made.session.namespace, &names.cluster);
+    let (mut notes, mut commands) = (Vec::new(), Vec::new());
+    if let Some(credentials) = &wanted.credentials {
+        let there = made.find(Kind::Secret, credentials).await?;
+        let annotations = there.and_then(|there| there.metadata.annotations).unwrap_or_default();
+        let allowed = allows(namespace, credentials, &annotations, name);
+        commands.extend(allowed.err().map(|refused| refused.command));
+    }
+    let without_manager = found
+        .filter(|found| found.engine.is_some_and(|engine| !engine.has_manager))
+        .map(|found| &found.by);
+    let injected = match without_manager {
+        Some(By::StatefulSet(on_delete)) => {
+            notes.extend(on_delete.as_ref().map(|on_delete| {
+                format!(
+                    "StatefulSet {name} has RollingUpdate: with the next command Kubernetes replaces all of its pods, \
+                     each when the one before is ready, not when the cluster is green. To delete them one by one, run \
+                     before: `{on_delete}`"
+                )
+            }));
+            Some("statefulset")
+        }
+        Some(By::Operator(operator)) => Some(operator.resource),
+        Some(By::Selector) | None => None,
+    };
+    commands.push(match injected {
+        Some(resource) => format!(
+            "kubectl --namespace {namespace} get {resource} {name} --output yaml | kubectl stayput \
+             inject | kubectl replace --filename -"
+        ),
+        None => format!("kubectl stayput --namespace {namespace} status {name}"),
+    });
+    let options = made.session.options_in_shell();
+    Ok(Next {
+        notes: notes.iter().map(|note| into_quoted_commands(note, &options)).collect(),
+        commands: commands.iter().map(|command| into_commands(command, &options)).collect(),
+    })
+}

@@ -1,0 +1,188 @@
+//! One pod of a SearchCluster, as plain data.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use stayput_kube_access::cluster::{self, SearchCluster};
+use stayput_kube_access::workload::{
+    ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
+    unwatched,
+};
+use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation, exec_manager};
+
+/// One pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct PodView {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) resource_version: String,
+    pub(super) has_annotations: bool,
+    /// Name of the pod's engine node.
+    pub(super) node: String,
+    /// Arguments of `kubectl exec` that run the manager's program.
+    pub(super) exec_manager: String,
+    pub(super) ready: bool,
+    pub(super) crash_looping: bool,
+    /// Value of the phase annotation, which a person may have written.
+    pub(super) phase: Option<String>,
+    /// True if an annotation on the pod keeps its node stopped.
+    pub(super) kept_stopped_by_annotation: bool,
+    pub(super) last_restart: Option<LastRestart>,
+    /// Secrets and ConfigMaps with the node's config; empty if they are not known.
+    pub(super) config_from: Vec<String>,
+    /// Why the config's sources are not known.
+    pub(super) config_unknown: Option<String>,
+    /// Objects that the engine's container mounts and nobody watches, with the paths.
+    pub(super) unwatched: Vec<String>,
+}
+
+/// Place where the config's Secrets and ConfigMaps are named: the spec, or each pod.
+pub(super) enum ConfigFrom {
+    Spec(cluster::Sources),
+    Pod(FindConfig),
+}
+
+impl ConfigFrom {
+    /// The place for this cluster. `None` for an invalid spec that names sources.
+    pub(super) fn of(cluster: &SearchCluster) -> Option<Self> {
+        match FindConfig::of(&cluster.completed_spec()) {
+            Some(find) => Some(Self::Pod(find)),
+            None => cluster.check().ok().map(|checked| Self::Spec(checked.sources)),
+        }
+    }
+
+    fn objects(&self, pod: &Pod) -> Result<Vec<String>, String> {
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let found;
+        let sources = match self {
+            Self::Spec(named) => named,
+            Self::Pod(find) => {
+                found = find.find(pod).map_err(|reason| format!("the pod {name} {reason}"))?;
+                &found
+            }
+        };
+        Ok(sources.objects(name).iter().map(ToString::to_string).collect())
+    }
+}
+
+impl PodView {
+    pub(super) fn from_object(
+        pod: &Pod,
+        node_name_label: Option<&str>,
+        manager_port: u16,
+        config_from: Option<&ConfigFrom>,
+    ) -> Self {
+        let metadata = &pod.metadata;
+        let objects = match config_from {
+            Some(from) => from.objects(pod),
+            None => Err("the spec is invalid".into()),
+        };
+        let is_config = |name: &String| objects.iter().flatten().any(|object| object == name);
+        let others = unwatched(pod, manager_port).into_iter();
+        let others = others.filter(|one| !is_config(&one.source.to_string()));
+        let others = others.map(|one| format!("{} at {}", one.source, one.path)).collect();
+        let name = metadata.name.clone().unwrap_or_default();
+        let labels = metadata.labels.as_ref();
+        let node = node_name_label.and_then(|label| labels?.get(label)).unwrap_or(&name).clone();
+        let annotations = metadata.annotations.as_ref();
+        let annotation = |key| annotations.and_then(|all| all.get(key));
+        let status = pod.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        let containers = status.and_then(|status| status.container_statuses.as_ref());
+        let states = containers.into_iter().flatten().filter_map(|one| one.state.as_ref());
+        let mut reasons = states.filter_map(|state| state.waiting.as_ref()?.reason.as_deref());
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            has_annotations: annotations.is_some(),
+            exec_manager: exec(pod, &name, manager_port),
+            ready: conditions.any(|one| one.type_ == "Ready" && one.status == "True"),
+            crash_looping: reasons.any(|reason| reason == "CrashLoopBackOff"),
+            phase: annotation(annotation::PHASE).cloned(),
+            kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
+            config_unknown: objects.as_ref().err().cloned(),
+            unwatched: others,
+            config_from: objects.unwrap_or_default(),
+            name,
+            node,
+        }
+    }
+
+    pub(super) fn from_snapshot(pod: &restart::Pod) -> Self {
+        let annotation = |key| pod.annotations.get(key);
+        Self {
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: String::new(),
+            has_annotations: !pod.annotations.is_empty(),
+            node: pod.node.clone(),
+            exec_manager: exec_manager(&pod.name, pod.container.as_deref(), pod.program.as_deref()),
+            ready: pod.ready,
+            crash_looping: pod.crash_looping,
+            phase: annotation(annotation::PHASE).cloned(),
+            kept_stopped_by_annotation: is_true(annotation(annotation::STOPPED)),
+            last_restart: annotation(annotation::LAST_RESTART)
+                .and_then(|text| parse_last_restart(text)),
+            config_from: pod.config_from.clone(),
+            config_unknown: match &pod.sources {
+                Sources::Unknown(message) => Some(message.clone()),
+                Sources::Checksum(_) | Sources::Absent(_) => None,
+            },
+            unwatched: vec![],
+        }
+    }
+
+    /// The pod as input of the rules for the order. They read no other field than those set here.
+    pub(super) fn for_ordering(&self) -> restart::Pod {
+        restart::Pod {
+            uid: self.uid.clone(),
+            name: self.name.clone(),
+            node: self.node.clone(),
+            container: None,
+            program: None,
+            annotations: BTreeMap::new(),
+            ready: self.ready,
+            terminating: false,
+            crash_looping: self.crash_looping,
+            not_started: None,
+            outdated: None,
+            deadly_probe: None,
+            leaving: None,
+            phase_applied_by: None,
+            endpoint: Err(Unknown { message: "not read".into() }),
+            operator: None,
+            unserved_since: None,
+            update: Ok(None),
+            live: None,
+            undeletable: None,
+            unchangeable: None,
+            unreturnable: None,
+            room: Ok(None),
+            claim_uids: Ok(BTreeMap::new()),
+            sources: Sources::Unknown("not read".into()),
+            ignores_change: false,
+            config_from: vec![],
+            manager: Err(Unknown { message: "kubectl-stayput does not ask managers".into() }),
+        }
+    }
+}
+
+fn exec(pod: &Pod, name: &str, manager_port: u16) -> String {
+    let containers = ContainerFacts::of(pod);
+    let annotations = pod.metadata.annotations.as_ref();
+    let default = annotations.and_then(|all| all.get(DEFAULT_CONTAINER)).map(String::as_str);
+    let program = program_of(&containers, engine_container(&containers, manager_port, default));
+    exec_manager(name, container_with(&containers, manager_port), program)
+}
+
+fn is_true(value: Option<&String>) -> bool {
+    value.is_some_and(|value| value == "true")
+}
+
+fn parse_last_restart(text: &str) -> Option<LastRestart> {
+    serde_json::from_str(text).ok()
+}

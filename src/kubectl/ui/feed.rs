@@ -1,0 +1,232 @@
+//! Follows a SearchCluster and its pods: a page for each change.
+//!
+//! Two watches and, because a watch that hangs looks like one without changes, a check of the
+//! SearchCluster itself from time to time. After an error in one of them, everything is read anew; if
+//! that fails, the page says so and since when. Each check also reads the Lease of the reconciler.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{FutureExt, StreamExt};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::runtime::watcher::watcher;
+use kube::{Api, Client};
+use tokio::sync::watch::Sender;
+use tokio::time::{Instant, interval_at, sleep, timeout};
+
+use super::location::{Zones, zone};
+use super::page::Page;
+use super::page_model::PageModel;
+use crate::apiserver::{self, ApiError, Asked, CLUSTERS};
+use crate::clock::now;
+use crate::leader::Reconciler;
+use crate::watch::Objects;
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::read_limits::watch_config;
+
+/// Intervals and timeouts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    /// Interval of the checks.
+    pub(super) check: Duration,
+    /// Timeout of an answer.
+    pub(super) answer: Duration,
+    /// Delay before everything is read anew.
+    pub(super) retry: Duration,
+}
+
+pub(super) const PACE: Pace = Pace {
+    check: Duration::from_secs(10),
+    answer: Duration::from_secs(10),
+    retry: Duration::from_secs(1),
+};
+
+/// A page, and its number: a browser that has this one needs nothing.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seen {
+    pub(super) version: u64,
+    pub(super) page: Arc<Page>,
+}
+
+/// The followed SearchCluster.
+#[derive(Clone)]
+pub(super) struct Subject {
+    pub(super) client: Client,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) pace: Pace,
+}
+
+/// Everything that was read about it.
+pub(super) struct ClusterRead {
+    cluster: SearchCluster,
+    pods: Vec<Pod>,
+    zones: Zones,
+    reconciler: Reconciler,
+}
+
+impl ClusterRead {
+    pub(super) fn model(&self, before: PageModel) -> PageModel {
+        let before = before.with_reconciler(self.reconciler.clone());
+        before.read(&self.cluster, self.pods.iter(), &self.zones, now())
+    }
+}
+
+impl Subject {
+    /// Reads everything, if the SearchCluster exists.
+    pub(super) async fn read(&self) -> Result<Option<ClusterRead>, ApiError> {
+        let Some(cluster) = self.cluster().await? else { return Ok(None) };
+        let pods = match apiserver::selector(&cluster) {
+            Ok(_) => apiserver::pods(&self.client, &cluster).await?,
+            // The status says what is wrong with the spec.
+            Err(_) => Vec::new(),
+        };
+        let (zones, reconciler) = tokio::join!(self.zones(), Box::pin(self.reconciler()));
+        Ok(Some(ClusterRead { cluster, pods, zones, reconciler }))
+    }
+
+    async fn cluster(&self) -> Result<Option<SearchCluster>, ApiError> {
+        let asked = Asked { client: &self.client, namespace: &self.namespace };
+        let found = asked.find::<SearchCluster>(CLUSTERS, &self.name).await?;
+        Ok(found.map(SearchCluster::completed))
+    }
+
+    /// State of the reconciler, as far as the apiserver answers.
+    async fn reconciler(&self) -> Reconciler {
+        timeout(self.pace.answer, Reconciler::seen(&self.client)).await.unwrap_or_default()
+    }
+
+    /// The zones of the machines; empty if they may not be listed, which few may.
+    async fn zones(&self) -> Zones {
+        let machines = Api::<Node>::all(self.client.clone());
+        let parameters = ListParams::default();
+        let machines = timeout(self.pace.answer, machines.list_metadata(&parameters));
+        let machines = machines.await.ok().and_then(Result::ok);
+        let machines = machines.into_iter().flatten();
+        machines
+            .filter_map(|one| Some((one.metadata.name?, zone(one.metadata.labels.as_ref())?)))
+            .collect()
+    }
+
+    /// Follows the SearchCluster until nobody can get the pages any more.
+    pub(super) async fn follow(self, first: ClusterRead, model: PageModel, out: Sender<Seen>) {
+        let mut model = model;
+        let mut found = Some(first);
+        loop {
+            if let Some(found) = found.take() {
+                model = Box::pin(self.watch(&found, model, &out)).await;
+            }
+            if out.is_closed() {
+                return;
+            }
+            sleep(self.pace.retry).await;
+            model = match timeout(self.pace.answer, self.read()).await {
+                Ok(Ok(Some(read))) => {
+                    let model = read.model(model);
+                    found = Some(read);
+                    model
+                }
+                Ok(Ok(None)) => model.deleted(now()),
+                Ok(Err(error)) => model.lost(error.to_string()),
+                Err(_) => model.lost(self.no_answer()),
+            };
+            publish(&out, &model);
+        }
+    }
+
+    /// Watches the SearchCluster, from the state that was read, until it must be read anew.
+    async fn watch(
+        &self,
+        found: &ClusterRead,
+        mut model: PageModel,
+        out: &Sender<Seen>,
+    ) -> PageModel {
+        let Ok(selector) = apiserver::selector(&found.cluster) else {
+            sleep(self.pace.check).await;
+            return model;
+        };
+        let clusters: Api<SearchCluster> = Api::namespaced(self.client.clone(), &self.namespace);
+        let by_name = watch_config().fields(&format!("metadata.name={}", self.name));
+        let mut clusters = pin!(watcher(clusters, by_name));
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let selected = watch_config().labels_from(&selector);
+        let mut pods = pin!(watcher(pods, selected));
+        let mut checks = interval_at(Instant::now() + self.pace.check, self.pace.check);
+        let mut objects = Objects::new(found.cluster.clone());
+        loop {
+            tokio::select! {
+                () = out.closed() => return model,
+                event = clusters.next() => match event {
+                    Some(Ok(event)) => objects.apply_cluster(Some(event)),
+                    Some(Err(_)) | None => return model,
+                },
+                event = pods.next() => match event {
+                    Some(Ok(event)) => objects.apply_pod(Some(event)),
+                    Some(Err(_)) | None => return model,
+                },
+                _ = checks.tick() => match timeout(self.pace.answer, self.cluster()).await {
+                    Ok(Ok(checked)) if is_version_of(checked.as_ref(), &objects) => {
+                        model = model.with_reconciler(Box::pin(self.reconciler()).await);
+                        publish(out, &model);
+                        continue;
+                    }
+                    Ok(Ok(_)) => return model,
+                    Ok(Err(error)) => {
+                        model = model.lost(error.to_string());
+                        publish(out, &model);
+                        return model;
+                    }
+                    Err(_) => {
+                        model = model.lost(self.no_answer());
+                        publish(out, &model);
+                        return model;
+                    }
+                },
+            }
+            // What has arrived already belongs to the same page.
+            while let Some(event) = clusters.next().now_or_never() {
+                let Some(Ok(event)) = event else { return model };
+                objects.apply_cluster(Some(event));
+            }
+            while let Some(event) = pods.next().now_or_never() {
+                let Some(Ok(event)) = event else { return model };
+                objects.apply_pod(Some(event));
+            }
+            let Some((cluster, pods)) = objects.complete() else { continue };
+            // Gone, or it selects other pods.
+            let Some(cluster) = cluster.cloned().map(SearchCluster::completed) else {
+                return model;
+            };
+            if apiserver::selector(&cluster).ok().as_ref() != Some(&selector) {
+                return model;
+            }
+            let pods: Vec<&Pod> = pods.collect();
+            model = model.read(&cluster, pods.iter().copied(), &found.zones, now());
+            publish(out, &model);
+        }
+    }
+
+    fn no_answer(&self) -> String {
+        format!("the apiserver did not answer within {} s", self.pace.answer.as_secs())
+    }
+}
+
+/// True if the watch has delivered the version that was read.
+fn is_version_of(checked: Option<&SearchCluster>, objects: &Objects) -> bool {
+    let version = |cluster: &SearchCluster| cluster.metadata.resource_version.clone();
+    checked.map(version) == objects.cluster().map(version)
+}
+
+/// Publishes the page, unless it is the same.
+fn publish(out: &Sender<Seen>, model: &PageModel) {
+    let page = Page::new(model);
+    out.send_if_modified(|seen| {
+        let is_new = *seen.page != page;
+        if is_new {
+            *seen = Seen { version: seen.version + 1, page: Arc::new(page) };
+        }
+        is_new
+    });
+}
