@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use stayput_pod_spec::{ELASTICSEARCH, EngineImage, OPENSEARCH};
+
 /// The engine's distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
@@ -14,29 +16,23 @@ pub enum Distribution {
 impl Distribution {
     /// `elasticsearch` or `opensearch`: also the container's name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Elasticsearch => "elasticsearch",
-            Self::OpenSearch => "opensearch",
-        }
+        self.image().name
     }
 
-    /// The home directory in the official image.
-    pub(crate) fn home(self) -> &'static str {
+    /// The official image: its entrypoint and directories.
+    pub(crate) fn image(self) -> EngineImage {
         match self {
-            Self::Elasticsearch => "/usr/share/elasticsearch",
-            Self::OpenSearch => "/usr/share/opensearch",
+            Self::Elasticsearch => ELASTICSEARCH,
+            Self::OpenSearch => OPENSEARCH,
         }
     }
 
     /// The entrypoint of the official image, with its arguments.
-    pub(crate) fn entrypoint(self) -> [&'static str; 2] {
-        match self {
-            Self::Elasticsearch => ["/usr/local/bin/docker-entrypoint.sh", "eswrapper"],
-            Self::OpenSearch => ["./opensearch-docker-entrypoint.sh", "opensearch"],
-        }
+    pub(crate) fn entrypoint(self) -> [String; 2] {
+        [self.image().entrypoint, self.image().arguments].map(str::to_owned)
     }
 
-    fn image(self, version: Version) -> String {
+    fn image_name(self, version: Version) -> String {
         match self {
             Self::Elasticsearch => {
                 format!("docker.elastic.co/elasticsearch/elasticsearch:{version}")
@@ -96,7 +92,7 @@ pub struct Engine {
 impl Engine {
     /// The image on all nodes.
     pub fn image(&self) -> String {
-        self.image.clone().unwrap_or_else(|| self.distribution.image(self.version))
+        self.image.clone().unwrap_or_else(|| self.distribution.image_name(self.version))
     }
 
     /// True for Elasticsearch before 7: a number in every node's config instead of

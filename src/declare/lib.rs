@@ -25,7 +25,6 @@ mod object;
 mod observed;
 mod plan;
 mod pod;
-mod ready;
 mod refusal;
 mod roles;
 mod service;
@@ -47,9 +46,9 @@ pub use names::{MAX_STATEFUL_SET, bootstrap};
 pub use object::{Kind, Object};
 pub use observed::{Observed, ObservedSet};
 pub use plan::{Plan, plan};
-pub use pod::MANAGER;
 pub use refusal::Refusal;
 pub use stateful_set::DECLARED;
+pub use stayput_pod_spec::NAME as MANAGER;
 
 #[cfg(test)]
 mod tests;

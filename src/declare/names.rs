@@ -20,14 +20,6 @@ pub(crate) fn service(cluster: &str) -> String {
     format!("{cluster}-nodes")
 }
 
-/// Name of the Secret with the certificate of the managers; `kubectl stayput init` makes it.
-pub(crate) fn manager_tls(cluster: &str) -> String {
-    format!("{cluster}-manager-tls")
-}
-
-/// The ConfigMap with the apiserver's public keys.
-pub(crate) const JWKS: &str = "cluster-jwks";
-
 /// The longest name of a StatefulSet: with the hash of a revision, which becomes a label of its
 /// pods, it may have 63 characters.
 pub const MAX_STATEFUL_SET: usize = 52;

@@ -1,25 +1,37 @@
 //! The pod template: the official image with the manager in front of its entrypoint.
 
 use serde_json::{Value, json};
-
-use stayput_inject::{Warming, warming};
+use stayput_pod_spec::{
+    Authority, EngineConfig, GRACE, Login, Manager, Ready, URL, Warming, command, health,
+    init_container, liveness, readiness, warming,
+};
 
 use crate::config::{POD_IP, POD_NAME};
 use crate::labels::{CLUSTER, labels};
 use crate::merge::{add, merge};
-use crate::ready::Ready;
 use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
 
 /// The volume with the engine's data; a claim of this name, or a volume of the template.
 pub(crate) const DATA: &str = "data";
 
-/// Name of the init container with the manager.
-pub const MANAGER: &str = "stayput";
-
-/// The template of a set: that of stayput, with the declaration's merged over it. `manager` is the
+/// The template of a set: that of stayput, with the declaration's merged over it. `image` is the
 /// manager's image.
-pub(crate) fn template(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
-    let mut template = merge(base(cluster, set, manager), &set.pod_template);
+pub(crate) fn template(cluster: &Cluster, set: &NodeSet, image: &str) -> Value {
+    let ready = ready(cluster, set);
+    let secret = names::config_secret(&cluster.name, &set.name);
+    let manager = Manager {
+        cluster: &cluster.name,
+        port: cluster.manager.port,
+        account: &cluster.manager.account,
+        config: Some(EngineConfig::Copied {
+            volume: &json!({ "secret": { "secretName": secret } }),
+            to: cluster.engine.distribution.image().config,
+        }),
+        ready: ready.as_ref(),
+        grace: Some(GRACE),
+        open_metrics: false,
+    };
+    let mut template = merge(base(cluster, &manager, image), &set.pod_template);
     if cluster.engine.warm {
         make_archive(cluster.engine.distribution, &mut template);
     }
@@ -37,22 +49,21 @@ fn make_archive(distribution: Distribution, template: &mut Value) {
     let Some(engine) = containers.into_iter().find(|one| one["name"] == distribution.name()) else {
         return;
     };
-    let command = distribution.entrypoint().map(str::to_owned);
-    let config = format!("{}/config", distribution.home());
-    let Warming { init_container, mount, volume } = warming(engine, &command, &config);
+    let command = distribution.entrypoint();
+    let Warming { init_container, mount, volume } =
+        warming(engine, &command, distribution.image().config);
     add("volumeMounts", engine, mount);
     add("initContainers", spec, init_container);
     add("volumes", spec, volume);
 }
 
-fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
-    let name = cluster.engine.distribution.name();
-    let secret = names::config_secret(&cluster.name, &set.name);
-    let ready = Ready::of(cluster, set);
-    let mut base = json!({
-        "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": name } },
+fn base(cluster: &Cluster, manager: &Manager<'_>, image: &str) -> Value {
+    let mut volumes = manager.volumes();
+    move_behind(&mut volumes, "stayput-config", "stayput-state");
+    json!({
+        "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": cluster.engine.distribution.name() } },
         "spec": {
-            "terminationGracePeriodSeconds": 180,
+            "terminationGracePeriodSeconds": GRACE,
             "automountServiceAccountToken": false,
             "securityContext": {
                 "runAsNonRoot": true,
@@ -70,111 +81,46 @@ fn base(cluster: &Cluster, set: &NodeSet, manager: &str) -> Value {
                     },
                 }],
             } },
-            "initContainers": [{
-                "name": MANAGER,
-                "image": manager,
-                "args": ["install", "/shared"],
-                "securityContext": locked(),
-                "volumeMounts": [{ "name": "stayput", "mountPath": "/shared" }],
-            }],
-            "containers": [container(cluster, &ready)],
-            "volumes": [
-                { "name": "stayput", "emptyDir": {} },
-                { "name": "stayput-state", "emptyDir": {} },
-                { "name": "stayput-config", "secret": { "secretName": secret } },
-                { "name": "stayput-tls",
-                  "secret": { "secretName": names::manager_tls(&cluster.name) } },
-                { "name": "stayput-jwks", "configMap": { "name": names::JWKS } },
-            ],
+            "initContainers": [init_container(image, locked())],
+            "containers": [container(cluster, manager)],
+            "volumes": volumes,
         },
-    });
-    extend(&mut base["spec"]["volumes"], ready.volumes);
-    base
-}
-
-fn extend(list: &mut Value, more: Vec<Value>) {
-    if let Some(list) = list.as_array_mut() {
-        list.extend(more);
-    }
+    })
 }
 
 fn locked() -> Value {
     json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } })
 }
 
-fn container(cluster: &Cluster, ready: &Ready) -> Value {
+fn container(cluster: &Cluster, manager: &Manager<'_>) -> Value {
     let distribution = cluster.engine.distribution;
-    let [entrypoint, argument] = distribution.entrypoint();
-    let probe = |path: &str| json!({ "path": path, "port": "stayput", "scheme": "HTTPS" });
-    let mut container = json!({
+    let mut mounts = manager.mounts();
+    move_behind(&mut mounts, "stayput-config", "stayput-state");
+    mounts.push(json!({ "name": DATA, "mountPath": distribution.image().data() }));
+    move_behind(&mut mounts, DATA, "stayput-jwks");
+    json!({
         "name": distribution.name(),
         "image": cluster.engine.image(),
-        "command": ["/stayput/stayput", "run", "--", entrypoint, argument],
-        "env": environment(cluster, ready),
+        "command": command(distribution.entrypoint()),
+        "env": environment(cluster, manager),
         "ports": [
             { "name": "http", "containerPort": cluster.engine.port },
             { "name": "transport", "containerPort": 9300 },
-            { "name": "stayput", "containerPort": cluster.manager.port },
+            manager.container_port(),
         ],
-        "livenessProbe": {
-            "httpGet": probe("/livez"),
-            "periodSeconds": 10,
-            "timeoutSeconds": 5,
-            "failureThreshold": 6,
-        },
-        "readinessProbe": {
-            "httpGet": probe("/readyz"),
-            "periodSeconds": 1,
-            "timeoutSeconds": 5,
-            "failureThreshold": 1,
-        },
+        "livenessProbe": liveness(6),
+        "readinessProbe": readiness(),
         "securityContext": locked(),
-        "volumeMounts": [
-            { "name": "stayput", "mountPath": "/stayput", "readOnly": true },
-            { "name": "stayput-state", "mountPath": "/stayput-state" },
-            { "name": "stayput-config", "mountPath": "/stayput-config", "readOnly": true },
-            { "name": "stayput-tls", "mountPath": "/stayput-tls", "readOnly": true },
-            { "name": "stayput-jwks", "mountPath": "/stayput-jwks", "readOnly": true },
-            { "name": DATA, "mountPath": format!("{}/data", distribution.home()) },
-        ],
-    });
-    extend(&mut container["volumeMounts"], ready.mounts.clone());
-    container
+        "volumeMounts": mounts,
+    })
 }
 
-fn environment(cluster: &Cluster, ready: &Ready) -> Vec<Value> {
+fn environment(cluster: &Cluster, manager: &Manager<'_>) -> Vec<Value> {
     let engine = &cluster.engine;
     let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
-    let subject = format!("system:serviceaccount:{}=es:read es:control", cluster.manager.account);
-    let stage = format!("/stayput-config={}/config", engine.distribution.home());
-    let listen = format!(":{}", cluster.manager.port);
-    let value = |(name, value): (&str, &str)| json!({ "name": name, "value": value });
-    let mut all: Vec<Value> = [
-        ("STAYPUT_LISTEN", listen.as_str()),
-        ("STAYPUT_SOCKET", "/stayput-state/stayput.sock"),
-        ("STAYPUT_STATE_DIR", "/stayput-state"),
-        ("STAYPUT_TLS_CERT", "/stayput-tls/tls.crt"),
-        ("STAYPUT_TLS_KEY", "/stayput-tls/tls.key"),
-        ("STAYPUT_JWKS", "/stayput-jwks/jwks.json"),
-        ("STAYPUT_ALLOW_SUBJECT", &subject),
-        ("STAYPUT_CONFIG", "/stayput-config"),
-        ("STAYPUT_STAGE", &stage),
-        ("STAYPUT_KEEP_LAST_GOOD", "true"),
-        ("STAYPUT_PIN_CONFIG", "true"),
-    ]
-    .map(value)
-    .into();
-    all.extend(ready.variables.iter().cloned());
-    all.push(value(("STAYPUT_TERMINATION_GRACE", "170s")));
-    let issuer = json!({ "name": names::JWKS, "key": "issuer" });
-    all.push(json!({ "name": "STAYPUT_JWT_ISSUER", "valueFrom": { "configMapKeyRef": issuer } }));
-    all.extend([
-        field("STAYPUT_POD_NAMESPACE", "metadata.namespace"),
-        field("STAYPUT_POD_NAME", "metadata.name"),
-        field("STAYPUT_POD_UID", "metadata.uid"),
-        field(POD_NAME, "metadata.name"),
-        field(POD_IP, "status.podIP"),
-    ]);
+    let mut all = manager.variables();
+    move_behind(&mut all, "STAYPUT_JWT_ISSUER", "STAYPUT_TERMINATION_GRACE");
+    all.extend([field(POD_NAME, "metadata.name"), field(POD_IP, "status.podIP")]);
     if !engine.has_minimum_master_nodes() {
         all.push(bootstrap::variable(cluster));
     }
@@ -185,4 +131,31 @@ fn environment(cluster: &Cluster, ready: &Ready) -> Vec<Value> {
         }
     }
     all
+}
+
+/// Moves the element of this name behind another one: to the place that it has in existing templates, since another
+/// order would be another revision of every set.
+fn move_behind(list: &mut Vec<Value>, name: &str, behind: &str) {
+    let Some(from) = list.iter().position(|one| one["name"] == name) else { return };
+    let element = list.remove(from);
+    let to = list.iter().position(|one| one["name"] == behind).map_or(list.len(), |at| at + 1);
+    list.insert(to, element);
+}
+
+/// How the manager asks its engine if it is ready: with the CA and the login with which the reconciler asks it. `None`
+/// if the set's own template says how to ask.
+fn ready(cluster: &Cluster, set: &NodeSet) -> Option<Ready> {
+    let engine = &cluster.engine;
+    let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let containers = items(&set.pod_template["spec"]["containers"]);
+    let mut own = containers.iter().filter(|one| one["name"] == engine.distribution.name());
+    if own.any(|one| items(&one["env"]).iter().any(|variable| variable["name"] == URL)) {
+        return None;
+    }
+    let authority = engine.ca_secret.as_ref().filter(|_| engine.tls);
+    Some(Ready {
+        url: health(engine.tls, engine.port),
+        login: engine.credentials_secret.as_ref().map(|secret| Login::of(secret, None)),
+        authority: authority.map(|secret| Authority::of(secret)),
+    })
 }

@@ -1,27 +1,13 @@
 //! Checks of the values of options.
 
+use stayput_pod_spec::object_name;
+
 /// The name of a cluster: that of a Secret follows from it.
 ///
 /// # Errors
 /// The form to write instead.
 pub fn cluster(text: &str) -> Result<String, String> {
-    name(text)
-}
-
-/// The name of an object in Kubernetes.
-pub(crate) fn name(text: &str) -> Result<String, String> {
-    let is_inner = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
-    let is_label = |part: &str| {
-        !part.is_empty()
-            && part.chars().all(is_inner)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    if text.len() <= 253 && text.split('.').all(is_label) {
-        Ok(text.to_owned())
-    } else {
-        Err("a name in Kubernetes has lower case letters, digits, - and . only".to_owned())
-    }
+    object_name(text)
 }
 
 /// A word of the engine's command.
@@ -43,7 +29,7 @@ pub fn word(text: &str) -> Result<String, String> {
 pub fn object(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         Some((kind, object)) if kind.starts_with(char::is_uppercase) => {
-            name(object).map(|_| text.to_owned())
+            object_name(object).map(|_| text.to_owned())
         }
         _ => Err("write KIND/NAME, as in StatefulSet/logs".to_owned()),
     }

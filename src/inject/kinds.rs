@@ -2,14 +2,13 @@
 
 mod eck;
 mod opensearch_cluster;
-mod stateful_set;
 
 use serde_json::Value;
 
-use crate::edit::Change;
 use crate::finding::ObjectIssue;
 use crate::options::Options;
-use crate::pod;
+use crate::pod::{self, Pod};
+use crate::yaml::{Change, Path};
 
 /// Changes and findings for one object.
 #[derive(Debug, Default)]
@@ -25,7 +24,7 @@ pub(crate) struct Plan {
 pub(crate) fn has_known_command(object: &Value, options: &Options) -> Option<bool> {
     let group = object["apiVersion"].as_str()?.split('/').next()?;
     match (group, object["kind"].as_str()?) {
-        ("apps", "StatefulSet") => stateful_set::has_known_command(object, options),
+        ("apps", "StatefulSet") => stateful_set_command_is_known(object, options),
         ("elasticsearch.k8s.elastic.co", "Elasticsearch") => Some(true),
         ("opensearch.opster.io" | "opensearch.org", "OpenSearchCluster") => {
             Some(opensearch_cluster::has_known_command(object))
@@ -40,7 +39,7 @@ pub(crate) fn plan(object: &Value, options: &Options) -> Option<Plan> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let cluster = options.cluster.as_deref().unwrap_or(name);
     let mut plan = match (group, object["kind"].as_str()?) {
-        ("apps", "StatefulSet") => stateful_set::plan(object, cluster, options)?,
+        ("apps", "StatefulSet") => stateful_set_plan(object, cluster, options)?,
         ("elasticsearch.k8s.elastic.co", "Elasticsearch") => {
             without_warm(eck::plan(object, cluster, options), options)
         }
@@ -71,8 +70,9 @@ fn without_warm(mut plan: Plan, options: &Options) -> Plan {
     plan
 }
 
-/// True if an operator's object switches TLS on, false if it switches TLS off.
-pub(crate) fn has_tls(object: &Value) -> Option<bool> {
+/// True if the object of an operator, an `Elasticsearch` or an `OpenSearchCluster`, switches TLS of its engine on, false if
+/// it switches TLS off.
+pub fn has_tls(object: &Value) -> Option<bool> {
     match object["kind"].as_str()? {
         "Elasticsearch" => Some(eck::has_tls(&object["spec"])),
         "OpenSearchCluster" => opensearch_cluster::has_tls(&object["spec"]),
@@ -131,4 +131,98 @@ pub(crate) fn passed(object: &Value, options: &Options) -> Option<Passed> {
 fn is_hook(object: &Value) -> bool {
     let annotations = &object["metadata"]["annotations"];
     ["helm.sh/hook", "argocd.argoproj.io/hook"].iter().any(|hook| annotations[hook].is_string())
+}
+
+fn stateful_set_plan(object: &Value, cluster: &str, options: &Options) -> Option<Plan> {
+    let at = Path::keys(&["spec", "template", "spec"]);
+    let spec = &object["spec"]["template"]["spec"];
+    let container = pod::find_container(spec, options.container.as_deref())?;
+    if let Some(owner) = OperatedBy::of(&object["metadata"]) {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+        return Some(Plan { found: vec![owner.refusal(namespace)], ..Plan::default() });
+    }
+    if pod::has_manager(container) {
+        let found = pod::by_hand(format!("{at}.containers"));
+        return Some(Plan { found: vec![found], ..Plan::default() });
+    }
+    let claims = &object["spec"]["volumeClaimTemplates"];
+    let (changes, found) = pod::changes(Pod { at: &at, spec, claims, cluster, options }, container);
+    Some(Plan { changes, found, rollout: rollout(object) })
+}
+
+/// True if the container's command or its image tells how the engine is started.
+fn stateful_set_command_is_known(object: &Value, options: &Options) -> Option<bool> {
+    let spec = &object["spec"]["template"]["spec"];
+    let container = pod::find_container(spec, options.container.as_deref())?;
+    let has_own = container["command"].as_array().is_some_and(|words| !words.is_empty());
+    Some(has_own || pod::is_official(container))
+}
+
+/// A note that another pod template replaces all pods, each as soon as the one before is ready.
+fn rollout(object: &Value) -> Option<ObjectIssue> {
+    let strategy = &object["spec"]["updateStrategy"]["type"];
+    let on_delete = r#"{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}"#;
+    let name = object["metadata"]["name"].as_str().unwrap_or("NAME");
+    let namespace = object["metadata"]["namespace"].as_str();
+    let namespace = namespace.map(|name| format!("--namespace {name} ")).unwrap_or_default();
+    (strategy != "OnDelete").then(|| {
+        ObjectIssue::note(
+            "spec.updateStrategy.type",
+            "with RollingUpdate Kubernetes replaces all running pods, each when the one before is ready, not when \
+             the cluster is green",
+            format!(
+                "To delete them yourself, one by one, run before: `kubectl {namespace}patch statefulset {name} \
+                 --patch '{on_delete}'`"
+            ),
+        )
+    })
+}
+
+/// Kinds of operators that have pods with an engine, with the API group and kubectl's name. Both groups of the
+/// OpenSearch operator are served side by side, and kubectl takes the older one for the short name.
+const KINDS: [(&str, &str, &str); 3] = [
+    ("elasticsearch.k8s.elastic.co", "Elasticsearch", "elasticsearch"),
+    ("opensearch.org", "OpenSearchCluster", "opensearchclusters.opensearch.org"),
+    ("opensearch.opster.io", "OpenSearchCluster", "opensearchclusters.opensearch.opster.io"),
+];
+
+/// An `Elasticsearch` or an `OpenSearchCluster`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatedBy {
+    /// Kind of the object.
+    pub kind: &'static str,
+    /// Resource name of the kind for kubectl.
+    pub resource: &'static str,
+    /// Name of the object.
+    pub name: String,
+}
+
+impl OperatedBy {
+    /// The operator's object that controls an object with this `metadata`.
+    pub fn of(metadata: &Value) -> Option<Self> {
+        let mut owners = metadata["ownerReferences"].as_array()?.iter();
+        let owner = owners.find(|owner| owner["controller"] == true)?;
+        let group = owner["apiVersion"].as_str()?.split('/').next()?;
+        let mut kinds = KINDS.into_iter();
+        let (_, kind, resource) =
+            kinds.find(|(its_group, kind, _)| *its_group == group && owner["kind"] == *kind)?;
+        Some(Self { kind, resource, name: owner["name"].as_str()?.to_owned() })
+    }
+
+    /// Why a StatefulSet of this object is not changed. `namespace` may be empty.
+    pub(crate) fn refusal(&self, namespace: &str) -> ObjectIssue {
+        let Self { kind, resource, name } = self;
+        let namespace =
+            if namespace.is_empty() { String::new() } else { format!("--namespace {namespace} ") };
+        ObjectIssue::error(
+            "metadata.ownerReferences",
+            format!(
+                "it belongs to {kind} {name}: the operator would delete its pods, or take the change back"
+            ),
+            format!(
+                "Put it into that object: `kubectl {namespace}get {resource} {name} --output yaml | kubectl \
+                 stayput inject | kubectl replace --filename -`"
+            ),
+        )
+    }
 }

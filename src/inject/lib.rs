@@ -7,35 +7,28 @@
 //! * [`entrypoint`], [`files_by_sub_path`]: properties of a container with the manager, from any source.
 //! * [`OperatedBy`]: the object in which its pods can be changed, if an operator makes them.
 //!
-//! `kinds` knows which objects have engines, `pod` what a pod needs, `edit` changes the text. The text
-//! before is in an annotation of the object (`record`).
+//! `kinds` knows which objects have engines, `pod` what a pod needs, `yaml` changes the text. The text
+//! before is in an annotation of the object.
 #![warn(missing_docs)]
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 pub mod check;
-mod edit;
-mod engine;
 mod finding;
 mod kinds;
 mod manifest;
-mod operated;
 mod options;
-mod paths;
 mod pod;
-mod probe;
-mod record;
-mod stream;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
 pub use finding::{Finding, Severity};
+pub use kinds::{OperatedBy, has_tls};
 pub use manifest::{Changed, Outcome, inject, uninject};
-pub use operated::OperatedBy;
-pub use options::{ConfigSource, Options, Source};
-pub use pod::{Reachability, VARIABLES};
-pub use probe::{Authority, Login};
+pub use options::{ConfigSource, Options};
+pub use pod::{Entrypoint, Reachability, VARIABLES, entrypoint, files_by_sub_path};
+pub use stayput_pod_spec::{Authority, Login};
 
 use serde_json::Value;
 
@@ -48,16 +41,9 @@ pub struct EngineFound {
     pub has_manager: bool,
 }
 
-/// True if the object of an operator, an `Elasticsearch` or an `OpenSearchCluster`, switches TLS of its engine on, false if
-/// it switches TLS off.
-pub fn has_tls(object: &Value) -> Option<bool> {
-    kinds::has_tls(object)
-}
-
 /// Properties of the engine in the `spec` of a pod, if it has one.
 pub fn engine(spec: &Value) -> Option<EngineFound> {
     let container = pod::find_container(spec, None)?;
     let has_manager = pod::has_manager(container);
     Some(EngineFound { reached: pod::reachability(container), has_manager })
 }
-pub use pod::{Entrypoint, Warming, entrypoint, files_by_sub_path, warming};

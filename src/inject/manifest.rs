@@ -1,14 +1,15 @@
 //! A stream of manifests: the objects in it, and the work on each.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use crate::edit::{Change, Path, Step, Undo, apply, summary, undo};
 use crate::finding::{Finding, ObjectIssue, Severity};
 use crate::kinds::{self, Passed, Plan};
 use crate::options::Options;
-use crate::record;
-use crate::stream::Stream;
-use crate::yaml::{Document, Node, documents, one};
+use crate::yaml::{
+    Change, Document, Node, Path, Step, Undo, apply, documents, find, one, summary, undo,
+};
 
 /// The manifests after the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -92,14 +93,14 @@ fn edited(
     let mut edits = Vec::new();
     let mut after = before.to_owned();
     // The annotation is made first and written last, so that its own way back is in it.
-    for change in std::iter::once(record::write(&[])).chain(changes) {
+    for change in std::iter::once(recorded(&[])).chain(changes) {
         let edited = apply(&after, object, &change);
         if let Some((text, edit)) = edited.map_err(|error| uneditable_at(&change, error))? {
             after = text;
-            record::add(&mut edits, edit);
+            add(&mut edits, edit);
         }
     }
-    if let Some((text, _)) = apply(&after, object, &record::write(&edits)).map_err(uneditable)? {
+    if let Some((text, _)) = apply(&after, object, &recorded(&edits)).map_err(uneditable)? {
         after = text;
     }
     Ok((after, edits))
@@ -115,7 +116,7 @@ fn check_keys(text: &str, object: &Path) -> Result<(), Vec<ObjectIssue>> {
             "Write their content out",
         )]);
     }
-    match crate::edit::find(&root, object, &Path::default()).and_then(Node::twice) {
+    match find(&root, object, &Path::default()).and_then(Node::twice) {
         Some(key) => Err(vec![ObjectIssue::error(
             key,
             "the key is there twice",
@@ -217,12 +218,12 @@ fn name(object: &Node) -> String {
 
 fn value_of(text: &str, object: &Path) -> Result<Value, Vec<ObjectIssue>> {
     let root = one(text).map_err(unreadable)?;
-    Ok(crate::edit::find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
+    Ok(find(&root, object, &Path::default()).map(Node::value).unwrap_or_default())
 }
 
 /// The edits that are recorded on the object.
 fn edits(text: &str, object: &Path) -> Result<Option<Vec<Undo>>, Vec<ObjectIssue>> {
-    let edits = record::read(&value_of(text, object)?).transpose();
+    let edits = read_record(&value_of(text, object)?).transpose();
     edits.map_err(|error| {
         vec![ObjectIssue::error(
             "metadata.annotations.stayput.dev/injected",
@@ -275,4 +276,74 @@ fn unreadable_stream(text: &str, error: &str) -> Finding {
         message: format!("the input is not YAML: {error}"),
         remedy: remedy.to_owned(),
     }
+}
+
+/// The options, and the number of engines that they are for.
+struct Stream<'a> {
+    options: &'a Options,
+    /// Number of objects with an engine.
+    engines: usize,
+}
+
+impl<'a> Stream<'a> {
+    fn new(objects: &[Value], options: &'a Options) -> Self {
+        let kept = objects.iter().filter(|object| !is_skipped(object, options));
+        let engines = kept.filter_map(|object| kinds::has_known_command(object, options)).count();
+        Self { options, engines }
+    }
+
+    /// True for an object that an option leaves as it is.
+    fn skips(&self, object: &Value) -> bool {
+        is_skipped(object, self.options)
+    }
+
+    /// The options that count for an object. Beside other engines `--command` is only for those whose
+    /// command is not known.
+    fn options(&self, object: &Value) -> Cow<'a, Options> {
+        let is_known = kinds::has_known_command(object, self.options) == Some(true);
+        if self.engines > 1 && is_known && !self.options.command.is_empty() {
+            Cow::Owned(Options { command: Vec::new(), ..self.options.clone() })
+        } else {
+            Cow::Borrowed(self.options)
+        }
+    }
+}
+
+fn is_skipped(object: &Value, options: &Options) -> bool {
+    let name = |field: &Value| field.as_str().unwrap_or_default().to_owned();
+    let object = format!("{}/{}", name(&object["kind"]), name(&object["metadata"]["name"]));
+    options.skip.contains(&object)
+}
+
+/// Annotation of the object, not of its pods: it is no reason to replace them.
+const ANNOTATION: &str = "stayput.dev/injected";
+
+/// The edits that are recorded on an object, if there was an inject.
+fn read_record(object: &Value) -> Option<Result<Vec<Undo>, String>> {
+    let text = object["metadata"]["annotations"][ANNOTATION].as_str()?;
+    Some(serde_json::from_str(text).map_err(|error| error.to_string()))
+}
+
+/// The change that records the edits.
+fn recorded(edits: &[Undo]) -> Change {
+    let text = serde_json::to_string(edits).unwrap_or_default();
+    Change::Put {
+        at: Path::keys(&["metadata", "annotations"]),
+        child: Step::key(ANNOTATION),
+        value: Value::String(text),
+    }
+}
+
+/// Adds an edit; children that were added to the same collection become one edit.
+fn add(edits: &mut Vec<Undo>, edit: Undo) {
+    if let (
+        Some(Undo::Added { at, children, .. }),
+        Undo::Added { at: new_at, children: new, empty: None },
+    ) = (edits.last_mut(), &edit)
+        && at == new_at
+    {
+        children.extend(new.iter().cloned());
+        return;
+    }
+    edits.push(edit);
 }

@@ -1,10 +1,6 @@
 //! Options of `inject`.
 
-use serde_json::{Value, json};
-
-use crate::check;
-use crate::paths::plain;
-use crate::probe::{Authority, Login};
+use stayput_pod_spec::{Authority, Login, Source};
 
 /// Options of `inject`; each has a default, or is found in the manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,30 +67,14 @@ impl ConfigSource {
     }
 }
 
-/// A Secret or a ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A Secret of this name.
-    Secret(String),
-    /// A ConfigMap of this name.
-    ConfigMap(String),
+/// A path without a slash at its end, and without empty parts and `.`, so that equal places have equal
+/// texts. The root is empty.
+pub(crate) fn plain(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.map(|part| format!("/{part}")).collect()
 }
 
-impl Source {
-    /// Reads `secret/NAME` or `configmap/NAME`.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
-            Some(("secret", name)) => Ok(Self::Secret(check::name(name)?)),
-            Some(("configmap", name)) => Ok(Self::ConfigMap(check::name(name)?)),
-            _ => Err("write secret/NAME or configmap/NAME".to_owned()),
-        }
-    }
-
-    /// The source as in a volume of a pod.
-    pub(crate) fn volume(&self) -> Value {
-        match self {
-            Self::Secret(name) => json!({ "secret": { "secretName": name } }),
-            Self::ConfigMap(name) => json!({ "configMap": { "name": name } }),
-        }
-    }
+/// True if a plain path is this plain directory, or below it.
+pub(crate) fn is_in(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,49 +1,43 @@
-//! The manager in a pod template.
+//! The manager in a pod template: the changes for it.
 
 mod additions;
 mod command;
 mod config;
-mod container;
-mod copied_config;
-mod environment;
-mod hook;
-mod init;
-mod inspect;
-mod reachability;
 mod ready;
-mod script;
 mod settings;
-mod shell;
-mod variables;
-mod warm;
 
 use serde_json::{Value, json};
+use stayput_pod_spec::{
+    EngineConfig, EngineImage, GRACE, JVM_OPTIONS, Manager, Ready, Warming, lacks_variables,
+    liveness, readiness, warming,
+};
 
-pub(crate) use additions::{claimed, exact_items, missing_items, port_clash};
+use additions::{claimed, other_engines};
+pub(crate) use additions::{
+    exact_items, find_container, is_official, missing_items, mounts_and_volumes, port_clash,
+    variables_and_port,
+};
 use command::Command;
-pub(crate) use command::{PROGRAM, by_hand, has_manager};
-pub(crate) use config::Config;
-pub(crate) use container::{find as find_container, is_official, others as other_engines};
-pub(crate) use environment::{Environment, environment};
-pub(crate) use hook::{post_start, pre_stop};
-pub(crate) use init::{EngineFacts, USER, init_container};
-pub use inspect::{Entrypoint, entrypoint, files_by_sub_path};
-pub use reachability::Reachability;
-pub(crate) use reachability::reachability;
+pub use command::{Entrypoint, entrypoint};
+pub(crate) use command::{by_hand, has_manager, post_start, pre_stop, words};
+pub use config::files_by_sub_path;
+use config::mounts;
+pub use ready::Reachability;
 pub(crate) use ready::{
-    Asked, Ready, chosen_url, has_secrets, health, ready, sets_authority, sets_login,
+    Asked, chosen_url, has_secrets, problem, reachability, ready, ready_of, sets_authority,
+    sets_login,
 };
 pub use settings::VARIABLES;
 pub(crate) use settings::problems as settings_problems;
-pub use warm::{Warming, warming};
 
-use crate::edit::{Change, Path, Step};
-use crate::engine::Engine;
 use crate::finding::ObjectIssue;
 use crate::options::Options;
+use crate::yaml::{Change, Path, Step};
 
-/// Minimum grace period for the engine's end, in seconds.
-const GRACE: i64 = 180;
+/// CPU and memory of the init container, for copying a file of 5 MB.
+const INIT_SIZES: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "64Mi")];
+/// The user id of the official images.
+pub(crate) const USER: u32 = 1000;
 
 /// A pod template's `spec`, and its path.
 #[derive(Debug, Clone, Copy)]
@@ -69,13 +63,25 @@ impl Pod<'_> {
     }
 }
 
+/// The manager of a pod in the cluster, with an engine whose config is not watched.
+pub(crate) fn manager<'a>(cluster: &'a str, options: &Options, ready: &'a Ready) -> Manager<'a> {
+    Manager {
+        cluster,
+        port: stayput_pod_spec::PORT,
+        account: "stayput:stayput-reconciler",
+        config: None,
+        ready: Some(ready),
+        grace: None,
+        open_metrics: options.open_metrics,
+    }
+}
+
 /// The changes that put the manager into the pods of a StatefulSet, and the findings.
 pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<ObjectIssue>) {
     let mut found = Vec::new();
     let name = container["name"].as_str().unwrap_or_default();
     let at = pod.at.then(Step::key("containers")).then(Step::named(name));
-    let image = container["image"].as_str().unwrap_or_default();
-    let engine = Engine::of_image(image).or_else(|| Engine::named(name));
+    let engine = EngineImage::of(container);
 
     let command = command::command(&at, container, &pod.options.command).unwrap_or_else(|error| {
         found.push(error);
@@ -93,20 +99,20 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Obje
         field: &field,
         reached: reachability(container),
         host_network: pod.spec["hostNetwork"] == true,
-        login: reachability::known_login(container),
+        login: ready::known_login(container),
         authority: None,
     };
     let ready = ready(asked, pod.options, &mut found);
     // The kubelet's time includes the hook.
     let own = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0);
     let grace = own.max(GRACE + hook.seconds);
-    let variables = environment(&Environment {
-        config: config.as_ref().map(|_| "/stayput-config"),
-        stage: config.as_ref().map(|config| config.stage.as_str()),
-        ready: &ready,
+    let copied = config.as_ref();
+    let copied = copied.map(|one| EngineConfig::Copied { volume: &one.volume, to: &one.stage });
+    let manager = Manager {
+        config: copied,
         grace: Some(grace - hook.seconds),
-        open_metrics: pod.options.open_metrics,
-    });
+        ..manager(pod.cluster, pod.options, &ready)
+    };
 
     let facts = EngineFacts {
         pod: &pod.spec["securityContext"],
@@ -120,27 +126,20 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Obje
     let init = vec![init_container(pod.options, facts)];
     all.extend(exact_items(pod.at, "initContainers", pod.spec, init, &mut found));
     all.push(Change::put(&at, Step::key("command"), json!(command.words)));
-    let env = at.then(Step::key("env"));
-    found.extend(settings_problems(&env, container, &variables, Some(&container["volumeMounts"])));
-    all.extend(missing_items(&env, "name", &container["env"], variables));
-    all.extend(exact_items(&at, "ports", container, ports(), &mut found));
+    all.extend(variables_and_port(&at, container, &manager, &mut found));
     found.extend(port_clash(&at, container));
     all.extend([
-        Change::put(&at, Step::key("livenessProbe"), probe("/livez", 10, 6)),
+        Change::put(&at, Step::key("livenessProbe"), liveness(6)),
         Change::put(&at, Step::key("readinessProbe"), readiness()),
     ]);
-    let mounts = at.then(Step::key("volumeMounts"));
-    let wanted = volume_mounts(config.is_some(), &ready);
-    all.extend(exact_items(&at, "volumeMounts", container, wanted, &mut found));
-    let wanted = volumes(pod.cluster, config.as_ref(), &ready);
-    found.extend(claimed(pod.claims, &wanted));
-    all.extend(exact_items(pod.at, "volumes", pod.spec, wanted, &mut found));
+    all.extend(mounts_and_volumes(pod, &at, container, &manager, &mut found));
     // A single file, mounted by subPath, never changes in a running pod.
+    let mounts = at.then(Step::key("volumeMounts"));
     for path in config.iter().flat_map(|config| &config.replaced) {
         all.push(Change::remove(&mounts, Step::item("mountPath", path)));
     }
     if pod.options.warm {
-        match warm::changes(pod, &at, container, &command, &mut found) {
+        match archive(pod, &at, container, &command, &mut found) {
             Ok(changes) => all.extend(changes),
             Err(error) => found.push(error),
         }
@@ -156,21 +155,10 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Obje
     (all, found)
 }
 
-/// The manager's port, under the name by which probes and PodMonitors find it.
-pub(crate) fn ports() -> Vec<Value> {
-    vec![json!({ "name": "stayput", "containerPort": additions::PORT })]
-}
-
-/// Readiness probe of the manager. A stop waits until it has failed and no Service sends requests here
-/// any more.
-pub(crate) fn readiness() -> Value {
-    probe("/readyz", 1, 1)
-}
-
 /// Startup probe for a script before the manager: until the script has ended, nobody answers, and the
 /// kubelet would kill the container for that.
 fn startup(own: &Value) -> Value {
-    let mut probe = probe("/livez", 10, 30);
+    let mut probe = liveness(30);
     for field in [
         "initialDelaySeconds",
         "periodSeconds",
@@ -185,44 +173,130 @@ fn startup(own: &Value) -> Value {
     probe
 }
 
-/// A probe that asks the manager, never the engine: when the engine is stopped on purpose, the
-/// container stays.
-fn probe(path: &str, period: u32, failures: u32) -> Value {
-    json!({
-        "httpGet": { "path": path, "port": "stayput", "scheme": "HTTPS" },
-        "periodSeconds": period,
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    })
+/// User, rights and resources of the engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EngineFacts<'a> {
+    /// The `securityContext` of the pod.
+    pub(crate) pod: &'a Value,
+    /// The `securityContext` of the engine's container.
+    pub(crate) container: &'a Value,
+    /// The `resources` of the engine's container.
+    pub(crate) resources: &'a Value,
+    /// The user id of the engine's image.
+    pub(crate) user: u32,
 }
 
-pub(crate) fn volume_mounts(with_config: bool, ready: &Ready) -> Vec<Value> {
-    let mount =
-        |name: &str| json!({ "name": name, "mountPath": format!("/{name}"), "readOnly": true });
-    let mut all: Vec<Value> = with_config.then(|| mount("stayput-config")).into_iter().collect();
-    all.push(mount("stayput"));
-    all.push(json!({ "name": "stayput-state", "mountPath": "/stayput-state" }));
-    all.extend([mount("stayput-tls"), mount("stayput-jwks")]);
-    all.extend(ready.mounts().into_iter().map(mount));
-    all
+impl<'a> EngineFacts<'a> {
+    fn field(self, name: &str) -> &'a Value {
+        let own = &self.container[name];
+        if own.is_null() { &self.pod[name] } else { own }
+    }
+
+    /// True if the pod must not run as root and no user is given. The user of the manager's image is
+    /// root, with whom the kubelet starts no such container.
+    fn needs_user(self) -> bool {
+        self.field("runAsNonRoot") == true && self.field("runAsUser").is_null()
+    }
+
+    /// A note for clusters that give each pod its user by themselves.
+    pub(crate) fn note(self, field: &str, options: &Options) -> Option<ObjectIssue> {
+        (self.needs_user() && !options.assigned_user).then(|| {
+            ObjectIssue::note(
+                field,
+                format!(
+                    "no user is given, so the init container gets that of the image, {}; OpenShift refuses it",
+                    self.user
+                ),
+                "Where the cluster gives each pod its user: --assigned-user",
+            )
+        })
+    }
 }
 
-/// Volumes of the manager. Its state belongs to the pod: it is never in a volume that is kept longer.
-pub(crate) fn volumes(cluster: &str, config: Option<&Config>, ready: &Ready) -> Vec<Value> {
-    let config = config.map(|config| {
-        let mut volume = config.volume.clone();
-        volume["name"] = json!("stayput-config");
-        volume
+/// The init container that puts the manager's program into a volume of the pod.
+pub(crate) fn init_container(options: &Options, engine: EngineFacts<'_>) -> Value {
+    let mut security = json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": { "drop": ["ALL"] },
     });
-    let tls = format!("{cluster}-manager-tls");
-    config
-        .into_iter()
-        .chain([
-            json!({ "name": "stayput", "emptyDir": {} }),
-            json!({ "name": "stayput-state", "emptyDir": {} }),
-            json!({ "name": "stayput-tls", "secret": { "secretName": tls } }),
-            json!({ "name": "stayput-jwks", "configMap": { "name": "cluster-jwks" } }),
-        ])
-        .chain(ready.volumes())
-        .collect()
+    // What PodSecurity asks of every container, if it is not said for the whole pod; and the label by which
+    // the engine may read the program.
+    for field in ["runAsNonRoot", "runAsUser", "runAsGroup", "seccompProfile", "seLinuxOptions"] {
+        if !engine.container[field].is_null() {
+            security[field] = engine.container[field].clone();
+        }
+    }
+    if engine.needs_user() && !options.assigned_user {
+        security["runAsUser"] = json!(engine.user);
+    }
+    let mut init = stayput_pod_spec::init_container(&options.image(), security);
+    for field in ["limits", "requests"] {
+        if !engine.resources[field].is_null() {
+            init["resources"][field] = sizes(&engine.resources[field]);
+        }
+    }
+    init
+}
+
+/// Resources of the init container. A quota refuses a pod with a container that has none, and without
+/// limits the pod would no longer be `Guaranteed`. CPU and memory do not follow the engine's: the pod
+/// would take the room of its first size for as long as it lives.
+fn sizes(engines: &Value) -> Value {
+    let mut sizes = engines.clone();
+    for (resource, amount) in INIT_SIZES {
+        if !sizes[resource].is_null() {
+            sizes[resource] = json!(amount);
+        }
+    }
+    sizes
+}
+
+/// The changes for `--warm`.
+fn archive(
+    pod: Pod<'_>,
+    at: &Path,
+    container: &Value,
+    command: &Command,
+    found: &mut Vec<ObjectIssue>,
+) -> Result<Vec<Change>, ObjectIssue> {
+    let Some(engine) = EngineImage::of(container).filter(EngineImage::keeps_classes) else {
+        return Err(ObjectIssue::error(
+            format!("{at}.image"),
+            "an archive of classes can be made for OpenSearch only, and not in Bitnami's image",
+            "Leave out --warm",
+        ));
+    };
+    if command.has_script() {
+        return Err(ObjectIssue::error(
+            format!("{at}.command"),
+            "what a shell starts does not get the arguments with which the archive is made",
+            "Start the engine without a shell, or leave out --warm",
+        ));
+    }
+    // The server JVM reads its options from here, and only it.
+    let directory = format!("{}/jvm.options.d", engine.config);
+    if mounts(container).iter().any(|mount| mount.path == directory) {
+        return Err(ObjectIssue::error(
+            format!("{at}.volumeMounts[mountPath={directory}]"),
+            "the volume of the archive is to be mounted there",
+            "Mount its files one by one (subPath), or leave out --warm",
+        ));
+    }
+    if lacks_variables(container, &command.engine) {
+        found.push(ObjectIssue::note(
+            format!("{at}.envFrom"),
+            "the init container that makes the archive gets no variables by envFrom",
+            format!(
+                "If one of them is {JVM_OPTIONS}, or is referred to by it or the command, write it into env"
+            ),
+        ));
+    }
+    let Warming { init_container, mount, volume } =
+        warming(container, &command.engine, engine.config);
+    found.extend(claimed(pod.claims, std::slice::from_ref(&volume)));
+    let mut all = exact_items(pod.at, "initContainers", pod.spec, vec![init_container], found);
+    all.extend(exact_items(at, "volumeMounts", container, vec![mount], found));
+    all.extend(exact_items(pod.at, "volumes", pod.spec, vec![volume], found));
+    Ok(all)
 }

@@ -14,13 +14,16 @@
 //! their names follow from that of the object.
 
 use serde_json::{Value, json};
+use stayput_pod_spec::{
+    Authority, ELASTICSEARCH, EngineConfig, Login, Manager, Ready, command as manager_command,
+    health, readiness,
+};
 
 use super::Plan;
-use crate::edit::{Change, Path, Step};
 use crate::finding::ObjectIssue;
 use crate::options::Options;
-use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Pod, Reachability, Ready};
-use crate::probe::{Authority, Login};
+use crate::pod::{self, Asked, EngineFacts, Pod, Reachability};
+use crate::yaml::{Change, Path, Step};
 
 const CONTAINER: &str = "elasticsearch";
 /// Where the operator mounts the config.
@@ -63,7 +66,7 @@ impl Secured {
         let (spec, tls) = (&object["spec"], &object["spec"]["http"]["tls"]);
         let has_own = has_own_certificate(tls);
         let has_elastic = spec["auth"]["disableElasticUser"] != true;
-        let login = || Login::of(format!("{name}-es-elastic-user"), "elastic");
+        let login = || Login::of(&format!("{name}-es-elastic-user"), Some("elastic"));
         let version = spec["version"].as_str().unwrap_or_default();
         Self {
             has_readiness_port: is_since(version, (8, 2)),
@@ -75,7 +78,7 @@ impl Secured {
             has_tls: has_tls(spec),
             login: has_elastic.then(login),
             authority: (!has_own && has_tls(spec))
-                .then(|| Authority::of(format!("{name}-es-http-certs-public"))),
+                .then(|| Authority::of(&format!("{name}-es-http-certs-public"))),
         }
     }
 
@@ -86,10 +89,10 @@ impl Secured {
         let asks_engine = !self.has_readiness_port || pod::has_secrets(container, options);
         let url = match chosen {
             Some(url) => url.to_owned(),
-            None if asks_engine => pod::health(self.has_tls, PORT),
+            None if asks_engine => health(self.has_tls, PORT),
             None => READY.to_owned(),
         };
-        let mut ready = Ready::new(url, options);
+        let mut ready = pod::ready_of(url, options);
         if ready.is_http() && ready.is_loopback() && !pod::sets_login(container) {
             ready.login = ready.login.or_else(|| self.login.clone());
         }
@@ -108,7 +111,7 @@ impl Secured {
                 found.push(error);
             }
         }
-        found.extend(ready.problem(asked));
+        found.extend(pod::problem(&ready, asked));
         ready
     }
 }
@@ -124,7 +127,7 @@ fn has_own_certificate(tls: &Value) -> bool {
 }
 
 fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
-    let Pod { at, spec, claims, cluster, options } = pod;
+    let Pod { at, spec, cluster, options, .. } = pod;
     let missing = json!({ "name": CONTAINER });
     let found = pod::find_container(spec, Some(CONTAINER));
     let container = found.unwrap_or(&missing);
@@ -161,7 +164,7 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
         ));
     }
     changes.push(Change::put(&place, Step::key("command"), command(container, options)));
-    changes.push(Change::put(&place, Step::key("readinessProbe"), pod::readiness()));
+    changes.push(Change::put(&place, Step::key("readinessProbe"), readiness()));
     let field = format!("{place}.readinessProbe");
     let asked = Asked {
         container,
@@ -172,28 +175,13 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
         authority: None,
     };
     let ready = secured.ready(asked, options, &mut plan.found);
-    let variables = pod::environment(&Environment {
-        config: Some(CONFIG),
-        stage: None,
-        ready: &ready,
-        grace: None,
-        open_metrics: options.open_metrics,
-    });
-    let env = place.then(Step::key("env"));
-    plan.found.extend(pod::settings_problems(
-        &env,
-        container,
-        &variables,
-        Some(&container["volumeMounts"]),
-    ));
-    changes.extend(pod::missing_items(&env, "name", &container["env"], variables));
+    let manager = Manager {
+        config: Some(EngineConfig::In(CONFIG)),
+        ..pod::manager(cluster, options, &ready)
+    };
     let found = &mut plan.found;
-    changes.extend(pod::exact_items(&place, "ports", container, pod::ports(), found));
-    let mounts = pod::volume_mounts(false, &ready);
-    changes.extend(pod::exact_items(&place, "volumeMounts", container, mounts, found));
-    let volumes = pod::volumes(cluster, None, &ready);
-    found.extend(pod::claimed(claims, &volumes));
-    changes.extend(pod::exact_items(at, "volumes", spec, volumes, found));
+    changes.extend(pod::variables_and_port(&place, container, &manager, found));
+    changes.extend(pod::mounts_and_volumes(pod, &place, container, &manager, found));
     if !container["args"].is_null() {
         changes.push(Change::remove(&place, Step::key("args")));
     }
@@ -202,15 +190,15 @@ fn node_set(pod: Pod<'_>, secured: &Secured, plan: &mut Plan) {
 /// The command of the engine's container: the entrypoint of the official image, unless the template
 /// has one.
 fn command(container: &Value, options: &Options) -> Value {
-    let own = |field: &str| container[field].as_array().cloned().unwrap_or_default();
-    let chosen: Vec<Value> = options.command.iter().map(|word| json!(word)).collect();
-    let entrypoint = match (chosen.is_empty(), own("command").is_empty()) {
-        (false, _) => chosen,
+    let own = |field: &str| pod::words(&container[field]);
+    let entrypoint = match (options.command.is_empty(), own("command").is_empty()) {
+        (false, _) => options.command.clone(),
         (true, false) => [own("command"), own("args")].concat(),
-        (true, true) => vec![json!("/usr/local/bin/docker-entrypoint.sh"), json!("eswrapper")],
+        (true, true) => {
+            [ELASTICSEARCH.entrypoint, ELASTICSEARCH.arguments].map(str::to_owned).into()
+        }
     };
-    let manager = [json!(PROGRAM), json!("run"), json!("--")];
-    manager.into_iter().chain(entrypoint).collect()
+    json!(manager_command(entrypoint))
 }
 
 /// True if the version is at least `since`. One that cannot be parsed counts as new.

@@ -8,15 +8,14 @@
 //! can be chosen.
 
 use serde_json::{Value, json};
+use stayput_pod_spec::{OPENSEARCH, PROGRAM};
 
 use super::Plan;
-use crate::edit::{Change, Path, Step};
 use crate::finding::ObjectIssue;
 use crate::options::Options;
-use crate::pod::{self, Asked, EngineFacts, Environment, PROGRAM, Reachability, Ready};
+use crate::pod::{self, Asked, EngineFacts, Reachability};
+use crate::yaml::{Change, Path, Step};
 
-/// The command that the operator starts by default.
-const ENTRYPOINT: &str = "./opensearch-docker-entrypoint.sh";
 /// Failures of the liveness probe before the kubelet ends the container: months. A stopped engine
 /// fails it.
 const FAILURES: u32 = 1_000_000;
@@ -83,13 +82,7 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         let asked =
             Asked { container: pool, field: &field, reached, host_network, login, authority };
         let ready = pod::ready(asked, options, &mut plan.found);
-        let variables = pod::environment(&Environment {
-            config: None,
-            stage: None,
-            ready: &ready,
-            grace: None,
-            open_metrics: options.open_metrics,
-        });
+        let variables = pod::manager(cluster, options, &ready).variables();
         let env = at.then(Step::key("env"));
         plan.found.extend(pod::settings_problems(&env, pool, &variables, None));
         plan.changes.extend(pod::missing_items(&env, "name", &pool["env"], variables));
@@ -176,7 +169,7 @@ fn entrypoint(own: &str, options: &Options) -> Option<String> {
         return Some(options.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
     }
     if own.is_empty() {
-        return Some(ENTRYPOINT.to_owned());
+        return Some(OPENSEARCH.entrypoint.to_owned());
     }
     let own = own.strip_prefix("exec ").unwrap_or(own);
     (!own.contains(['&', '|', ';', '\n', '<', '>', '(', '`'])).then(|| own.to_owned())
@@ -191,7 +184,8 @@ fn quoted(word: &str) -> String {
 }
 
 fn additional_volumes(cluster: &str, options: &Options) -> Vec<Value> {
-    let mut volumes = pod::volumes(cluster, None, &Ready::new(String::new(), options));
+    let mut volumes =
+        pod::manager(cluster, options, &pod::ready_of(String::new(), options)).volumes();
     for volume in &mut volumes {
         let path = format!("/{}", volume["name"].as_str().unwrap_or_default());
         volume["path"] = json!(path);

@@ -1,30 +1,31 @@
-//! The engine's config: its Secret or ConfigMap, and how it is mounted now.
+//! The engine's config: its Secret or ConfigMap, and how it is mounted now, or copied there by an init container, as
+//! in the chart of the OpenSearch project.
 
 use serde_json::Value;
+use stayput_pod_spec::EngineImage;
 
 use super::Pod;
-use super::copied_config::{self, CopiedConfig};
-use crate::edit::Path;
-use crate::engine::Engine;
+use super::command::{script_at, words};
 use crate::finding::ObjectIssue;
-use crate::paths::{is_in, plain};
+use crate::options::{is_in, plain};
+use crate::yaml::Path;
 
 /// The config that the manager copies to the engine's config directory.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Config {
+pub(super) struct Config {
     /// Volume with the config, without a name.
-    pub(crate) volume: Value,
+    pub(super) volume: Value,
     /// Directory to which the manager copies the config.
-    pub(crate) stage: String,
+    pub(super) stage: String,
     /// Mounts that the copy replaces, by path.
-    pub(crate) replaced: Vec<String>,
+    pub(super) replaced: Vec<String>,
 }
 
 pub(super) fn find(
     pod: Pod<'_>,
     at: &Path,
     container: &Value,
-    engine: Option<Engine>,
+    engine: Option<EngineImage>,
     found: &mut Vec<ObjectIssue>,
 ) -> Option<Config> {
     let field = format!("{at}.volumeMounts");
@@ -60,9 +61,9 @@ pub(super) fn find(
     let yml = engine.map(|engine| format!("{directory}/{}.yml", engine.name));
     let main = mounts.iter().find(|mount| Some(&mount.path) == yml.as_ref());
     let image = container["image"].as_str().unwrap_or_default();
-    let is_known = given.is_some() || main.is_some() || Engine::of_image(image).is_some();
+    let is_known = given.is_some() || main.is_some() || EngineImage::of_image(image).is_some();
     let from_mounts = main.and_then(|main| volume(pod.spec, &main.volume));
-    let copied = main.and_then(|main| copied_config::source(pod.spec, &main.volume));
+    let copied = main.and_then(|main| copied_source(pod.spec, &main.volume));
     let is_writable = container["securityContext"]["readOnlyRootFilesystem"] != true
         || is_writable(pod.spec, &mounts, &directory);
     let source = match (chosen, from_mounts) {
@@ -103,7 +104,12 @@ pub(super) fn find(
 }
 
 /// The volume or the directory of the image by which a directory is known to hold data.
-fn data(pod: Pod<'_>, mounts: &[Mount], directory: &str, engine: Option<Engine>) -> Option<String> {
+fn data(
+    pod: Pod<'_>,
+    mounts: &[Mount],
+    directory: &str,
+    engine: Option<EngineImage>,
+) -> Option<String> {
     let claim = mounts.iter().find(|mount| mount.path == directory && pod.is_claim(&mount.volume));
     let of_image = engine.map(|engine| engine.data()).filter(|data| is_in(directory, data));
     claim.map(|mount| format!("the claim {}", mount.volume)).or(of_image)
@@ -202,10 +208,6 @@ fn others(
 }
 
 /// The paths below a directory at which single files of a Secret or a ConfigMap are mounted.
-pub(super) fn single_files(spec: &Value, container: &Value, directory: &str) -> Vec<String> {
-    below(spec, &mounts(container), directory).collect()
-}
-
 fn below<'a>(
     spec: &'a Value,
     mounts: &'a [Mount],
@@ -223,7 +225,7 @@ pub(super) fn mounts(container: &Value) -> Vec<Mount> {
 }
 
 /// A volume that is a Secret or a ConfigMap, or several of them in one: its source, and in words.
-pub(super) fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
+fn volume(spec: &Value, name: &str) -> Option<(Value, String)> {
     let all = spec["volumes"].as_array()?;
     let mut volume = all.iter().find(|volume| volume["name"].as_str() == Some(name))?.clone();
     let words =
@@ -246,18 +248,18 @@ fn is_projected_config(volume: &Value) -> bool {
 }
 
 pub(super) struct Mount {
-    pub(super) volume: String,
+    volume: String,
     /// Path of the mount, normalized by `plain`.
     pub(super) path: String,
     /// Path as written in the manifest.
     written: String,
     /// `subPath` of the mount.
-    pub(super) file: Option<String>,
+    file: Option<String>,
     is_read_only: bool,
 }
 
 impl Mount {
-    pub(super) fn of(mount: &Value) -> Self {
+    fn of(mount: &Value) -> Self {
         let text = |field: &str| mount[field].as_str().map(str::to_owned);
         let written = text("mountPath").unwrap_or_default();
         Self {
@@ -274,4 +276,90 @@ impl Mount {
         let name = self.path.strip_prefix(directory)?.strip_prefix('/')?;
         (!name.contains('/')).then_some(name)
     }
+}
+
+/// Files in the engine's config directory that are mounted one by one from a Secret or a ConfigMap:
+/// a change of them does not arrive in a living pod. `spec` is that of the pod.
+pub fn files_by_sub_path(spec: &Value, container: &Value) -> Vec<String> {
+    let Some(engine) = EngineImage::of(container) else { return Vec::new() };
+    below(spec, &mounts(container), engine.config).collect()
+}
+
+/// Source of the files of a volume.
+#[derive(Debug)]
+struct CopiedConfig {
+    /// The volume with the Secret or ConfigMap, without its name.
+    source: Value,
+    /// The Secret or ConfigMap, in words.
+    shown: String,
+    /// The init container.
+    by: String,
+    /// True if the init container copies the files unchanged and does nothing else.
+    as_it_is: bool,
+}
+
+/// The Secret or ConfigMap from which an init container fills a volume, if it is only one.
+fn copied_source(spec: &Value, filled: &str) -> Option<CopiedConfig> {
+    let all = spec["initContainers"].as_array()?.iter();
+    let mut fillers = all.map(|init| (init, mounts(init)));
+    let mut fillers =
+        fillers.by_ref().filter(|(_, mounts)| mounts.iter().any(|mount| mount.volume == filled));
+    let (init, mounts) = fillers.next().filter(|_| fillers.next().is_none())?;
+    let (targets, others): (Vec<Mount>, Vec<Mount>) =
+        mounts.into_iter().partition(|mount| mount.volume == filled);
+    let sources: Vec<Mount> =
+        others.into_iter().filter(|mount| volume(spec, &mount.volume).is_some()).collect();
+    let name = &sources.first()?.volume;
+    if sources.iter().any(|mount| mount.volume != *name) {
+        return None;
+    }
+    let (source, shown) = volume(spec, name)?;
+    let by = init["name"].as_str().unwrap_or_default().to_owned();
+    let as_it_is = keeps_names(&sources) && only_copies(init, &targets, &sources);
+    Some(CopiedConfig { source, shown, by, as_it_is })
+}
+
+fn keeps_names(sources: &[Mount]) -> bool {
+    let mut files = sources.iter().filter_map(|mount| Some((mount, mount.file.as_deref()?)));
+    files.all(|(mount, file)| mount.path.rsplit('/').next() == Some(file))
+}
+
+/// True if the container does nothing but copy from `sources` to `targets`.
+fn only_copies(init: &Value, targets: &[Mount], sources: &[Mount]) -> bool {
+    let command = [words(&init["command"]), words(&init["args"])].concat();
+    let Some(script) = script_at(&command) else {
+        return copies(&command.join(" "), targets, sources);
+    };
+    let lines = command[script].lines().map(str::trim);
+    let mut lines = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("set "));
+    lines.all(|line| copies(line, targets, sources))
+}
+
+/// True for `cp FILE… DIRECTORY` where the directory is the volume and the files are those of
+/// the source.
+fn copies(line: &str, targets: &[Mount], sources: &[Mount]) -> bool {
+    if line.contains([';', '&', '|', '<', '>', '$', '`', '\'', '"', '\\']) {
+        return false;
+    }
+    let mut words = line.split_whitespace();
+    if words.next().and_then(|program| program.rsplit('/').next()) != Some("cp") {
+        return false;
+    }
+    let words: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    // Where it runs is not known.
+    if !words.iter().all(|word| word.starts_with('/')) {
+        return false;
+    }
+    let [from @ .., to] = &words[..] else { return false };
+    let is_target = |mount: &Mount| mount.file.is_none() && mount.path == plain(to);
+    let is_source = |word: &&str| match word.strip_suffix("/*").or(word.strip_suffix("/.")) {
+        // The directory of the mounts.
+        Some(directory) => sources.iter().all(|mount| is_in(&mount.path, &plain(directory))),
+        None => sources.iter().any(|mount| {
+            let path = plain(word);
+            mount.path == path || (mount.file.is_none() && is_in(&path, &mount.path))
+        }),
+    };
+    !from.is_empty() && targets.iter().any(is_target) && from.iter().all(is_source)
 }

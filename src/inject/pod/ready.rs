@@ -1,27 +1,117 @@
-//! How the manager asks the engine if it is ready.
+//! How the engine of a container is reached, and how its manager asks it if it is ready.
 
-use std::net::IpAddr;
+use serde_json::Value;
+use stayput_pod_spec::{AUTHORITY, LOGIN, Ready, URL, health};
 
-use serde_json::{Value, json};
-
-use super::reachability::{Reachability, lets_everybody_in, variable};
+use super::command::words;
 use crate::finding::ObjectIssue;
 use crate::options::Options;
-use crate::probe::{Authority, Login};
 
-const URL: &str = "STAYPUT_READY";
-const LOGIN: &str = "STAYPUT_READY_AUTH";
-const AUTHORITY: &str = "STAYPUT_READY_CA";
-/// The volumes of the Secrets. Each is mounted at its name.
-const LOGIN_VOLUME: &str = "stayput-ready-auth";
-const AUTHORITY_VOLUME: &str = "stayput-ready-ca";
+/// The port of an engine without another setting.
+const PORT: u16 = 9200;
+/// Variables that switch users and TLS off: of OpenSearch's entrypoint, and settings of the engines.
+const WITHOUT_SECURITY: [(&str, &str); 3] = [
+    ("DISABLE_SECURITY_PLUGIN", "true"),
+    ("plugins.security.disabled", "true"),
+    ("xpack.security.enabled", "false"),
+];
+/// The variable that tells how ECK's own readiness probe asks the engine: `http` or `https`.
+const OF_ECK: &str = "READINESS_PROBE_PROTOCOL";
+/// Settings of the engines that switch TLS on or off.
+const TLS: [&str; 2] = ["xpack.security.http.ssl.enabled", "plugins.security.ssl.http.enabled"];
 
-/// URL to ask, and the Secrets for it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ready {
-    pub(crate) url: String,
-    pub(crate) login: Option<Login>,
-    pub(crate) authority: Option<Authority>,
+/// How to reach an engine, as far as its container says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reachability {
+    /// Port of the REST API.
+    pub port: u16,
+    /// True if the REST API has TLS, false if not, if it is known.
+    pub has_tls: Option<bool>,
+}
+
+/// How to reach the engine of a container. A probe of the engine says so; one of the manager is on
+/// another port.
+pub(crate) fn reachability(container: &Value) -> Reachability {
+    let probe = probe_of_engine(container).unwrap_or(&Value::Null);
+    let asked = value_of(container, "STAYPUT_READY").unwrap_or_default();
+    let is_set = |value: &str| TLS.iter().any(|name| value_of(container, name) == Some(value));
+    let has_tls = match () {
+        () if is_plain(container) || asked.starts_with("http://") => Some(false),
+        () if has_no_security(container) || is_set("false") => Some(false),
+        () if probe.is_object() || asked.starts_with("https://") || is_set("true") => Some(true),
+        () => match value_of(container, OF_ECK) {
+            Some(protocol) => Some(protocol == "https"),
+            None => asked_by_script(container),
+        },
+    };
+    Reachability { port: port(container, &probe["port"]).unwrap_or(PORT), has_tls }
+}
+
+/// True if it is known that the engine needs no login.
+fn lets_everybody_in(container: &Value) -> bool {
+    let probe = probe_of_engine(container).unwrap_or(&Value::Null);
+    let mut headers = probe["httpHeaders"].as_array().into_iter().flatten();
+    let is_login = |header: &Value| {
+        header["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("authorization"))
+    };
+    has_no_security(container) || (is_plain(container) && !headers.any(is_login))
+}
+
+fn has_no_security(container: &Value) -> bool {
+    WITHOUT_SECURITY.iter().any(|(name, value)| value_of(container, name) == Some(value))
+}
+
+/// True if the kubelet asks the engine without TLS.
+fn is_plain(container: &Value) -> bool {
+    let probe = probe_of_engine(container);
+    probe.is_some_and(|probe| probe["scheme"].as_str().unwrap_or("HTTP") == "HTTP")
+}
+
+fn probe_of_engine(container: &Value) -> Option<&Value> {
+    let probe = &container["readinessProbe"]["httpGet"];
+    (probe.is_object() && probe["port"] != "stayput").then_some(probe)
+}
+
+/// True if a probe that runs a program, such as curl in pods of the OpenSearch operator, asks the pod's own engine by
+/// https, false if by http. Both together prove nothing.
+fn asked_by_script(container: &Value) -> Option<bool> {
+    const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+    let probes = ["readinessProbe", "startupProbe", "livenessProbe"].into_iter();
+    let words = probes.flat_map(|probe| words(&container[probe]["exec"]["command"]));
+    let script = words.collect::<Vec<_>>().join(" ");
+    let has =
+        |scheme: &str| HOSTS.iter().any(|host| script.contains(&format!("{scheme}://{host}")));
+    match (has("http"), has("https")) {
+        (true, false) => Some(false),
+        (false, true) => Some(true),
+        _ => None,
+    }
+}
+
+/// The Secret from which Elastic's chart gives the engine the password of its user, with `username` beside it.
+pub(super) fn known_login(container: &Value) -> Option<&str> {
+    let secret = &variable(container, "ELASTIC_PASSWORD")?["valueFrom"]["secretKeyRef"];
+    secret["name"].as_str().filter(|_| secret["key"] == "password")
+}
+
+/// The container's variable of this name.
+fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
+    container["env"].as_array()?.iter().find(|variable| variable["name"] == name)
+}
+
+fn value_of<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
+    variable(container, name)?["value"].as_str()
+}
+
+fn port(container: &Value, port: &Value) -> Option<u16> {
+    let name = match port {
+        Value::Number(number) => return number.as_u64().and_then(|port| port.try_into().ok()),
+        Value::String(name) => name.as_str(),
+        _ => "http",
+    };
+    let mut ports = container["ports"].as_array()?.iter();
+    let port = ports.find(|port| port["name"].as_str() == Some(name))?["containerPort"].as_u64()?;
+    port.try_into().ok()
 }
 
 /// A container, or a node pool of the OpenSearch operator, as far as it says how to ask its engine.
@@ -51,8 +141,8 @@ pub(crate) fn ready(asked: Asked<'_>, options: &Options, found: &mut Vec<ObjectI
             format!("tcp://127.0.0.1:{port}")
         }
     };
-    let ready = Ready::new(url, options);
-    found.extend(ready.problem(asked));
+    let ready = ready_of(url, options);
+    found.extend(problem(&ready, asked));
     ready
 }
 
@@ -77,11 +167,6 @@ pub(crate) fn sets_login(container: &Value) -> bool {
 
 pub(crate) fn sets_authority(container: &Value) -> bool {
     variable(container, AUTHORITY).is_some()
-}
-
-pub(crate) fn health(has_tls: bool, port: u16) -> String {
-    let scheme = if has_tls { "https" } else { "http" };
-    format!("{scheme}://127.0.0.1:{port}/_cluster/health")
 }
 
 fn only_the_port(asked: Asked<'_>) -> ObjectIssue {
@@ -110,89 +195,46 @@ fn only_the_port(asked: Asked<'_>) -> ObjectIssue {
     )
 }
 
-impl Ready {
-    /// The check of this URL, with the Secrets of the options.
-    pub(crate) fn new(url: String, options: &Options) -> Self {
-        Self { url, login: options.ready_auth.clone(), authority: options.ready_ca.clone() }
-    }
+/// The check of this URL, with the Secrets of the options.
+pub(crate) fn ready_of(url: String, options: &Options) -> Ready {
+    Ready { url, login: options.ready_auth.clone(), authority: options.ready_ca.clone() }
+}
 
-    /// An error that `stayput run` would refuse, or a note.
-    pub(crate) fn problem(&self, asked: Asked<'_>) -> Option<ObjectIssue> {
-        let https = health(true, asked.reached.port);
-        let has_authority = self.authority.is_some() || sets_authority(asked.container);
-        if self.url.is_empty() {
-            return None;
-        }
-        if self.authority.is_some() && !self.url.starts_with("https://") {
-            return Some(ObjectIssue::error(
-                asked.field,
-                format!("{} has no certificate that --ready-ca could prove", self.url),
-                format!("Leave out --ready-ca, or ask over TLS: --ready {https}"),
-            ));
-        }
-        self.login.as_ref()?;
-        if !self.is_http() {
-            return Some(ObjectIssue::error(
-                asked.field,
-                format!("{} asks for no user, so --ready-auth is of no use", self.url),
-                format!("Leave out --ready-auth, or ask the engine: --ready {https}"),
-            ));
-        }
-        let is_proven = has_authority && self.url.starts_with("https://");
-        if !self.is_loopback() && !is_proven {
-            return Some(ObjectIssue::error(
-                asked.field,
-                format!("a password would be sent to {}, and nothing proves who gets it", self.url),
-                format!("Give --ready-ca and https, or ask on loopback: --ready {https}"),
-            ));
-        }
-        (asked.host_network && !has_authority).then(|| {
-            ObjectIssue::note(
-                asked.field,
-                "with hostNetwork other pods of the machine can listen on loopback, and would get the password",
-                "Give the CA of the engine's certificates: --ready-ca secret/NAME",
-            )
-        })
+/// An error that `stayput run` would refuse, or a note.
+pub(crate) fn problem(ready: &Ready, asked: Asked<'_>) -> Option<ObjectIssue> {
+    let https = health(true, asked.reached.port);
+    let has_authority = ready.authority.is_some() || sets_authority(asked.container);
+    if ready.url.is_empty() {
+        return None;
     }
-
-    pub(crate) fn is_http(&self) -> bool {
-        self.url.starts_with("http://") || self.url.starts_with("https://")
+    if ready.authority.is_some() && !ready.url.starts_with("https://") {
+        return Some(ObjectIssue::error(
+            asked.field,
+            format!("{} has no certificate that --ready-ca could prove", ready.url),
+            format!("Leave out --ready-ca, or ask over TLS: --ready {https}"),
+        ));
     }
-
-    pub(crate) fn is_loopback(&self) -> bool {
-        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
-        let authority = rest.split(['/', '?']).next().unwrap_or_default();
-        let host = match authority.strip_prefix('[') {
-            Some(rest) => rest.split(']').next(),
-            None => authority.split(':').next(),
-        };
-        let host = host.unwrap_or_default();
-        host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    ready.login.as_ref()?;
+    if !ready.is_http() {
+        return Some(ObjectIssue::error(
+            asked.field,
+            format!("{} asks for no user, so --ready-auth is of no use", ready.url),
+            format!("Leave out --ready-auth, or ask the engine: --ready {https}"),
+        ));
     }
-
-    /// The variables of `stayput run`.
-    pub(super) fn variables(&self) -> Vec<Value> {
-        let value = |name: &str, value: String| json!({ "name": name, "value": value });
-        let at = |volume: &str| format!("/{volume}");
-        let login = self.login.as_ref().map(|one| value(LOGIN, one.path(&at(LOGIN_VOLUME))));
-        let authority = self.authority.as_ref();
-        let authority = authority.map(|one| value(AUTHORITY, one.path(&at(AUTHORITY_VOLUME))));
-        [value(URL, self.url.clone())].into_iter().chain(login).chain(authority).collect()
+    let is_proven = has_authority && ready.url.starts_with("https://");
+    if !ready.is_loopback() && !is_proven {
+        return Some(ObjectIssue::error(
+            asked.field,
+            format!("a password would be sent to {}, and nothing proves who gets it", ready.url),
+            format!("Give --ready-ca and https, or ask on loopback: --ready {https}"),
+        ));
     }
-
-    /// The names of the volumes.
-    pub(super) fn mounts(&self) -> Vec<&'static str> {
-        let login = self.login.as_ref().map(|_| LOGIN_VOLUME);
-        login.into_iter().chain(self.authority.as_ref().map(|_| AUTHORITY_VOLUME)).collect()
-    }
-
-    pub(super) fn volumes(&self) -> Vec<Value> {
-        let named = |name: &str, mut volume: Value| {
-            volume["name"] = json!(name);
-            volume
-        };
-        let login = self.login.as_ref().map(|login| named(LOGIN_VOLUME, login.volume()));
-        let authority = self.authority.as_ref().map(|one| named(AUTHORITY_VOLUME, one.volume()));
-        login.into_iter().chain(authority).collect()
-    }
+    (asked.host_network && !has_authority).then(|| {
+        ObjectIssue::note(
+            asked.field,
+            "with hostNetwork other pods of the machine can listen on loopback, and would get the password",
+            "Give the CA of the engine's certificates: --ready-ca secret/NAME",
+        )
+    })
 }

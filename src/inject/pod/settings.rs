@@ -2,12 +2,12 @@
 //! break the manager are reported before.
 
 use serde_json::Value;
+use stayput_pod_spec::{PORT, STATE};
 
-use super::additions::PORT;
 use crate::check;
-use crate::edit::{Path, Step};
 use crate::finding::ObjectIssue;
-use crate::paths::{is_in, plain};
+use crate::options::{is_in, plain};
+use crate::yaml::{Path, Step};
 
 /// Variables that the programs in the container read: the options of `stayput run`, the pod's identity, and the
 /// options of the other commands.
@@ -142,7 +142,7 @@ impl<'a> Own<'a> {
         let Some(mounts) = self.mounts else { return true };
         let mounts = mounts.as_array().into_iter().flatten();
         let paths = mounts.filter_map(|mount| mount["mountPath"].as_str());
-        paths.chain(["/stayput-state"]).any(|path| is_in(&plain(directory), &plain(path)))
+        paths.chain([STATE]).any(|path| is_in(&plain(directory), &plain(path)))
     }
 
     fn is_staged_from_config(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Which images are known.
 
-use crate::engine::Engine;
+use stayput_pod_spec::EngineImage;
 
 #[test]
 fn official_images_and_mirrors_of_them_are_known() {
@@ -29,7 +29,7 @@ fn official_images_and_mirrors_of_them_are_known() {
         ("notopensearchproject/opensearch:2.19.3", None),
         ("example/opensearch:2.19.3", None),
     ] {
-        assert_eq!(Engine::of_image(image).map(|engine| engine.name), engine, "{image}");
+        assert_eq!(EngineImage::of_image(image).map(|engine| engine.name), engine, "{image}");
     }
 }
 

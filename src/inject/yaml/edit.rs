@@ -1,13 +1,111 @@
-//! Undo of edits.
+//! Changes of a manifest as edits of its text, and their way back.
+//!
+//! An edit adds, replaces or removes one child of a collection. Everything else keeps its bytes. The text that
+//! stood there before is in the edit's [`Undo`], which finds its place by name: so it fits also
+//! when other parts of the manifest were changed meanwhile.
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::apply::splice;
-use super::path::{Path, Step};
+use super::change::{Change, Path, Step, expected, wrapped};
 use super::position::Position;
-use super::{find, index};
-use crate::yaml::{Node, one};
+use super::{Kind, Node, one};
+
+/// The text with the change of the object, and its undo; `None` if there is nothing to change.
+///
+/// The new text is parsed again and must have the old values, with the change and nothing else. A text
+/// that cannot be edited that way, for instance because an alias refers to the place, is an error.
+pub(crate) fn apply(
+    text: &str,
+    object: &Path,
+    change: &Change,
+) -> Result<Option<(String, Undo)>, String> {
+    let root = one(text)?;
+    let before = root.value();
+    let after = expected(before.clone(), object, change);
+    if after == before {
+        return Ok(None);
+    }
+    let done = match change {
+        Change::Put { at, child, value } => Some(put(text, &root, object, at, child, value)?),
+        Change::Remove { at, child } => remove(text, &root, object, at, child)?,
+    };
+    let Some((new, undo)) = done else { return Ok(None) };
+    if one(&new)?.value() != after {
+        return Err("its text cannot be edited there without changing something else".to_owned());
+    }
+    Ok(Some((new, undo)))
+}
+
+fn put(
+    text: &str,
+    root: &Node,
+    object: &Path,
+    at: &Path,
+    child: &Step,
+    value: &Value,
+) -> Result<(String, Undo), String> {
+    let collection = find(root, object, at).filter(|collection| collection.len() > 0);
+    let Some(collection) = collection else {
+        // The collection is made together with its first child.
+        let (around, last) = at.split().ok_or("the document is empty")?;
+        let (text, undo) = put(text, root, object, &around, &last, &wrapped(child, value))?;
+        return Ok((text, undo.of_collection(at, child, &around, &last)));
+    };
+    let place = Position { text, collection };
+    let new = place.write(child, value)?;
+    if let Some(index) = index(collection, child) {
+        let range = place.child(index)?;
+        let was = Was::new(place, range.clone(), 0)?;
+        let undo = Undo::Replaced { at: at.clone(), child: child.clone(), was };
+        return Ok((splice(text, range, &new), undo));
+    }
+    let end = place.end(collection.len() - 1)?;
+    let undo = Undo::Added { at: at.clone(), children: vec![child.clone()], empty: None };
+    Ok((splice(text, end..end, &(place.separator()? + &new)), undo))
+}
+
+fn remove(
+    text: &str,
+    root: &Node,
+    object: &Path,
+    at: &Path,
+    child: &Step,
+) -> Result<Option<(String, Undo)>, String> {
+    let Some(collection) = find(root, object, at) else { return Ok(None) };
+    let Some(index) = index(collection, child) else { return Ok(None) };
+    let place = Position { text, collection };
+    let range = place.with_separator(index)?;
+    let was = Was::new(place, range.clone(), index)?;
+    let undo = Undo::Removed { at: at.clone(), child: child.clone(), was };
+    Ok(Some((splice(text, range, ""), undo)))
+}
+
+fn splice(text: &str, range: Range<usize>, new: &str) -> String {
+    format!("{}{new}{}", &text[..range.start], &text[range.end..])
+}
+
+/// The node at a path below an object.
+pub(crate) fn find<'a>(root: &'a Node, object: &Path, at: &Path) -> Option<&'a Node> {
+    let mut steps = object.0.iter().chain(&at.0);
+    steps.try_fold(root, |node, step| node.child(index(node, step)?))
+}
+
+/// Index in a collection of the child that `step` means.
+fn index(collection: &Node, step: &Step) -> Option<usize> {
+    match step {
+        Step::Index(index) => (*index < collection.items().len()).then_some(*index),
+        Step::Key(key) => match &collection.kind {
+            Kind::Mapping { entries, .. } => entries.iter().position(|entry| entry.key == *key),
+            _ => None,
+        },
+        Step::Item { field, value } => collection.items().iter().position(|item| {
+            item.get(field).is_some_and(|found| found.value().as_str() == Some(value))
+        }),
+    }
+}
 
 /// How to undo one edit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,11 +150,7 @@ pub(crate) struct Was {
 }
 
 impl Was {
-    pub(super) fn new(
-        place: Position<'_>,
-        range: std::ops::Range<usize>,
-        index: usize,
-    ) -> Result<Self, String> {
+    fn new(place: Position<'_>, range: Range<usize>, index: usize) -> Result<Self, String> {
         let column = if place.collection.is_flow() { None } else { Some(place.column()?) };
         Ok(Self { text: place.text[range].to_owned(), index, column })
     }
@@ -89,7 +183,7 @@ impl Undo {
 
     /// The undo of an edit that created the collection `at` with this child, as `last` of the
     /// collection `around`.
-    pub(super) fn of_collection(self, at: &Path, child: &Step, around: &Path, last: &Step) -> Self {
+    fn of_collection(self, at: &Path, child: &Step, around: &Path, last: &Step) -> Self {
         let empty = match self {
             Self::Added { empty, .. } => empty,
             Self::Replaced { was, .. } | Self::Removed { was, .. } => {

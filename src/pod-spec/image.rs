@@ -1,22 +1,25 @@
 //! The known images: how their engine is started, and where it reads its config.
 
+use serde_json::Value;
+
 /// Properties of a known image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Engine {
+pub struct EngineImage {
     /// `elasticsearch` or `opensearch`; also the name of the config file.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The entrypoint of the image, without an init such as tini: the manager is one.
-    pub(crate) entrypoint: &'static str,
+    pub entrypoint: &'static str,
     /// The image's default arguments.
-    pub(crate) arguments: &'static str,
-    pub(crate) config: &'static str,
+    pub arguments: &'static str,
+    /// The engine's config directory in the image.
+    pub config: &'static str,
     /// The user id that the image runs as.
-    pub(crate) user: u32,
+    pub user: u32,
 }
 
-/// From elasticsearch/Dockerfile in github.com/elastic/dockerfiles: since 6.0 the entrypoint is
+/// The official image of Elasticsearch. From elasticsearch/Dockerfile in github.com/elastic/dockerfiles: since 6.0 the entrypoint is
 /// `docker-entrypoint.sh` with the argument `eswrapper`, later with tini before it.
-const ELASTICSEARCH: Engine = Engine {
+pub const ELASTICSEARCH: EngineImage = EngineImage {
     name: "elasticsearch",
     entrypoint: "/usr/local/bin/docker-entrypoint.sh",
     arguments: "eswrapper",
@@ -24,8 +27,8 @@ const ELASTICSEARCH: Engine = Engine {
     user: 1000,
 };
 
-/// From docker/release/dockerfiles in github.com/opensearch-project/opensearch-build, all versions.
-const OPENSEARCH: Engine = Engine {
+/// The official image of OpenSearch. From docker/release/dockerfiles in github.com/opensearch-project/opensearch-build, all versions.
+pub const OPENSEARCH: EngineImage = EngineImage {
     name: "opensearch",
     entrypoint: "./opensearch-docker-entrypoint.sh",
     arguments: "opensearch",
@@ -35,7 +38,7 @@ const OPENSEARCH: Engine = Engine {
 
 /// From bitnami/elasticsearch and bitnami/opensearch in github.com/bitnami/containers: the Dockerfile, and
 /// `…-env.sh` with the directories.
-const BITNAMI_ELASTICSEARCH: Engine = Engine {
+const BITNAMI_ELASTICSEARCH: EngineImage = EngineImage {
     name: "elasticsearch",
     entrypoint: "/opt/bitnami/scripts/elasticsearch/entrypoint.sh",
     arguments: "/opt/bitnami/scripts/elasticsearch/run.sh",
@@ -43,7 +46,7 @@ const BITNAMI_ELASTICSEARCH: Engine = Engine {
     user: 1001,
 };
 
-const BITNAMI_OPENSEARCH: Engine = Engine {
+const BITNAMI_OPENSEARCH: EngineImage = EngineImage {
     name: "opensearch",
     entrypoint: "/opt/bitnami/scripts/opensearch/entrypoint.sh",
     arguments: "/opt/bitnami/scripts/opensearch/run.sh",
@@ -53,7 +56,7 @@ const BITNAMI_OPENSEARCH: Engine = Engine {
 
 /// Repository of an image, and the major version from which its entrypoint is the one above. A mirror
 /// keeps the end of the name.
-const IMAGES: [(&str, u32, Engine); 10] = [
+const IMAGES: [(&str, u32, EngineImage); 10] = [
     ("elasticsearch/elasticsearch", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-oss", 6, ELASTICSEARCH),
     ("elasticsearch/elasticsearch-wolfi", 8, ELASTICSEARCH),
@@ -66,9 +69,19 @@ const IMAGES: [(&str, u32, Engine); 10] = [
     ("stayput/opensearch", 1, OPENSEARCH),
 ];
 
-impl Engine {
+impl EngineImage {
+    /// The engine's image of a container: known by its name, or else by the name of the container.
+    pub fn of(container: &Value) -> Option<Self> {
+        let text = |field: &str| container[field].as_str().unwrap_or_default();
+        let named = || {
+            let name = text("name");
+            [ELASTICSEARCH, OPENSEARCH].into_iter().find(|image| image.name == name)
+        };
+        Self::of_image(text("image")).or_else(named)
+    }
+
     /// The engine of a known image, or of a mirror of it.
-    pub(crate) fn of_image(image: &str) -> Option<Self> {
+    pub fn of_image(image: &str) -> Option<Self> {
         let (repository, tag) = split(image);
         // The short name on Docker Hub is the same image of Elastic.
         let repository = match repository {
@@ -87,26 +100,21 @@ impl Engine {
         Some(*engine)
     }
 
-    /// True if an image starts the manager by itself: images of our Dockerfiles do.
-    pub(crate) fn is_behind_manager(image: &str) -> bool {
+    /// True if an image starts the manager by itself: images of stayput's Dockerfiles do.
+    pub fn is_behind_manager(image: &str) -> bool {
         let mut parts = split(image).0.rsplit('/');
         parts.next().is_some() && parts.next() == Some("stayput") && Self::of_image(image).is_some()
     }
 
     /// Directory of the engine's data in the image, unless its config says otherwise.
-    pub(crate) fn data(&self) -> String {
+    pub fn data(&self) -> String {
         let home = self.config.strip_suffix("/config").unwrap_or(self.config);
         format!("{home}/data")
     }
 
     /// True if the server JVM can use an archive of its classes. That of Elasticsearch 8 cannot.
-    pub(crate) fn keeps_classes(&self) -> bool {
+    pub fn keeps_classes(&self) -> bool {
         *self == OPENSEARCH
-    }
-
-    /// The engine of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        [ELASTICSEARCH, OPENSEARCH].into_iter().find(|engine| engine.name == name)
     }
 }
 
