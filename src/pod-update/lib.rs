@@ -2,6 +2,7 @@
 //! or the network.
 //!
 //! * [`compare`]: the template and content that a pod was made from against those that are wanted.
+//! * [`with_content`]: both in one stop, where changed Secrets and ConfigMaps join a change of the template.
 //! * [`uses`]: which Secrets and ConfigMaps a pod reads, and how a change of them arrives there.
 //! * [`mounted_config`]: which of them the config of its engine is made from.
 //! * [`unwatched`]: which of them its engine reads, and nobody watches.
@@ -32,6 +33,7 @@ mod step;
 mod template;
 mod tolerations;
 mod unwatched;
+mod update;
 mod uses;
 mod volumes;
 
@@ -48,9 +50,10 @@ pub use resources::{in_effect, resized};
 pub use run_once::{WARM_CONTAINER, runs_once};
 pub use settings::{EngineVersion, Settings, settings};
 pub use source::{Source, SourceKind};
-pub use step::{UpdateStep, without_another_container};
+pub use step::UpdateStep;
 pub use template::is_made_anew;
 pub use unwatched::{Unwatched, unwatched};
+pub use update::{CONTENT, Change, ContentWays, GivenSettings, PodPatch, PodUpdate, with_content};
 pub use uses::{Arrival, Use, uses};
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub enum UpdateStep {
 
 /// The step in the place of this one where the kubelet makes no other container in the same pod.
 #[must_use]
-pub fn without_another_container(step: UpdateStep) -> UpdateStep {
+pub(crate) fn without_another_container(step: UpdateStep) -> UpdateStep {
     if step == UpdateStep::Container { UpdateStep::Replace } else { step }
 }
 

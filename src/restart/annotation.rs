@@ -14,7 +14,7 @@ pub const STOPPED: &str = "stayput.dev/stopped";
 /// On a pod: changed so that the kubelet syncs the pod's volumes now; `<checksum> <time>`.
 pub const NUDGE: &str = "stayput.dev/nudge";
 /// On a pod: digests of the Secrets and ConfigMaps that its container was started with, as JSON.
-pub const CONTENT: &str = "stayput.dev/content";
+pub const CONTENT: &str = stayput_pod_update::CONTENT;
 /// On the SearchCluster: a request, as JSON ([`super::Request`]).
 pub const REQUEST: &str = "stayput.dev/restart-request";
 /// On the SearchCluster: the id of the restart to cancel.

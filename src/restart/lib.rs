@@ -66,7 +66,7 @@ pub use ledger::{
 pub use leftovers::has_leftovers;
 pub use manager_request::{drain_request, start_request, stop_request};
 pub use phase::{Phase, UnknownPhase};
-pub use plan::{Action, Change, Plan, Resume, Waiting};
+pub use plan::{Action, Plan, Resume, Waiting};
 pub use policy::{Drain, InvalidShare, OnConfigChange, Policy, Share};
 pub use predicate::Predicate;
 #[doc(hidden)]
@@ -75,15 +75,15 @@ pub use report::{Condition, Counts, MAX_NODES, NodeReport, Report, THE_CONFIG, d
 pub use request::{InvalidRequest, Request, Strategy, Target};
 pub use shell::{foreign_text, shell_word};
 pub use snapshot::{
-    Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, GivenSettings,
-    Health, InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod,
-    Node, NotStarted, Operator, OperatorKind, OtherContainer, Pod, PodPatch, PodUpdate, Record,
-    ResizeState, Run, RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown,
-    Unreturnable, Voting,
+    Allocation, Cluster, Color, ContainerWaiting, DataPlace, Endpoint, Engine, Health,
+    InvalidSnapshot, Known, LastExit, LastRequest, LivePod, Manager, Marker, MissingPod, Node,
+    NotStarted, Operator, OperatorKind, OtherContainer, Pod, Record, ResizeState, Run,
+    RunningSnapshot, Saved, ShardCopies, ShardCopy, Snapshot, Sources, Unknown, Unreturnable,
+    Voting,
 };
 pub use snapshot::{are_master_eligible, exec_manager, holds_data, snapshot_schema};
 pub use stayput_declare::Leaving;
-pub use stayput_pod_update::{Settings, UpdateStep};
+pub use stayput_pod_update::{Change, GivenSettings, PodPatch, PodUpdate, Settings, UpdateStep};
 pub use time::{InvalidTime, Time};
 
 /// The order in which a restart would take these pods. Without an engine, roles and the elected master

@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{AllocationBefore, Code, Event, Ledger, Marker, Request};
+use super::{AllocationBefore, Change, Code, Event, Ledger, Marker, Request};
 use stayput_api::ConfigChoice;
 
 /// The label of a pod that names the revision of its owner that it was made from.
@@ -219,20 +216,6 @@ impl Action {
             | Self::DeleteRecord { .. } => None,
         }
     }
-}
-
-/// A change of one annotation, label, image or size.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub struct Change {
-    /// The value seen; absent if there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<String>,
-    /// The value wanted; none to remove it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<String>,
 }
 
 /// A node, or the cluster as a whole, that waits, and why.

@@ -34,10 +34,7 @@ pub use saved::schema as snapshot_schema;
 pub use saved::{InvalidSnapshot, Saved};
 pub(crate) use shard_copies::{NumberedCopy, Others};
 pub use shard_copies::{ShardCopies, ShardCopy};
-pub use update::{
-    ContainerWaiting, DataPlace, GivenSettings, LivePod, OtherContainer, PodPatch, PodUpdate,
-    ResizeState, Unreturnable,
-};
+pub use update::{ContainerWaiting, DataPlace, LivePod, OtherContainer, ResizeState, Unreturnable};
 
 /// Why a value is not known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

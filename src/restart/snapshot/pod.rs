@@ -6,9 +6,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stayput_api::State;
-use stayput_pod_update::UpdateStep;
+use stayput_pod_update::{PodUpdate, UpdateStep};
 
-use super::{Known, LivePod, Manager, Operator, PodUpdate, Unreturnable, known};
+use super::{Known, LivePod, Manager, Operator, Unreturnable, known};
 use crate::shell::shell_word;
 use crate::{Policy, Time};
 

@@ -1,101 +1,10 @@
-//! The difference between a pod and the template that its owner wants, and the part of it that the pod
-//! has already.
+//! The part of an update that a living pod has already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stayput_pod_update::{Settings, UpdateStep};
-
-use crate::Change;
-
-/// How a pod gets from the template that it was made from to the one that its owner wants.
-#[derive(
-    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub struct PodUpdate {
-    /// The revision of its owner that it was made from.
-    pub from: String,
-    /// The revision that its owner wants.
-    pub to: String,
-    /// The least step that gets there.
-    pub step: UpdateStep,
-    /// The fields that need this step, with their values, for people; the first few.
-    pub because: Vec<String>,
-    /// Besides another size, a field differs that only another container of the manager picks up.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub new_container: bool,
-    /// The engine of a pod that is made from the wanted template has its data at another place: it begins without
-    /// that of this pod.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub data_elsewhere: bool,
-    /// Settings of the engine that may need all nodes at once, from the variables and arguments of both
-    /// templates, if they differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Box<GivenSettings>>,
-    /// The part of the difference that a living pod takes.
-    #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
-    pub patch: PodPatch,
-}
-
-impl PodUpdate {
-    /// True if the kubelet makes the manager's container anew. Another size comes to the container
-    /// that runs.
-    #[must_use]
-    pub fn makes_a_container(&self) -> bool {
-        self.step == UpdateStep::Container || self.step == UpdateStep::Resize && self.new_container
-    }
-
-    /// The fields that need this step, or the revisions, in one line.
-    pub(crate) fn fields(&self) -> String {
-        if self.because.is_empty() {
-            format!("{} to {}", self.from, self.to)
-        } else {
-            self.because.join("; ")
-        }
-    }
-}
-
-/// Settings of the engine that the templates of a pod give.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GivenSettings {
-    /// By the template that it was made from.
-    pub from: Settings,
-    /// By the template that its owner wants.
-    pub to: Settings,
-}
-
-/// Changes of a living pod.
-#[derive(
-    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodPatch {
-    /// Images, by container.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub images: BTreeMap<String, Change>,
-    /// `resources`, by container, as JSON with sorted keys.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub resources: BTreeMap<String, Change>,
-    /// Labels, without that of the revision.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, Change>,
-    /// Annotations.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub annotations: BTreeMap<String, Change>,
-}
-
-impl PodPatch {
-    /// True if the patch changes nothing.
-    pub fn is_empty(&self) -> bool {
-        let Self { images, resources, labels, annotations } = self;
-        [images, resources, labels, annotations].into_iter().all(BTreeMap::is_empty)
-    }
-}
+use stayput_pod_update::PodPatch;
 
 /// A change back that the apiserver would refuse.
 #[derive(

@@ -1,0 +1,205 @@
+//! How a pod gets to what its owner wants: the step for its template and its content together, and the part of it
+//! that a living pod takes.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::compare::Difference;
+use crate::note::Compared;
+use crate::settings::Settings;
+use crate::step::{UpdateStep, without_another_container};
+
+/// The annotation of a pod with a note of the content that it was started with.
+pub const CONTENT: &str = "stayput.dev/content";
+
+/// Limit of the differences that a message shows.
+const SHOWN: usize = 5;
+
+/// How a pod gets from the template that it was made from to the one that its owner wants.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct PodUpdate {
+    /// The revision of its owner that it was made from.
+    pub from: String,
+    /// The revision that its owner wants.
+    pub to: String,
+    /// The least step that gets there.
+    pub step: UpdateStep,
+    /// The fields that need this step, with their values, for people; the first few.
+    pub because: Vec<String>,
+    /// Besides another size, a field differs that only another container of the manager picks up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_container: bool,
+    /// The engine of a pod that is made from the wanted template has its data at another place: it begins without
+    /// that of this pod.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_elsewhere: bool,
+    /// Settings of the engine that may need all nodes at once, from the variables and arguments of both
+    /// templates, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<GivenSettings>>,
+    /// The part of the difference that a living pod takes.
+    #[serde(default, skip_serializing_if = "PodPatch::is_empty")]
+    pub patch: PodPatch,
+}
+
+impl PodUpdate {
+    /// True if the kubelet makes the manager's container anew. Another size comes to the container
+    /// that runs.
+    #[must_use]
+    pub fn makes_a_container(&self) -> bool {
+        self.step == UpdateStep::Container || self.step == UpdateStep::Resize && self.new_container
+    }
+
+    /// The fields that need this step, or the revisions, in one line.
+    #[must_use]
+    pub fn fields(&self) -> String {
+        if self.because.is_empty() {
+            format!("{} to {}", self.from, self.to)
+        } else {
+            self.because.join("; ")
+        }
+    }
+}
+
+/// Settings of the engine that the templates of a pod give.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GivenSettings {
+    /// By the template that it was made from.
+    pub from: Settings,
+    /// By the template that its owner wants.
+    pub to: Settings,
+}
+
+/// Changes of a living pod.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodPatch {
+    /// Images, by container.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, Change>,
+    /// `resources`, by container, as JSON with sorted keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, Change>,
+    /// Labels, without that of the revision.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, Change>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, Change>,
+}
+
+impl PodPatch {
+    /// True if the patch changes nothing.
+    pub fn is_empty(&self) -> bool {
+        let Self { images, resources, labels, annotations } = self;
+        [images, resources, labels, annotations].into_iter().all(BTreeMap::is_empty)
+    }
+}
+
+/// A change of one annotation, label, image or size.
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// The value seen; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// The value wanted; none to remove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+}
+
+/// Ways to bring changed content to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentWays {
+    /// True if the kubelet makes the container anew when its process has ended.
+    pub is_made_anew: bool,
+    /// True if the pod may be replaced.
+    pub may_replace: bool,
+}
+
+/// Merges the update of a template, if there is one, and that of the content into one stop. `noted` is the note on
+/// the pod, which was made from `revision`.
+pub fn with_content(
+    update: Option<PodUpdate>,
+    compared: Compared,
+    noted: Option<&str>,
+    revision: &str,
+    ways: ContentWays,
+) -> Option<PodUpdate> {
+    let Compared { mut differences, now, next, anew } = compared;
+    let makes_a_container = update.as_ref().is_some_and(PodUpdate::makes_a_container);
+    if !ways.is_made_anew && !makes_a_container {
+        for difference in &mut differences {
+            difference.step = without_another_container(difference.step);
+        }
+    }
+    let of_template = update.as_ref().map(|update| update.step);
+    let needs_pod = |difference: &Difference| difference.step == UpdateStep::Replace;
+    let is_first = !ways.may_replace
+        && (of_template > Some(UpdateStep::None)
+            || now.is_some()
+            || differences.iter().any(|difference| !needs_pod(difference)));
+    // If no pod may be replaced, changes that need a replacement do not hold the others up.
+    let (held_back, differences): (Vec<Difference>, Vec<Difference>) =
+        differences.into_iter().partition(|difference| is_first && needs_pod(difference));
+    let own = differences.iter().map(|difference| difference.step).max();
+    let needs_container =
+        differences.iter().any(|difference| difference.step == UpdateStep::Container);
+    let (step, note) = match (own, of_template) {
+        // The next look notes the content that the replacement was started with.
+        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
+        // The note is not written to this pod, but tells one change from the next.
+        (Some(UpdateStep::Replace), _) => (own, anew),
+        // A new container, for whatever reason, is started with the wanted content.
+        (own, Some(UpdateStep::Container)) => (own, next),
+        (own, Some(UpdateStep::Resize)) if makes_a_container || needs_container => (own, next),
+        (own, Some(UpdateStep::Resize)) => (own, now),
+        (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
+            (Some(step), next)
+        }
+        (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
+            (now.is_some().then_some(UpdateStep::Relabel), now)
+        }
+        (None, Some(UpdateStep::Restart)) => (None, now),
+    };
+    if step.is_none() && note.is_none() && held_back.is_empty() {
+        return update;
+    }
+    let mut update = update.unwrap_or_else(|| PodUpdate {
+        from: revision.to_owned(),
+        to: revision.to_owned(),
+        step: UpdateStep::None,
+        because: vec![],
+        new_container: false,
+        data_elsewhere: false,
+        settings: None,
+        patch: PodPatch::default(),
+    });
+    let because = differences.into_iter().map(|difference| difference.field);
+    if own >= Some(update.step) {
+        update.because.splice(0..0, because);
+    } else {
+        update.because.extend(because);
+    }
+    update.because.extend(held_back.into_iter().map(|difference| difference.field));
+    update.because.truncate(SHOWN);
+    update.step = update.step.max(step.unwrap_or(UpdateStep::None));
+    update.new_container |= needs_container;
+    if let Some(note) = note.filter(|note| Some(note.as_str()) != noted) {
+        let change = Change { seen: noted.map(str::to_owned), wanted: Some(note) };
+        update.patch.annotations.insert(CONTENT.to_owned(), change);
+    }
+    Some(update)
+}
