@@ -48,7 +48,6 @@ mod target;
 mod times;
 mod turn;
 
-pub(super) use begin::slot::begin;
 pub use known_starts::{awaited_starts, start_is_due, starts_in_ledger};
 pub(super) use member::update::{planned_update, set_back_next};
 pub(super) use member_phase::phase_of;

@@ -1,31 +1,25 @@
 //! The forecast of a whole restart (people call it a dry run): the nodes that go together, in their
 //! order, if every step succeeds, and the reasons that block the others.
 //!
-//! The forecast has no rules of its own. Its present is the result of [`super::plan()`]. Its future is
-//! the result of the same rules, on the assumption that each node comes back and that the cluster is
-//! otherwise as in the snapshot ([`returned_nodes`]).
+//! The forecast has no rules of its own: it calls [`super::plan()`] again and again, on a copy of the
+//! snapshot in which each plan has succeeded at once ([`ideal_cluster`]).
 
-mod batches;
-mod joint_step;
-mod not_yet;
-mod other_updates;
-mod returned_nodes;
-mod working_copy;
+mod ideal_cluster;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::context::Context;
-use super::flow::{decide, planned_update};
+use super::annotation::{CANCEL, PHASE, REQUEST};
+use super::flow::planned_update;
 use super::lookup::Lookup;
 use super::{
-    Action, Code, HistoryEntry, Ledger, Member, MemberStep, Plan, Pod, Policy, Request, Restart,
-    Snapshot, Strategy, UpdateStep, Waiting,
+    Action, Code, HistoryEntry, Ledger, Member, MemberStep, Plan, Pod, PodUpdate, Policy, Request,
+    Restart, Snapshot, Strategy, UpdateStep, Waiting,
 };
-use batches::add_batches;
-use joint_step::{add_coordinated_steps, add_joint_step};
-use other_updates::other_updates;
-use working_copy::WorkingCopy;
+use ideal_cluster::{IdealCluster, add_coordinated_steps};
+
+/// Id of an assumed request.
+const HYPOTHETICAL_ID: &str = "hypothetical";
 
 /// The rest of a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +67,21 @@ pub struct ForecastStep {
     pub nodes: Vec<ForecastNode>,
 }
 
+impl ForecastStep {
+    /// The step of those members whose pods have these uids.
+    fn of(
+        kind: ForecastStepKind,
+        when: ForecastTime,
+        members: &[Member],
+        which: &BTreeSet<String>,
+        message: &str,
+    ) -> Self {
+        let members = members.iter().filter(|member| which.contains(&member.pod_uid));
+        let nodes = members.map(|member| ForecastNode::new(&member.node, message.into()));
+        Self { kind, when, nodes: nodes.collect() }
+    }
+}
+
 /// The work on the nodes of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForecastStepKind {
@@ -118,52 +127,51 @@ impl ForecastNode {
 /// without a request a rolling restart of every node. With a request while another restart is under way,
 /// it forecasts what follows that one.
 pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>) -> Forecast {
-    let mut working_copy = WorkingCopy::of(snapshot, policy, request);
-    let Plan { actions, waiting, .. } = plan_without_patches(&working_copy.snapshot, policy);
-    let after = ledger_after(&actions, &working_copy.snapshot.ledger).clone();
+    let mut cluster = IdealCluster::new(snapshot, policy);
+    let (basis, queued_behind) = assume(&mut cluster, request);
+    let Plan { actions, waiting, .. } = cluster.plan();
+    let before = &cluster.snapshot.ledger;
+    let after = ledger_after(&actions, before).clone();
     let blocked_now = cluster_blocker(&waiting);
     let Some(restart) = after.restart.clone() else {
-        return without_restart(&working_copy, policy, &after, blocked_now, waiting);
+        return without_restart(&cluster.snapshot, policy, basis, &after, blocked_now, waiting);
     };
-    let under_way = uids(&working_copy.snapshot.ledger, Member::is_under_way);
-    let mut chosen = uids(&after, Member::is_under_way);
-    chosen.retain(|uid| !under_way.contains(uid));
-    let queued_behind = working_copy.queued_behind.take();
+    let under_way = uids(before, Member::is_under_way);
+    let chosen = begun(before, &after);
     let waiting = not_chosen(waiting, &restart, &chosen, queued_behind.as_ref());
     let blocked_by = queued_behind.or(blocked_now);
     // Between two nodes the next one has no slot while the cluster recovers.
-    let waits_for_the_last = chosen.is_empty()
-        && working_copy.snapshot.ledger.members().any(|one| one.step == MemberStep::Finished);
+    let waits_for_the_last =
+        chosen.is_empty() && before.members().any(|one| one.step == MemberStep::Finished);
     let is_now = blocked_by.is_none() && under_way.is_empty() && !waits_for_the_last;
-    let as_a_whole = restart.request.goes_as_a_whole();
+    let mut when = if is_now { ForecastTime::Now } else { ForecastTime::Later };
     let mut steps = Vec::new();
     let is_coordinated = restart.request.strategy == Strategy::Coordinated;
     if is_coordinated && !under_way.is_empty() {
         add_coordinated_steps(&restart, ForecastTime::UnderWay, &mut steps);
     } else if !under_way.is_empty() {
-        let message = "it is under way";
-        let members = &restart.members;
-        let kind = ForecastStepKind::Restart;
-        steps.push(step_of(kind, ForecastTime::UnderWay, members, &under_way, message));
+        let (kind, members) = (ForecastStepKind::Restart, &restart.members);
+        let when = ForecastTime::UnderWay;
+        steps.push(ForecastStep::of(kind, when, members, &under_way, "it is under way"));
     }
-    working_copy.advance_past(after, &under_way, &chosen);
-    let is_joint = as_a_whole || is_coordinated;
-    let add_rest = if is_joint { add_joint_step } else { add_batches };
-    let blocked = add_rest(&mut working_copy, policy, is_now, &mut steps);
+    if !chosen.is_empty() {
+        cluster.add_steps(&after, &chosen, when, &mut steps);
+        when = ForecastTime::Later;
+    }
+    for key in [REQUEST, CANCEL] {
+        cluster.snapshot.cluster.annotations.remove(key);
+    }
+    cluster.succeed(after, &(&under_way | &chosen));
+    let blocked = cluster.play(when, &mut steps);
     carry_out_updates(&mut steps, snapshot, policy, &restart);
-    let is_under_way = !under_way.is_empty();
-    let (not_yet, never) = not_yet::split(&mut working_copy, is_under_way, blocked, |settled| {
-        add_rest(settled, policy, false, &mut Vec::new())
-    });
+    let (not_yet, never) = split(&mut cluster, !under_way.is_empty(), blocked);
     let request = restart.request;
     let other_updates = other_updates(snapshot, policy, request.strategy, &steps);
-    let basis = working_copy.basis;
-    let is_refused = false;
     Forecast {
         request,
         basis,
         blocked_by,
-        is_refused,
+        is_refused: false,
         steps,
         waiting,
         not_yet,
@@ -172,22 +180,88 @@ pub fn forecast(snapshot: &Snapshot, policy: &Policy, request: Option<&Request>)
     }
 }
 
-/// The plan for now. Patches that show phases on pods are left out: they would take the place of the
-/// reasons why the nodes wait.
-fn plan_without_patches(snapshot: &Snapshot, policy: &Policy) -> Plan {
-    decide(&Context::new(snapshot, policy)).without_patches().into_plan()
+/// Puts the request on the SearchCluster, as if the restart under way had ended; that one is returned. Without a
+/// request: the restart under way, or else the request that is about to be accepted, or else one for every
+/// node.
+fn assume(cluster: &mut IdealCluster<'_>, request: Option<&Request>) -> (Basis, Option<Waiting>) {
+    let Some(request) = request else {
+        if cluster.snapshot.ledger.restart.is_some() {
+            return (Basis::UnderWay, None);
+        }
+        let Plan { actions, .. } = cluster.plan();
+        let after = ledger_after(&actions, &cluster.snapshot.ledger);
+        if after.restart.is_some() || after.queued.is_some() {
+            return (Basis::Requested, None);
+        }
+        let claimed = actions.into_iter().find_map(|action| {
+            let Action::ClaimTrigger { request, .. } = action else { return None };
+            Some(request)
+        });
+        let basis = if claimed.is_some() { Basis::Requested } else { Basis::Hypothetical };
+        let of_every_node = || Request { id: HYPOTHETICAL_ID.into(), ..Request::default() };
+        put_request(&mut cluster.snapshot, &claimed.unwrap_or_else(of_every_node));
+        return (basis, None);
+    };
+    let ledger = cluster.snapshot.ledger.clone();
+    let under_way = uids(&ledger, Member::is_under_way);
+    cluster.succeed(ledger, &under_way);
+    cluster.snapshot.ledger.queued = None;
+    let other = cluster.snapshot.ledger.restart.take();
+    put_request(&mut cluster.snapshot, request);
+    let queued_behind = other.map(|other| {
+        let id = other.request.id;
+        let message = format!("restart {id} is under way: the request waits until it is over");
+        of_cluster(Code::AnotherInProgress, message)
+    });
+    (Basis::Hypothetical, queued_behind)
+}
+
+/// Puts the request into the annotation, as if a user made it now.
+fn put_request(snapshot: &mut Snapshot, request: &Request) {
+    let Snapshot { cluster, ledger, .. } = snapshot;
+    ledger.handled.retain(|id| *id != request.id);
+    cluster.has_status = true;
+    cluster.annotations.remove(PHASE);
+    cluster.annotations.remove(CANCEL);
+    // A request that cannot be written as JSON becomes an empty text, which is refused.
+    let text = serde_json::to_string(request).unwrap_or_default();
+    cluster.annotations.insert(REQUEST.into(), text);
+}
+
+/// Splits the nodes that are `blocked` into those that are not blocked any more once every node that is
+/// starting serves, every copy that has a node is complete and every snapshot has ended, and the others. While
+/// the engine does not answer because nodes are being restarted, no node can be judged.
+fn split(
+    cluster: &mut IdealCluster<'_>,
+    is_under_way: bool,
+    blocked: Vec<Waiting>,
+) -> (Vec<Waiting>, Vec<Waiting>) {
+    if blocked.is_empty() {
+        return (Vec::new(), blocked);
+    }
+    if cluster.snapshot.engine.is_err() {
+        let returns = is_under_way || !cluster.starting().is_empty();
+        return blocked.into_iter().partition(|one| returns && one.code == Code::EngineUnreachable);
+    }
+    cluster.wait_a_while();
+    let left = cluster.play(ForecastTime::Later, &mut Vec::new());
+    let never: BTreeSet<Option<String>> = left.into_iter().map(|one| one.pod).collect();
+    blocked.into_iter().partition(|one| !never.contains(&one.pod))
 }
 
 /// The forecast of a request that leads to no restart.
 fn without_restart(
-    working_copy: &WorkingCopy,
+    snapshot: &Snapshot,
     policy: &Policy,
+    basis: Basis,
     after: &Ledger,
     blocked_by: Option<Waiting>,
     waiting: Vec<Waiting>,
 ) -> Forecast {
-    let request = after.queued.clone().unwrap_or_else(|| working_copy.request());
-    let blocked_by = if working_copy.snapshot.cluster.deleting {
+    let text = snapshot.cluster.annotations.get(REQUEST);
+    let in_annotation = || text.and_then(|text| Request::parse(text).ok()).unwrap_or_default();
+    let request = after.queued.clone().unwrap_or_else(in_annotation);
+    let blocked_by = if snapshot.cluster.deleting {
         let message = "the SearchCluster is being deleted: no restart begins";
         Some(of_cluster(Code::Idle, message))
     } else {
@@ -200,8 +274,7 @@ fn without_restart(
     };
     let blocked_by = blocked_by.or_else(|| new.map(refusal));
     let waiting = waiting.into_iter().filter(|one| one.pod.is_some()).collect();
-    let basis = working_copy.basis;
-    let other_updates = other_updates(&working_copy.snapshot, policy, request.strategy, &[]);
+    let other_updates = other_updates(snapshot, policy, request.strategy, &[]);
     let (steps, not_yet, never) = (Vec::new(), Vec::new(), Vec::new());
     Forecast {
         request,
@@ -249,18 +322,6 @@ fn not_chosen(
     waiting
 }
 
-fn step_of(
-    kind: ForecastStepKind,
-    when: ForecastTime,
-    members: &[Member],
-    which: &BTreeSet<String>,
-    message: &str,
-) -> ForecastStep {
-    let members = members.iter().filter(|member| which.contains(&member.pod_uid));
-    let nodes = members.map(|member| ForecastNode::new(&member.node, message.into()));
-    ForecastStep { kind, when, nodes: nodes.collect() }
-}
-
 /// Adds to each node the changes of its pod that are carried out with the restart.
 fn carry_out_updates(
     steps: &mut [ForecastStep],
@@ -300,6 +361,12 @@ fn uids(ledger: &Ledger, which: impl Fn(&Member) -> bool) -> BTreeSet<String> {
     ledger.members().filter(|member| which(member)).map(|member| member.pod_uid.clone()).collect()
 }
 
+/// Uids of the pods whose nodes get a slot between these ledgers.
+fn begun(before: &Ledger, after: &Ledger) -> BTreeSet<String> {
+    let under_way = uids(before, Member::is_under_way);
+    uids(after, |member| member.is_under_way() && !under_way.contains(&member.pod_uid))
+}
+
 /// The reason that blocks the cluster as a whole; a step that only takes time does not.
 fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
     let all = waiting.iter().find(|one| one.pod.is_none());
@@ -308,4 +375,64 @@ fn cluster_blocker(waiting: &[Waiting]) -> Option<Waiting> {
 
 fn of_cluster(code: Code, message: impl Into<Cow<'static, str>>) -> Waiting {
     Waiting { pod: None, node: None, code, message: message.into() }
+}
+
+/// The nodes whose pods lack a template change that none of `steps` carries out, and what happens to it.
+fn other_updates(
+    snapshot: &Snapshot,
+    policy: &Policy,
+    strategy: Strategy,
+    steps: &[ForecastStep],
+) -> Vec<ForecastNode> {
+    if policy.update.is_empty() {
+        return Vec::new();
+    }
+    let nodes = steps.iter().flat_map(|step| &step.nodes);
+    let carried_out: BTreeSet<&str> =
+        nodes.filter(|node| !node.because.is_empty()).map(|node| node.name.as_str()).collect();
+    let other = |pod: &Pod| {
+        let update = pod.update.as_ref().ok()?.as_ref()?;
+        let is_other = update.step != UpdateStep::None && !carried_out.contains(pod.node.as_str());
+        is_other.then(|| ForecastNode {
+            name: pod.node.clone(),
+            message: what_becomes_of(update, snapshot, policy, strategy, pod),
+            step: update.step,
+            because: update.because.clone(),
+        })
+    };
+    let mut nodes: Vec<ForecastNode> = snapshot.pods.iter().filter_map(other).collect();
+    nodes.sort_by(|one, other| one.name.cmp(&other.name));
+    nodes
+}
+
+fn what_becomes_of(
+    update: &PodUpdate,
+    snapshot: &Snapshot,
+    policy: &Policy,
+    strategy: Strategy,
+    pod: &Pod,
+) -> String {
+    let text = if !policy.update.contains(&update.step) {
+        "not carried out: spec.update.allow does not have this step; add it there, or delete the pod \
+         yourself"
+    } else if let Some(why) =
+        pod.undeletable.as_ref().filter(|_| update.step == UpdateStep::Replace)
+    {
+        return format!("not carried out: the pod cannot be deleted: {why}");
+    } else if let Some(why) =
+        pod.unchangeable.as_ref().filter(|_| update.step != UpdateStep::Replace)
+    {
+        return format!("not carried out: the apiserver refuses to change the pod: {why}");
+    } else if update.step == UpdateStep::Relabel {
+        if snapshot.cluster.paused {
+            "without a restart, once spec.paused is false"
+        } else {
+            "without a restart"
+        }
+    } else if strategy == Strategy::Coordinated {
+        "a coordinated restart does not carry it out; another restart follows"
+    } else {
+        "with its restart"
+    };
+    text.to_owned()
 }

@@ -37,7 +37,7 @@ pub(crate) use evaluation::Evaluation;
 pub(crate) use failed_sets::{FailedSets, set_of};
 pub(crate) use order::{order, reason_for_order};
 pub(crate) use preflight::preflight;
-pub(crate) use selection::{NAMED, Selection, list_names, select};
+pub(crate) use selection::{NAMED, list_names, select};
 pub(crate) use stop_impact::StopImpact;
 pub(crate) use version::numbers;
 

@@ -56,11 +56,11 @@ impl<'a> Copies<'a> {
         Self { nodes, table }
     }
 
-    /// Counts the node as down from now on, or no longer.
-    pub(crate) fn set_down(&mut self, node: &str, is_down: bool) {
+    /// Counts the node as down from now on.
+    pub(crate) fn set_down(&mut self, node: &str) {
         let number = self.nodes.get(node).and_then(|holder| holder.number);
         if let (Some(number), Ok(table)) = (number, &mut self.table) {
-            table.stays[number] = !is_down;
+            table.stays[number] = false;
         }
     }
 

@@ -292,35 +292,14 @@ impl<'a> Evaluation<'a> {
         peer.under_way = true;
         self.down.insert(peer.pod.node.clone());
         if let Some(copies) = self.copies.get_mut() {
-            copies.set_down(&peer.pod.node, true);
+            copies.set_down(&peer.pod.node);
         }
         self.under_way.insert(peer.pod.node.clone());
-    }
-
-    /// Counts the restart of the pod as finished, and the pod as serving again.
-    pub(crate) fn release_slot(&mut self, uid: &str) {
-        let Some(at) = self.places.get(uid).copied() else { return };
-        let peer = &mut self.peers[at];
-        self.counts.remove_returned(peer);
-        peer.is_healthy = true;
-        peer.under_way = false;
-        peer.is_requested = false;
-        self.down.remove(&peer.pod.node);
-        if let Some(copies) = self.copies.get_mut() {
-            copies.set_down(&peer.pod.node, false);
-        }
-        self.under_way.remove(&peer.pod.node);
-        self.handing_over.take_if(|node| *node == peer.pod.node);
     }
 
     /// True if the pod's node is in the cluster and has not reported its roles: it may hang.
     pub(crate) fn is_silent(&self, uid: &str) -> bool {
         let node = self.peer(uid).and_then(|peer| peer.node);
         node.is_some_and(|node| node.roles_unknown)
-    }
-
-    /// True if the engine does not list the node of the pod.
-    pub(crate) fn is_unlisted(&self, uid: &str) -> bool {
-        self.peer(uid).is_some_and(|peer| peer.node.is_none())
     }
 }

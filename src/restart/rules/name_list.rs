@@ -21,12 +21,6 @@ impl<'a> NameList<'a> {
         other.names.iter().for_each(|name| self.name(name));
     }
 
-    /// Removes a name. Names after the first few are not kept, so the list may name fewer then.
-    pub(super) fn remove(&mut self, name: &str) {
-        self.count = self.count.saturating_sub(1);
-        self.names.retain(|known| *known != name);
-    }
-
     fn name(&mut self, name: &'a str) {
         let at = self.names.partition_point(|known| *known < name);
         if at < NAMED {

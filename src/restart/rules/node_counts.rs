@@ -110,30 +110,4 @@ impl<'a> NodeCounts<'a> {
             self.masters_under_way.add(peer.name());
         }
     }
-
-    /// Counts a peer that had a slot as finished and serving.
-    pub(super) fn remove_returned(&mut self, peer: &Peer<'a>) {
-        let name = peer.name();
-        self.failed -= usize::from(peer.has_failed());
-        self.unavailable.remove(name);
-        for role in peer.roles.into_iter().flatten() {
-            let role_count = self.roles.entry(role).or_default();
-            role_count.healthy += 1;
-            role_count.unavailable -= 1;
-        }
-        if peer.is_master {
-            self.missing_masters.remove(name);
-            self.masters_under_way.remove(name);
-            self.requested_masters -= usize::from(peer.is_requested);
-        } else if peer.is_requested {
-            self.requested_others.remove(name);
-        }
-        let tiers = peer.tiers.filter(|_| peer.is_requested);
-        self.requested_tiers.retain_mut(|(other, nodes)| {
-            if Some(*other) == tiers {
-                nodes.remove(name);
-            }
-            nodes.count > 0
-        });
-    }
 }

@@ -20,7 +20,7 @@ pub(crate) fn select<'a>(
 
 /// The nodes selected so far from the candidates in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Selection<'a> {
+struct Selection<'a> {
     selected: Vec<&'a str>,
     /// True if a node is blocked by a state that passes by itself: the elected master waits for that node.
     master_waits: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     /// Calls `begin` for the next candidate if it passes the rules and a slot is free.
-    pub(crate) fn offer(
+    fn offer(
         &mut self,
         evaluation: &mut Evaluation<'a>,
         pod: &'a Pod,

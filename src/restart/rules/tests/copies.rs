@@ -151,7 +151,7 @@ fn one_look_answers_for_every_node() {
     engine.shards = Ok(shards(&lines.iter().map(String::as_str).collect::<Vec<_>>()));
     let mut copies = Copies::of(&engine, &names(""));
     assert_eq!(copies.lost("n-6").expect("known").number, 0);
-    copies.set_down("n-7", true);
+    copies.set_down("n-7");
     let loses = |name: &str| copies.lost(name).expect("known").number > 0;
     let refused: Vec<&str> =
         engine.nodes.iter().map(|node| node.name.as_str()).filter(|name| loses(name)).collect();
