@@ -23,7 +23,6 @@ mod patch_dry_runs;
 mod room;
 mod snapshot;
 mod sources;
-mod start_first;
 mod undo_dry_runs;
 mod unselected;
 
@@ -32,8 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::Selector;
-use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::apiserver::Apiserver;
 use super::credentials::Credentials;
@@ -49,8 +47,8 @@ use stayput_restart::{
 use ages::Ages;
 pub(super) use endpoint_change::wait_for_endpoints;
 use endpoints::Endpoints;
+pub(super) use engine::not_back;
 use engine::{EngineView, ViewError};
-pub(super) use engine::{Told, not_back};
 use flushes::Flushes;
 use jumps::Jumps;
 use leftovers::LookAtRest;
@@ -63,6 +61,10 @@ pub(super) use snapshot::{now, refresh};
 
 /// Time in one observation for dry runs of pods that are not under way, if the apiserver is slow.
 const OTHERS_WINDOW: Duration = Duration::from_secs(10);
+
+/// Time for the engine's answers while a start comes next: engines that run may hang, or elect another
+/// master, and nothing that they could say changes the start.
+const ENGINE_ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// Input of one observation.
 pub(super) struct Scope<'a> {
@@ -173,37 +175,36 @@ impl Observer {
         self.engine.expect_pods(pods.len());
         let (api, metrics) = (&self.api, &self.metrics);
         let sets = self.missing.sets();
-        let (tell_next, start_comes_next) = oneshot::channel();
-        let (tell_due, start_is_due) = oneshot::channel();
-        let (engine_is_read, engine_read) = oneshot::channel();
-        let signals = start_first::StartSignals {
-            ledger: &snapshot.ledger,
-            stopped_before: start_first::stopped_before(&snapshot.ledger, &self.managers),
-            comes_next: tell_next,
-            is_due: tell_due,
-            engine: engine_read,
-        };
+        let start_comes_next = self.start_comes_next(&snapshot.ledger);
+        let (mut answers, mut awaited, mut start_is_due) = (Vec::new(), awaited, false);
+        if start_comes_next {
+            answers = managers::ask(std::mem::take(&mut awaited), metrics).await;
+            start_is_due = self.managers.show_due_start(&snapshot.ledger, &answers);
+        }
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (mut answers, answered, engine, (), (), ()) = tokio::join!(
-            async {
-                let mut answers = managers::ask(awaited, metrics).await;
-                signals.follow(&mut answers).await;
-                answers
-            },
+        let (asked, answered, engine, (), (), ()) = tokio::join!(
+            managers::ask(awaited, metrics),
             self.managers.background.answers(),
             async {
-                // The managers are followed until this future ends.
-                let _engine_is_read = engine_is_read;
                 let reach = reach?;
+                if start_is_due {
+                    return Some(Err(ViewError::StartFirst));
+                }
                 let zone = &checked.policy.zone_attribute;
                 let (endpoints, ledger) = (endpoints.clone(), Some(&snapshot.ledger));
                 let engine = self.engine.observe(reach, endpoints, zone, ledger, metrics);
-                Some(start_first::read(engine, start_comes_next, start_is_due).await)
+                Some(if start_comes_next {
+                    let first = Err(ViewError::StartFirst);
+                    timeout(ENGINE_ANSWER_WAIT, engine).await.unwrap_or(first)
+                } else {
+                    engine.await
+                })
             },
             self.sources.read(api, &cluster.metadata, checked, &pods, &ages),
             self.content.read(api, namespace, &pods, &ages),
             self.owners.read(api, namespace, &pods, &ages, &sets),
         );
+        answers.extend(asked);
         answers.extend(answered);
         let doubts = self.managers.remember(answers, &self.sources, checked, &pods);
         for doubt in doubts {
@@ -311,11 +312,12 @@ impl Observer {
     /// Time for dry runs of pods that are not under way: zero while a start comes next, which must not wait
     /// for a slow webhook.
     fn window_for_others(&self, ledger: &Ledger) -> Duration {
-        let manager = |uid: &str| self.managers.of(uid).ok();
-        match awaited_starts(ledger, manager).next() {
-            Some(_) => Duration::ZERO,
-            None => OTHERS_WINDOW,
-        }
+        if self.start_comes_next(ledger) { Duration::ZERO } else { OTHERS_WINDOW }
+    }
+
+    /// True if a start of the ledger comes next, by the managers' last answers: what is slow is not waited for.
+    fn start_comes_next(&self, ledger: &Ledger) -> bool {
+        awaited_starts(ledger, |uid| self.managers.of(uid).ok()).next().is_some()
     }
 
     /// Reads the engine once more if the last answer is too old for a stop.

@@ -40,13 +40,13 @@ pub(super) async fn wait(
     // answer.
     polls.set(managers_to_poll(next.ledger(), &cx.observer.managers));
     // Engine: its nodes or its health.
-    let client = cx.observer.engine.client().map(|(client, engine)| (client, engine.clone()));
+    let client = cx.observer.engine.client().map(|(client, _)| client);
     let awaited = next.seen.as_deref().and_then(Awaited::of);
     let awaited = awaited.map(|awaited| awaited.after_join(cx.joined.as_ref()));
     let to_be_joined = awaited.as_ref().and_then(Awaited::to_be_joined).cloned();
     let engine = match (awaited, client) {
-        (Some(awaited), Some((client, engine))) => {
-            Either::Left(wait_for_change(client, engine, awaited, Arc::clone(&cx.metrics)))
+        (Some(awaited), Some(client)) => {
+            Either::Left(wait_for_change(client, awaited, Arc::clone(&cx.metrics)))
         }
         (Some(_) | None, _) => Either::Right(pending()),
     };
@@ -69,8 +69,7 @@ pub(super) async fn wait(
                 // A client that has gone needs no answer.
                 let _ = requester.send(answer);
             }
-            told = &mut engine => {
-                cx.observer.engine.tell(told);
+            () = &mut engine => {
                 cx.joined = to_be_joined;
                 return;
             }

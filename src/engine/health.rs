@@ -55,14 +55,6 @@ pub enum Color {
     Unknown,
 }
 
-impl Health {
-    /// True if another request would show nothing new: green, and no pending tasks. Before 7.4, Elasticsearch
-    /// does not wait for the tasks that have come while it waited for green: only their number shows them.
-    pub fn is_green_at_rest(&self) -> bool {
-        self.status == Color::Green && !self.timed_out && self.number_of_pending_tasks <= 1
-    }
-}
-
 impl EngineClient {
     /// The cluster's health once its master has no pending tasks, or after a second.
     ///
@@ -100,7 +92,7 @@ impl EngineClient {
     }
 }
 
-pub(super) fn nodes_call(at_least: usize) -> Call {
+fn nodes_call(at_least: usize) -> Call {
     Call::get(format!(
         "/_cluster/health?wait_for_nodes=ge({at_least})&timeout=1s&master_timeout={MASTER_TIMEOUT}"
     ))

@@ -25,7 +25,6 @@ mod explain;
 mod flush;
 mod health;
 mod identify;
-mod joined;
 mod limited;
 mod members;
 mod running_snapshots;

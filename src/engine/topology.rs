@@ -112,29 +112,19 @@ impl EngineClient {
         before: Option<&Topology>,
     ) -> Result<Topology, EngineError> {
         let call = state_call();
-        let topology = self.listed_in(engine, self.transport.send_led(&call)).await?;
-        Ok(topology.with_details_of(before))
-    }
-
-    /// Nodes and votes of this answer to a [`state_call`].
-    pub(super) async fn listed_in(
-        &self,
-        engine: &Engine,
-        state: impl Future<Output = Result<(Answer, EndpointIndex), EngineError>>,
-    ) -> Result<Topology, EngineError> {
         let minimum = async {
             if !engine.has_minimum_master_nodes() {
                 return Ok(None);
             }
             parse_minimum(&self.transport.send(&minimum_call()).await?).map(Some)
         };
-        let ((state, place), minimum) = tokio::try_join!(state, minimum)?;
+        let ((state, place), minimum) = tokio::try_join!(self.transport.send_led(&call), minimum)?;
         let mut topology = Topology { place, ..parse(&state, minimum)? };
         if topology.is_led_without_configurations() {
             let minimum = parse_minimum(&self.transport.send(&minimum_call()).await?)?;
             topology.voting = Voting::MinimumMasterNodes(minimum);
         }
-        Ok(topology)
+        Ok(topology.with_details_of(before))
     }
 
     /// Adds the parts that `before` does not have: the shard copies if the state is another one, and details
@@ -233,7 +223,7 @@ impl Topology {
 
     /// Takes details over from `before`. A process that hangs does not report its details, and they do not
     /// change while it runs.
-    pub fn with_details_of(mut self, before: Option<&Self>) -> Self {
+    pub(super) fn with_details_of(mut self, before: Option<&Self>) -> Self {
         let before = before.map_or(&[][..], |before| &before.nodes);
         let known: BTreeMap<&str, &Node> =
             before.iter().map(|node| (node.ephemeral_id.as_str(), node)).collect();

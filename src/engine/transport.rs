@@ -117,12 +117,6 @@ impl Call {
         self
     }
 
-    /// Lets the node that is asked answer from the state that it has applied itself, without its master.
-    pub(super) fn of_own_state(mut self) -> Self {
-        self.path.push_str("&local=true");
-        self
-    }
-
     /// Sets another timeout than the client's.
     pub(super) const fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -261,11 +255,6 @@ impl Transport {
     ) -> Result<(Answer, EndpointIndex), EngineError> {
         let order = self.order().clone();
         self.ask(call, order, Answer::without_master).await
-    }
-
-    /// The endpoints that are asked first: at most `most`, and at least one.
-    pub(super) fn first(&self, most: usize) -> Vec<EndpointIndex> {
-        self.order().iter().take(most).map(|at| EndpointIndex(*at)).collect()
     }
 
     /// Sends a read to this endpoint alone. If it does not answer, another one is the first from now on.

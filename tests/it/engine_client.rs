@@ -2,7 +2,6 @@
 //! cluster.
 
 mod connections;
-mod joined;
 mod outside;
 mod privileges;
 

@@ -1,17 +1,13 @@
 //! Observes the engine: its report about its cluster.
 
-mod changes;
 mod joined;
 mod leaving;
 mod listed;
-mod one_moment;
-mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::ages::Ages;
@@ -22,12 +18,11 @@ use crate::pods::PodFacts;
 pub(crate) use joined::not_back;
 use joined::{have_just_joined, nothing_waits_for_rest};
 pub(super) use listed::Ours;
-use one_moment::Moment;
-use stayput_engine::convert::{self, known};
-use stayput_engine::{self, Endpoint, EngineClient, EngineError, Topology};
-use stayput_restart::{Engine, Known, Ledger, ShardCopies};
-use told::LastTold;
-pub(crate) use told::Told;
+use stayput_engine::convert;
+use stayput_engine::{
+    self, Allocation, Color, Endpoint, EngineClient, EngineError, Health, Record, Topology,
+};
+use stayput_restart::{self as restart, Engine, Known, Ledger, ShardCopies};
 
 /// Time limit of one answer of one endpoint.
 const ENGINE_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,7 +44,6 @@ pub(crate) struct EngineView {
     read_at: Option<Instant>,
     /// Time that the last read of nodes, votes and shard copies took.
     reading: Duration,
-    told: Option<LastTold>,
     /// The last topology: unchanged parts are not read again.
     topology: Option<Topology>,
     /// Shard copies of the last topology, as decisions need them.
@@ -172,18 +166,13 @@ impl EngineView {
         self.reading
     }
 
-    /// Stores the engine's answer to the wait that has just ended, for the next read.
-    pub(crate) fn tell(&mut self, told: Option<Told>) {
-        self.told = told.map(LastTold::now);
-    }
-
     /// True if the last answer of the engine is too old for a stop.
     pub(super) fn is_old(&self) -> bool {
         self.read_at.is_none_or(|read| read.elapsed() > MAX_AGE_BEFORE_STOP)
     }
 
-    /// Reads everything at the same time, with the client of the last observation. With a ledger, does not
-    /// wait for shard copies and health where allocation is restored next.
+    /// Reads the engine with the client of the last observation. With a ledger, does not wait for shard copies
+    /// and health where allocation is restored next.
     pub(super) async fn read(
         &mut self,
         zone: &str,
@@ -191,73 +180,18 @@ impl EngineView {
         metrics: &Metrics,
     ) -> Result<Engine, ViewError> {
         self.read_at = Some(Instant::now());
-        let (told_health, joined) = self.told.take().map(LastTold::in_time).unwrap_or_default();
-        let is_told = told_health.is_some();
         let (_, _, client) = self.client.as_ref().ok_or(ViewError::NotReached)?;
         let client = Arc::clone(client);
         let identity = self.identified(&client, metrics).await?;
-        let read_records = async || {
-            if identity.has_node_shutdown {
-                client.shutdown_records().await.map(Some)
-            } else {
-                Ok(None)
-            }
-        };
-        let (tell, is_limited) = oneshot::channel();
-        let allocation = async {
-            let allocation = client.allocation(&identity).await;
-            // Nobody listens any more if the rest was quicker.
-            let _ = tell.send(allocation.as_ref().is_ok_and(|one| one.marker.is_some()));
-            allocation
-        };
-        let before = self.topology.as_ref();
-        let have_joined = |now: &Topology| {
-            let nodes = before.map(|before| &*before.nodes);
-            ledger.is_some_and(|ledger| have_just_joined(ledger, nodes, &now.nodes))
-        };
-        let is_last = before.zip(ledger);
-        let is_last =
-            is_last.is_some_and(|(one, ledger)| nothing_waits_for_rest(ledger, &one.nodes));
-        let health = async {
-            match told_health {
-                Some(told) => Ok(told),
-                None if is_last => client.health_at_once().await,
-                None => client.health().await,
-            }
-        };
-        let nodes = one_moment::Nodes { before, joined, have_joined };
-        let moment = one_moment::read(&client, &identity, nodes, health, is_limited);
-        let mut moment = Box::pin(moment);
-        let mut others = Box::pin(async { tokio::join!(allocation, read_records()) });
-        let mut early = None;
-        let Moment { topology, health, reading } = loop {
-            tokio::select! {
-                biased;
-                moment = &mut moment => break moment,
-                others = &mut others, if early.is_none() => early = Some(others),
-            }
-        };
-        drop(moment);
-        self.reading = reading;
-        metrics.count_request(Side::Engine, "topology", topology.is_ok());
-        if let Some(health) = health.as_ref().filter(|_| !is_told) {
-            metrics.count_request(Side::Engine, "health", health.is_ok());
+        let known = self.topology.as_ref();
+        let answers = Answers::read(&client, &identity, known, ledger, metrics).await;
+        metrics.count_request(Side::Engine, "topology", answers.is_ok());
+        if answers.is_err() {
+            // Another engine may run there now.
+            self.identity = None;
         }
-        let topology = match topology {
-            Ok(topology) => topology,
-            Err(error) => {
-                // Another engine may run there now.
-                self.identity = None;
-                // Not waiting for allocation and records: for its records a node waits longer for a master.
-                return Err(error.into());
-            }
-        };
-        let (allocation, records) = match early {
-            Some(early) => early,
-            None => others.await,
-        };
-        metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
-        metrics.count_request(Side::Engine, "records", records.is_ok());
+        let Answers { topology, health, mut settings, reading } = answers?;
+        self.reading = reading;
         if !topology.recovered {
             // An empty list of indices, settings or records would be taken for one without any.
             return Err(ViewError::NotRecovered);
@@ -266,17 +200,15 @@ impl EngineView {
             return Err(ViewError::NoCluster);
         };
         if identity.cluster_uuid.as_ref() != Some(&cluster_uuid)
-            || identity.is_outdated(self.topology.as_ref(), &topology)
+            || identity.is_outdated(known, &topology)
         {
             self.identity = None;
         }
-        let known_master = self.topology.as_ref().and_then(Topology::master_process);
-        let (allocation, records) = if known_master == topology.master_process() {
-            (allocation, records)
-        } else {
+        if known.and_then(Topology::master_process) != topology.master_process() {
             // Both answers may have come from before this master had read its disks, when there was nothing.
-            tokio::join!(client.allocation(&identity), read_records())
-        };
+            settings = Settings::read(&client, &identity, metrics).await;
+        }
+        let Settings { allocation, records } = settings;
         // An older master answers the request for records with an error.
         let records = if identity.lists_records(&topology) { records } else { Ok(None) };
         let (shards, searchable_snapshots, health) = match health {
@@ -287,7 +219,8 @@ impl EngineView {
             Some(health) => {
                 let (shards, searchable_snapshots) =
                     self.copies_of(&topology, &client, &identity, metrics).await;
-                (Ok(shards), searchable_snapshots, known(health).map(|one| convert::health(&one)))
+                let health = convert::known(health).map(|health| convert::health(&health));
+                (Ok(shards), searchable_snapshots, health)
             }
         };
         let topology = self.topology.insert(topology);
@@ -301,8 +234,8 @@ impl EngineView {
             shards,
             searchable_snapshots,
             immovable: topology.immovable.clone(),
-            allocation: known(allocation).map(convert::allocation),
-            records: known(records).map(|records| {
+            allocation: convert::known(allocation).map(convert::allocation),
+            records: convert::known(records).map(|records| {
                 records.map(|records| records.into_iter().map(convert::record).collect())
             }),
         })
@@ -335,11 +268,24 @@ impl EngineView {
                     found
                 };
                 self.searchable_snapshots = found.as_ref().ok().cloned();
-                known(found)
+                convert::known(found)
             }
         };
         self.copies = copies.clone();
         (copies, searchable_snapshots)
+    }
+
+    /// Reads the allocation setting with our marker, and the shutdown records.
+    pub(super) async fn changes(
+        &mut self,
+        reach: Result<Reach, CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        metrics: &Metrics,
+    ) -> Result<(restart::Allocation, Vec<restart::Record>), ViewError> {
+        let (client, identity) = self.connect_and_identify(reach, endpoints, metrics).await?;
+        let Settings { allocation, records } = Settings::read(&client, &identity, metrics).await;
+        let records = records?.into_iter().flatten().map(convert::record);
+        Ok((convert::allocation(allocation?), records.collect()))
     }
 
     /// True if the node that answers is in a cluster that has formed.
@@ -428,6 +374,91 @@ impl EngineView {
             best_first.sort_by_key(|endpoint| before.silent().any(|silent| silent == endpoint));
         }
         best_first
+    }
+}
+
+/// The engine's answers of one look.
+struct Answers {
+    /// Nodes and votes; shard copies and details of the nodes only together with the health.
+    topology: Topology,
+    /// `None` where allocation is restored next.
+    health: Option<Result<Health, EngineError>>,
+    settings: Settings,
+    /// Time that nodes, votes and shard copies took. Does not count the details of each node: one that boots
+    /// or hangs takes long for them, and the others are not busy.
+    reading: Duration,
+}
+
+impl Answers {
+    /// Reads nodes, votes and settings, then shard copies and health. Leaves out the latter where allocation
+    /// is restored next: a process that has joined just now is slow to report its details, and the health may
+    /// take a second.
+    async fn read(
+        client: &EngineClient,
+        identity: &stayput_engine::Engine,
+        before: Option<&Topology>,
+        ledger: Option<&Ledger>,
+        metrics: &Metrics,
+    ) -> Result<Self, EngineError> {
+        let began = Instant::now();
+        let settings = async { Ok(Settings::read(client, identity, metrics).await) };
+        // Without a master, the settings are not waited for: for its records a node waits 30 s for one.
+        let (listed, settings) = tokio::try_join!(client.listed(identity, before), settings)?;
+        let nodes_before = before.map(|before| before.nodes.as_slice());
+        let is_limited = settings.allocation.as_ref().is_ok_and(|one| one.marker.is_some());
+        if ledger.is_some_and(|ledger| have_just_joined(ledger, nodes_before, &listed.nodes))
+            && is_limited
+        {
+            let (topology, reading) = (listed.without_copies(), began.elapsed());
+            return Ok(Self { topology, health: None, settings, reading });
+        }
+        let is_last = ledger
+            .zip(nodes_before)
+            .is_some_and(|(ledger, nodes)| nothing_waits_for_rest(ledger, nodes));
+        let health = async {
+            let health =
+                if is_last { client.health_at_once().await } else { client.health().await };
+            metrics.count_request(Side::Engine, "health", health.is_ok());
+            Ok(health)
+        };
+        let ((mut topology, read_at), health) =
+            tokio::try_join!(client.completed(listed, before), health)?;
+        // A copy that has not started is older than a green health. Otherwise a node would wait for a copy
+        // that has started, nodes whose turn is later would go before it, and the health, which is green
+        // already, would not tell when to look again.
+        if health.as_ref().is_ok_and(|health| health.status == Color::Green)
+            && topology.shards.iter().any(|shard| !shard.state.serves())
+        {
+            topology = client.topology(identity, Some(&topology)).await?;
+        }
+        Ok(Self { topology, health: Some(health), settings, reading: read_at - began })
+    }
+}
+
+/// The parts of an engine that we may have changed.
+struct Settings {
+    allocation: Result<Allocation, EngineError>,
+    /// `None` for an engine without shutdown records.
+    records: Result<Option<Vec<Record>>, EngineError>,
+}
+
+impl Settings {
+    async fn read(
+        client: &EngineClient,
+        identity: &stayput_engine::Engine,
+        metrics: &Metrics,
+    ) -> Self {
+        let records = async {
+            if !identity.has_node_shutdown {
+                return Ok(None);
+            }
+            let records = client.shutdown_records().await;
+            metrics.count_request(Side::Engine, "records", records.is_ok());
+            records.map(Some)
+        };
+        let (allocation, records) = tokio::join!(client.allocation(identity), records);
+        metrics.count_request(Side::Engine, "allocation", allocation.is_ok());
+        Self { allocation, records }
     }
 }
 

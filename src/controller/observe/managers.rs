@@ -17,10 +17,10 @@ use super::sources::{SourceReader, sources_of};
 use crate::credentials::ClientOfPod;
 use crate::metrics::Metrics;
 use crate::pods::PodFacts;
-use stayput_api::{Code, Cursor, Status};
+use stayput_api::{Code, Cursor, State, Status};
 use stayput_http::manager_client::{ClientError, ManagerClient};
 use stayput_kube_access::cluster::{Checked, Live};
-use stayput_restart::{Known, Manager};
+use stayput_restart::{Known, Ledger, Manager, start_is_due};
 
 use background::Background;
 pub(crate) use poll::STATUS_TIMEOUT;
@@ -144,6 +144,17 @@ impl Managers {
             self.known.insert(uid, last);
         }
         doubts
+    }
+
+    /// True if these answers show an engine as stopped whose start is due. False if it was stopped in the
+    /// answer before as well: a start that cannot be sent must not hide the engine for ever.
+    pub(super) fn show_due_start(&self, ledger: &Ledger, answers: &[Answer]) -> bool {
+        let told = answers.iter().filter_map(|answer| Some((answer.uid(), answer.manager()?)));
+        let managers: BTreeMap<&str, Manager> = told.collect();
+        start_is_due(ledger, |uid| {
+            let was_stopped = self.of(uid).is_ok_and(|before| before.state == State::Stopped);
+            managers.get(uid).filter(|_| !was_stopped).cloned()
+        })
     }
 
     /// The last status of this pod's manager.

@@ -94,7 +94,7 @@ impl OwedStarts {
         if starts.is_empty() {
             return;
         }
-        tracing::warn!("sending the starts in the ledger without waiting for the apiserver");
+        tracing::warn!("sending the starts in the ledger without waiting for the look");
         join_limited(starts.into_iter().map(|start| self.start(start)).collect()).await;
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use crate::metrics::{Metrics, Side};
-use crate::observe::{Told, not_back};
+use crate::observe::not_back;
+use stayput_engine::EngineClient;
 use stayput_engine::convert::health;
-use stayput_engine::{Engine, EngineClient};
 use stayput_restart::{Color, Health, Ledger, Member, Node, Snapshot};
 
 /// First pause between two requests; each is half as long again as the one before.
@@ -32,9 +32,6 @@ pub(super) enum Awaited {
     Nodes(Processes),
     /// The list of nodes; a node is to join, and its former process is off the list.
     Join(Processes),
-    /// The list of nodes; the last node under way is to join. Allocation is restored next, which needs
-    /// nothing but the new list.
-    LastJoin(Processes),
     /// The health, if it is known.
     Health(Option<Health>),
 }
@@ -55,16 +52,11 @@ impl Awaited {
         let nodes = listed.unwrap_or_default();
         let processes = nodes.iter().map(|node| (node.name.as_str(), node.ephemeral_id.as_str()));
         let not_back = not_back(ledger.under_way(), processes);
-        // If a member's old process is not known, a late answer with it cannot be told from the new one.
-        let is_known = |member: &Member| member.ephemeral_id.is_some();
-        let restores = ledger.debts.allocation.is_some() && ledger.under_way().all(is_known);
         let known = names_and_ids(nodes);
         if not_back == 0 {
             None
         } else if listed.is_none() || !one_is_absent(ledger.under_way(), nodes) {
             Some(Self::Nodes(known))
-        } else if not_back == 1 && restores {
-            Some(Self::LastJoin(known))
         } else {
             Some(Self::Join(known))
         }
@@ -75,9 +67,7 @@ impl Awaited {
     /// once: then the list is read until it changes.
     pub(super) fn after_join(self, joined: Option<&Processes>) -> Self {
         match self {
-            Self::Join(known) | Self::LastJoin(known) if joined == Some(&known) => {
-                Self::Nodes(known)
-            }
+            Self::Join(known) if joined == Some(&known) => Self::Nodes(known),
             other => other,
         }
     }
@@ -85,7 +75,7 @@ impl Awaited {
     /// The list of nodes that another node is to join.
     pub(super) fn to_be_joined(&self) -> Option<&Processes> {
         match self {
-            Self::Join(known) | Self::LastJoin(known) => Some(known),
+            Self::Join(known) => Some(known),
             Self::Nodes(_) | Self::Health(_) => None,
         }
     }
@@ -94,7 +84,7 @@ impl Awaited {
     fn is_waited_for_by_the_engine(&self) -> bool {
         match self {
             Self::Nodes(_) | Self::Health(None) => false,
-            Self::Join(_) | Self::LastJoin(_) => true,
+            Self::Join(_) => true,
             Self::Health(Some(known)) => known.color != Color::Green,
         }
     }
@@ -110,14 +100,12 @@ fn names_and_ids(nodes: &[Node]) -> Processes {
     nodes.iter().map(|node| (node.name.clone(), node.ephemeral_id.clone())).collect()
 }
 
-/// Completes once the engine has changed. Requests that fail are no change. Returns the answer if the next
-/// look can use it.
+/// Completes once the engine has changed. Requests that fail are no change.
 pub(super) async fn wait_for_change(
     client: Arc<EngineClient>,
-    engine: Engine,
     awaited: Awaited,
     metrics: Arc<Metrics>,
-) -> Option<Told> {
+) {
     let mut pause = FIRST_PAUSE;
     // If the engine waits, we need no pause.
     let mut next = if awaited.is_waited_for_by_the_engine() {
@@ -128,7 +116,6 @@ pub(super) async fn wait_for_change(
     loop {
         sleep_until(next).await;
         let began = Instant::now();
-        let mut told = None;
         let (has_changed, longest, waited) = match &awaited {
             Awaited::Nodes(known) => {
                 (list_differs(&client, known, &metrics).await, MAX_PAUSE_OF_NODES, false)
@@ -141,19 +128,9 @@ pub(super) async fn wait_for_change(
                 let has_changed = is_longer || list_differs(&client, known, &metrics).await;
                 (has_changed, MAX_PAUSE_OF_NODES, joined.is_ok())
             }
-            Awaited::LastJoin(known) => {
-                let listed = client.listed_first(&engine, known.len() + 1).await;
-                metrics.count_request(Side::Engine, "health", listed.is_ok());
-                let waited = listed.is_ok();
-                told = listed.ok().flatten().map(Told::Joined);
-                let has_changed = told.is_some() || list_differs(&client, known, &metrics).await;
-                (has_changed, MAX_PAUSE_OF_NODES, waited)
-            }
             Awaited::Health(Some(known)) if awaited.is_waited_for_by_the_engine() => {
                 let now = client.health_once_green().await;
                 metrics.count_request(Side::Engine, "health", now.is_ok());
-                let green = now.as_ref().ok().filter(|now| now.is_green_at_rest());
-                told = green.cloned().map(Told::Green);
                 // `timed_out` of this request only says that the cluster is not green.
                 let now = now.map(|now| Health { timed_out: known.timed_out, ..health(&now) });
                 (now.is_ok_and(|now| now != *known), MAX_PAUSE, true)
@@ -165,7 +142,7 @@ pub(super) async fn wait_for_change(
             }
         };
         if has_changed {
-            return told;
+            return;
         }
         let rest = if waited { Duration::ZERO } else { began.elapsed() * REST };
         next = (began + pause).max(Instant::now() + rest);
@@ -193,7 +170,7 @@ mod tests {
     use serde_json::{Value, from_value, json};
 
     use crate::observe::engine::tests::served;
-    use stayput_engine::{Access, Distribution, Version};
+    use stayput_engine::Access;
 
     /// Name and ephemeral id of each.
     fn nodes(listed: &[(&str, &str)]) -> Vec<Node> {
@@ -225,46 +202,11 @@ mod tests {
         assert_eq!(next(Some(&list("a"))), Awaited::Nodes(list("a")));
         assert_eq!(next(None).to_be_joined(), Some(&list("a")));
         assert_eq!(next(Some(&list("a"))).to_be_joined(), None);
-        let last = Awaited::LastJoin(list("a"));
-        assert_eq!(last.to_be_joined(), Some(&list("a")));
-        assert_eq!(last.after_join(Some(&list("a"))), Awaited::Nodes(list("a")));
     }
 
-    #[test] // proves RESTART-41
-    fn the_last_node_to_join_is_one_after_which_allocation_is_restored() {
-        let awaited = |members: &[(&str, Option<&str>)], is_limited: bool| {
-            let member = |(node, process): &(&str, Option<&str>)| {
-                json!({
-                    "podUid": node, "pod": node, "node": node, "step": "restarting",
-                    "since": "2026-11-21T03:09:20Z", "ephemeralId": process,
-                })
-            };
-            let members: Vec<Value> = members.iter().map(member).collect();
-            let debt = json!({ "restart": "r1", "before": {}, "holders": ["logs-0"] });
-            let debts = if is_limited { json!({ "allocation": debt }) } else { json!({}) };
-            let ledger: Ledger = from_value(json!({
-                "restart": {
-                    "request": { "id": "r1", "strategy": "rolling" },
-                    "started": "2026-11-21T03:09:20Z", "members": members,
-                },
-                "debts": debts,
-            }))
-            .unwrap();
-            Awaited::of_nodes(&ledger, Some(&nodes(&[("logs-1", "old-1")])))
-        };
-        let list = Processes::from([("logs-1".to_owned(), "old-1".to_owned())]);
-        let one = [("logs-0", Some("old"))];
-        assert_eq!(awaited(&one, true), Some(Awaited::LastJoin(list.clone())));
-        assert_eq!(awaited(&one, false), Some(Awaited::Join(list.clone())));
-        let two = [("logs-0", Some("old")), ("logs-3", Some("old"))];
-        assert_eq!(awaited(&two, true), Some(Awaited::Join(list.clone())));
-        assert_eq!(awaited(&[("logs-0", None)], true), Some(Awaited::Join(list)), "not known");
-        assert_eq!(awaited(&[("logs-1", Some("old"))], true), None, "it is back");
-    }
-
-    /// Waits for a change of an engine that says this of its health: what was told, and how often its nodes
-    /// were read, which are others than the awaited ones.
-    async fn waited(awaited: Awaited, changes: &Value) -> (Option<Told>, u32) {
+    /// Waits for a change of an engine that says this of its health; returns how often its nodes were read,
+    /// which are others than the awaited ones.
+    async fn waited(awaited: Awaited, changes: &Value) -> u32 {
         let mut health = json!({
             "cluster_name": "logs", "status": "green", "timed_out": false,
             "number_of_nodes": 2, "number_of_data_nodes": 2, "initializing_shards": 0,
@@ -294,50 +236,15 @@ mod tests {
         .await;
         let client = EngineClient::new(&[endpoint], &Access::Plain, Duration::from_secs(10));
         let client = Arc::new(client.expect("a client"));
-        let engine = Engine {
-            distribution: Distribution::OpenSearch,
-            version: Version { major: 2, minor: 19, patch: 3 },
-            cluster_name: "logs".into(),
-            cluster_uuid: Some("uuid".into()),
-            node_name: "logs-1".into(),
-            has_node_shutdown: false,
-        };
-        let told = wait_for_change(client, engine, awaited, Arc::new(Metrics::new())).await;
-        (told, reads.load(Ordering::SeqCst))
+        wait_for_change(client, awaited, Arc::new(Metrics::new())).await;
+        reads.load(Ordering::SeqCst)
     }
 
     #[tokio::test]
     async fn a_list_that_got_longer_is_not_read_to_see_that_it_differs() {
         let known = || Awaited::Join([("logs-0".to_owned(), "old".to_owned())].into());
-        assert!(matches!(waited(known(), &json!({})).await, (None, 0)));
-        assert!(matches!(waited(known(), &json!({ "timed_out": true })).await, (None, 1)));
-    }
-
-    #[tokio::test]
-    async fn the_list_that_the_last_node_has_joined_is_told() {
-        let known = || Awaited::LastJoin([("logs-0".to_owned(), "old".to_owned())].into());
-        let (told, reads) = waited(known(), &json!({})).await;
-        let Some(Told::Joined(listed)) = told else { panic!("{told:?}") };
-        assert_eq!((listed.nodes[0].ephemeral_id.as_str(), reads), ("new", 1));
-        assert!(matches!(waited(known(), &json!({ "timed_out": true })).await, (None, 1)));
-    }
-
-    #[tokio::test] // proves RESTART-40
-    async fn a_green_that_was_waited_for_is_told_if_nothing_is_pending() {
-        let yellow = json!({
-            "color": "yellow", "timedOut": false, "dataNodes": 2, "initializing": 1,
-            "relocating": 0, "unassigned": 0, "delayed": 0, "inFlightFetch": 0,
-        });
-        let yellow: Health = from_value(yellow).unwrap();
-        let awaited = || Awaited::Health(Some(yellow.clone()));
-        assert!(matches!(waited(awaited(), &json!({})).await, (Some(Told::Green(_)), 0)));
-        for changes in [
-            json!({ "number_of_pending_tasks": 2 }),
-            json!({ "timed_out": true }),
-            json!({ "status": "yellow" }),
-        ] {
-            assert!(matches!(waited(awaited(), &changes).await, (None, 0)), "{changes}");
-        }
+        assert_eq!(waited(known(), &json!({})).await, 0);
+        assert_eq!(waited(known(), &json!({ "timed_out": true })).await, 1);
     }
 
     #[test]

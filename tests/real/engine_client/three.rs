@@ -256,8 +256,7 @@ fn without_one(cluster: &Cluster, client: &EngineClient, engine: &Engine, before
     assert_eq!((not_more.number_of_nodes, not_more.timed_out), (2, true), "{not_more:?}");
     let enough = wait(client.health_once_nodes(2)).expect("health");
     assert!(!enough.timed_out, "{enough:?}");
-    assert_eq!(wait(client.listed_first(engine, 3)).expect("nodes"), None);
-    let listed = wait(client.listed_first(engine, 2)).expect("nodes").expect("in time");
+    let listed = wait(client.listed(engine, None)).expect("nodes");
     let names =
         |nodes: &[Node]| nodes.iter().map(|node| node.name.clone()).collect::<BTreeSet<_>>();
     assert_eq!(names(&listed.nodes), names(&topology.nodes));
@@ -315,7 +314,7 @@ fn without_a_master(cluster: &Cluster, endpoints: &[(String, u16)], engine: &Eng
     }
 }
 
-#[test] // proves RESTART-41, OPERATE-7
+#[test] // proves OPERATE-7
 fn opensearch() {
     story(Flavor::OpenSearch, "engine_client::three::opensearch");
 }

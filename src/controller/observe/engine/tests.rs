@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::*;
 use crate::observe::snapshot::bare;
 use crate::pods::{Pods, Reading};
-use serde_json::json;
+use serde_json::{Value, json};
 use stayput_engine::{Access, ShardState};
 use stayput_restart::Color;
 
 /// An engine with answers that a test makes up; `None` is never answered.
 pub(crate) async fn served(
-    answer: impl Fn(&str) -> Option<serde_json::Value> + Send + Sync + 'static,
+    answer: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
 ) -> Endpoint {
     let port = stayput_standin::harness::served::served(answer).await;
     Endpoint { host: "127.0.0.1".into(), port }
@@ -137,9 +137,67 @@ async fn what_was_read_more_than_two_seconds_ago_is_too_old_for_a_stop() {
     assert!(engine.is_old() && EngineView::default().is_old());
 }
 
+fn health_body(color: &str) -> Value {
+    json!({
+        "cluster_name": "logs", "status": color, "timed_out": false,
+        "number_of_nodes": 2, "number_of_data_nodes": 2, "active_primary_shards": 1,
+        "active_shards": 2, "relocating_shards": 0, "initializing_shards": 0,
+        "unassigned_shards": 0, "delayed_unassigned_shards": 0,
+        "number_of_pending_tasks": 0, "number_of_in_flight_fetch": 0,
+    })
+}
+
+/// The answers of an engine whose replica has started at the second read of the copies, or never; the health
+/// has the given color all the time.
+fn answer(target: &str, color: &str, starts: bool, reads: &AtomicU64) -> Value {
+    if target.starts_with("/_cluster/health") {
+        return health_body(color);
+    }
+    if target.starts_with("/_cluster/state/routing_table") {
+        let replica = if reads.fetch_add(1, Ordering::SeqCst) > 0 && starts {
+            "STARTED"
+        } else {
+            "INITIALIZING"
+        };
+        let copy =
+            |state, node, primary| json!({ "state": state, "primary": primary, "node": node });
+        let copies = json!([copy("STARTED", "a", true), copy(replica, "b", false)]);
+        return json!({ "routing_table": { "indices": { "docs": { "shards": { "0": copies } } } } });
+    }
+    if target.starts_with("/_cluster/state/master_node") {
+        return json!({ "cluster_manager_node": "a" });
+    }
+    if target.starts_with("/_cluster/state/version,") {
+        let node = |name| json!({ "name": name, "ephemeral_id": name, "transport_address": "127.0.0.1:9300" });
+        let coordination = json!({ "last_committed_config": ["a"], "last_accepted_config": ["a"] });
+        return json!({
+            "cluster_uuid": "uuid", "version": 7 + reads.load(Ordering::SeqCst),
+            "cluster_manager_node": "a", "nodes": { "a": node("a"), "b": node("b") },
+            "metadata": { "cluster_coordination": coordination },
+        });
+    }
+    if target.starts_with("/_cluster/settings") {
+        let marker = json!({ "cluster": "search/logs", "restart": "r1", "before": {} }).to_string();
+        return json!({ "persistent": { "cluster.metadata.stayput": marker }, "transient": {} });
+    }
+    if target.starts_with("/_nodes/_local") {
+        return json!({ "cluster_name": "logs", "nodes": { "a": { "name": "a", "version": "2.19.3" } } });
+    }
+    if target.starts_with("/_nodes") {
+        let node = json!({
+            "version": "2.19.3", "roles": ["data"], "jvm": { "start_time_in_millis": 1 },
+        });
+        return json!({ "nodes": { "a": node, "b": node } });
+    }
+    json!({
+        "name": "a", "cluster_name": "logs", "cluster_uuid": "uuid",
+        "version": { "distribution": "opensearch", "number": "2.19.3" },
+    })
+}
+
 /// Nothing is stopped by what was not read, and nothing of it stays unknown.
 #[tokio::test] // proves RESTART-39
-async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_state() {
+async fn the_first_look_after_a_join_waits_for_the_nodes_alone_and_the_next_for_everything() {
     let ledger = json!({
         "restart": {
             "request": { "id": "r1", "strategy": "rolling" },
@@ -152,7 +210,14 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
         "debts": { "allocation": { "restart": "r1", "before": {}, "holders": ["u"] } },
     });
     let ledger: Ledger = serde_json::from_value(ledger).unwrap();
-    let (endpoint, _) = one_moment::tests::engine("green", true).await;
+    let (reads, is_slow) = (AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
+    let slow = Arc::clone(&is_slow);
+    let endpoint = served(move |target| {
+        let late = ["/_cluster/health", "/_cluster/state/routing_table", "/_nodes/_all"];
+        let is_late = late.iter().any(|one| target.starts_with(one));
+        (!is_late || !slow.load(Ordering::SeqCst)).then(|| answer(target, "green", true, &reads))
+    })
+    .await;
     let (mut view, metrics) = (EngineView::default(), Metrics::new());
     let look = async |view: &mut EngineView| {
         let at = vec![endpoint.clone()];
@@ -161,6 +226,7 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
     look(&mut view).await;
     let before = view.topology.as_mut().expect("it was read");
     before.nodes.retain(|node| node.name != "b");
+    is_slow.store(true, Ordering::SeqCst);
     let first = look(&mut view).await;
     assert!(first.allocation.is_ok_and(|allocation| allocation.marker.is_some()));
     assert!(first.health.is_err() && first.shards.is_err() && first.searchable_snapshots.is_err());
@@ -168,10 +234,52 @@ async fn the_look_after_the_one_that_saw_a_join_reads_everything_of_the_same_sta
         first.nodes.iter().map(|node| node.roles_unknown).collect::<Vec<_>>(),
         [false, true]
     );
+    is_slow.store(false, Ordering::SeqCst);
     let second = look(&mut view).await;
     assert!(second.health.is_ok());
     assert_eq!(second.shards.expect("they are read").to_vec().len(), 2);
     assert!(second.nodes.iter().all(|node| !node.roles_unknown));
+}
+
+/// Reads an engine with this health: which copies have started, and how often they were read.
+async fn read_from(color: &'static str, starts: bool) -> (Vec<bool>, u64) {
+    let reads = Arc::new(AtomicU64::new(0));
+    let shared = Arc::clone(&reads);
+    let endpoint = served(move |target| Some(answer(target, color, starts, &shared))).await;
+    let (mut view, metrics) = (EngineView::default(), Metrics::new());
+    let engine = view.observe(Ok(reach("1")), vec![endpoint], "zone", None, &metrics).await;
+    let copies = engine.expect("an engine").shards.expect("copies").to_vec();
+    (copies.iter().map(|copy| copy.started).collect(), reads.load(Ordering::SeqCst))
+}
+
+#[tokio::test] // proves RULE-16
+async fn copies_older_than_a_green_health_are_read_again() {
+    assert_eq!(read_from("green", true).await, (vec![true; 2], 2));
+}
+
+/// Once, whatever comes; and not at all while the health says the same as the copies.
+#[tokio::test]
+async fn they_are_read_again_once_and_only_if_the_health_is_green() {
+    assert_eq!(read_from("green", false).await, (vec![true, false], 2));
+    assert_eq!(read_from("yellow", true).await, (vec![true, false], 1));
+}
+
+/// Else the next look would wait as long as a node that boots.
+#[tokio::test]
+async fn how_long_a_node_takes_to_report_its_details_is_not_counted() {
+    let reads = AtomicU64::new(0);
+    let endpoint = served(move |target| {
+        (!target.starts_with("/_nodes/_all")).then(|| answer(target, "yellow", true, &reads))
+    })
+    .await;
+    let endpoints = vec![endpoint];
+    let client = EngineClient::new(&endpoints, &Access::Plain, Duration::from_secs(1));
+    let client = Some(("1".to_owned(), endpoints, Arc::new(client.expect("a client"))));
+    let mut view = EngineView { client, ..EngineView::default() };
+    let began = Instant::now();
+    let engine = view.read("zone", None, &Metrics::new()).await.expect("an engine");
+    assert_eq!(engine.nodes.len(), 2);
+    assert!(view.reading() < began.elapsed() / 2, "{:?}", view.reading());
 }
 
 /// Until it has read its disks, a master hides settings and records. They are asked for beside its state.
@@ -184,7 +292,7 @@ async fn settings_that_came_before_a_new_master_had_read_its_disks_are_not_taken
         Some(if is_early {
             json!({ "persistent": {}, "transient": {} })
         } else {
-            one_moment::tests::answer(target, "green", true, &reads)
+            answer(target, "green", true, &reads)
         })
     })
     .await;
@@ -232,7 +340,7 @@ async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
     let busy = Arc::clone(&is_busy);
     let endpoint = served(move |target| {
         let waits = busy.load(Ordering::SeqCst) && target.contains("wait_for_events");
-        (!waits).then(|| one_moment::tests::answer(target, "yellow", true, &reads))
+        (!waits).then(|| answer(target, "yellow", true, &reads))
     })
     .await;
     let (mut view, metrics) = (EngineView::default(), Metrics::new());
@@ -243,25 +351,6 @@ async fn the_end_of_a_restart_waits_for_no_task_of_the_master() {
         let health = engine.expect("an engine").health.expect("a health");
         assert_eq!(health.color, Color::Yellow);
     }
-}
-
-#[tokio::test] // proves RESTART-40
-async fn a_health_that_was_told_counts_once_and_only_if_it_is_new() {
-    let (endpoint, _) = one_moment::tests::engine("green", true).await;
-    let (mut view, metrics) = (EngineView::default(), Metrics::new());
-    // That which is asked for is green.
-    let mut colors = vec![];
-    for age in [None, Some(Duration::ZERO), None, Some(told::MAX_AGE)] {
-        view.tell(age.map(|_| Told::Green(one_moment::tests::health_of("yellow"))));
-        if let (Some(age), Some(told)) = (age, &mut view.told) {
-            told.at -= age;
-        }
-        let at = vec![endpoint.clone()];
-        let engine = view.observe(Ok(reach("1")), at, "zone", None, &metrics).await;
-        colors.push(engine.expect("an engine").health.expect("a health").color);
-        assert!(view.told.is_none(), "it counts once");
-    }
-    assert_eq!(colors, [Color::Green, Color::Yellow, Color::Green, Color::Green]);
 }
 
 /// The nodes of one set may be cut off from the others.

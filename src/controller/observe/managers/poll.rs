@@ -1,6 +1,5 @@
 //! Asks many managers for their status at the same time.
 
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +18,6 @@ use stayput_restart::Manager;
 
 /// Time limit of one manager's answer.
 pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that a manager may delay its answer to a long poll.
-const POLL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time in one observation, from the first request, in which further managers are asked: where hundreds do
 /// not answer, the others are asked in the next one.
 const ASKING_WINDOW: Duration = Duration::from_secs(10);
@@ -39,28 +36,6 @@ impl Answer {
     /// Uid of the pod.
     pub(crate) fn uid(&self) -> &str {
         &self.facts.uid
-    }
-
-    /// The next answer of the manager, by a long poll. Never completes for a manager that cannot be asked.
-    pub(crate) async fn next(&self) -> Self {
-        let (Ok(told), Some(client)) = (&self.result, &self.client) else {
-            return pending().await;
-        };
-        loop {
-            let asked_at = Instant::now();
-            match client.status_after(&told.status.cursor, POLL_TIMEOUT).await {
-                Ok(None) => {}
-                Ok(Some(next)) => {
-                    // The answer was delayed: its date is not that of the request.
-                    let clock_ahead = told.clock_ahead;
-                    let times_ahead = next.times_ahead.unwrap_or_default();
-                    let result = Ok(Told { status: next.status, clock_ahead, times_ahead });
-                    let (facts, client) = (Arc::clone(&self.facts), Some(client.clone()));
-                    return Self { facts, client, asked_at, result };
-                }
-                Err(_) => return pending().await,
-            }
-        }
     }
 
     /// The manager's status, if it has answered.
