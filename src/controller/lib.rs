@@ -21,7 +21,6 @@ mod effective_spec;
 mod event_recorder;
 mod execute;
 mod failure;
-mod fit;
 mod health;
 mod http_server;
 mod lease;

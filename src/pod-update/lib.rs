@@ -25,6 +25,7 @@ mod path;
 mod quantity;
 mod resize;
 mod resources;
+mod room;
 mod run_once;
 mod settings;
 mod shown;
@@ -47,6 +48,7 @@ pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_con
 pub use note::{Age, Compared, InitNote, Note, Other, OtherNote, Started, compare_content};
 pub use quantity::thousandths;
 pub use resources::{in_effect, resized};
+pub use room::{Amounts, PodRequests, why_no_room};
 pub use run_once::{WARM_CONTAINER, runs_once};
 pub use settings::{EngineVersion, Settings, settings};
 pub use source::{Source, SourceKind};

@@ -11,6 +11,7 @@ mod mounted_config;
 mod note;
 mod quantity;
 mod resources;
+mod room;
 mod run_once;
 mod unwatched;
 mod uses;

@@ -2,6 +2,7 @@
 //! and that there is room for a new size: otherwise their nodes would be stopped for nothing, or stay pending
 //! while their data waits.
 
+mod schedulable;
 mod successor;
 #[cfg(test)]
 mod tests;
@@ -12,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
-    Node, PersistentVolume, PersistentVolumeClaim, Pod, PodTemplateSpec,
+    Container, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec,
 };
 use kube::api::ObjectList;
 use kube::core::PartialObjectMeta;
 use serde_json::Value;
+use stayput_pod_update::PodRequests;
 use stayput_restart::{self as restart, Known, PodUpdate, Policy, UpdateStep};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -27,9 +29,9 @@ use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::{done_by, join_limited};
-use crate::fit::{Coming, is_it, is_on_one_node, nodes_of, why_no_room, why_not};
 use crate::pods::PodFacts;
 
+use schedulable::{cordon, is_it, is_on_one_node, lacking, requests_of, resize};
 use successor::Successors;
 
 /// Maximum age of the answers about a pod that is not under way.
@@ -178,7 +180,7 @@ impl RoomCheck {
             Answers::Bound(Ok(bound)) => {
                 let why_not = match (&bound.leaving, place) {
                     (Some(claim), _) => Ok(Some(would_be_lost(pod, claim))),
-                    (None, Some((name, place))) => judge(pod, &update.to, owners, name, place),
+                    (None, Some((name, place))) => why_not(pod, update, owners, name, place),
                     (None, None) => Ok(None),
                 };
                 (None, why_not, Some(bound.uids.clone()))
@@ -275,7 +277,8 @@ impl Nodes {
 
     /// True if this volume is on one node.
     async fn is_on_one(&self, api: &Apiserver, volume: PersistentVolume) -> bool {
-        let Some(affinity) = nodes_of(volume) else { return false };
+        let affinity = volume.spec.and_then(|spec| spec.node_affinity);
+        let Some(affinity) = affinity.and_then(|affinity| affinity.required) else { return false };
         // Without a list of the nodes, the names of labels decide.
         let nodes = match self.0.get() {
             Some((_, nodes)) => nodes.clone(),
@@ -322,9 +325,10 @@ async fn place<'n>(api: &Apiserver, name: &'n str) -> (&'n str, NodePods) {
     (name, read.await)
 }
 
-fn judge(
+/// Reason why the replacement of a pod would not fit on the Kubernetes node of its volume.
+fn why_not(
     pod: &PodFacts,
-    revision: &str,
+    update: &PodUpdate,
     owners: &Owners,
     name: &str,
     place: &NodePods,
@@ -333,14 +337,23 @@ fn judge(
         Ok((node, there)) => (node, there),
         Err(error) => return Err(unread(pod, error)),
     };
-    let Some(coming) = coming(pod, revision, owners, there) else {
-        let message =
-            format!("{}: the resource requests of its new template were not read", pod.name);
-        return Err(unknown(message));
-    };
     let why = match node {
         None => Some("the node is gone".to_owned()),
-        Some(node) => why_not(node, there, &coming).map_err(|why| unread(pod, &why))?,
+        Some(node) => {
+            let Some(wanted) = wanted(pod, update, owners, there) else {
+                let message = format!(
+                    "{}: the resource requests of its new template were not read",
+                    pod.name
+                );
+                return Err(unknown(message));
+            };
+            cordon(node, &wanted).or_else(|| {
+                let evicts = wanted.preemption_policy.as_deref() != Some("Never");
+                let priority = wanted.priority.filter(|_| evicts);
+                let wanted = PodRequests { amounts: requests_of(&wanted), priority };
+                lacking(node, there, &pod.uid, &wanted)
+            })
+        }
     };
     Ok(why.map(|why| {
         format!(
@@ -351,23 +364,31 @@ fn judge(
     }))
 }
 
-/// The replacement of this pod, if its template was read.
-fn coming(pod: &PodFacts, revision: &str, owners: &Owners, there: &[Pod]) -> Option<Coming> {
-    let itself = there.iter().find(|one| is_it(one, &pod.uid));
-    let is_same_template = pod.owner.as_ref().is_some_and(|owner| owner.revision == revision);
-    if is_same_template {
-        return itself.map(Coming::again);
+/// Spec of the replacement of a pod, if its template was read: the living one, with what admission has added,
+/// in the new size, and with the containers of the new template.
+fn wanted(pod: &PodFacts, update: &PodUpdate, owners: &Owners, there: &[Pod]) -> Option<PodSpec> {
+    let itself = there.iter().find(|one| is_it(one, &pod.uid)).and_then(|one| one.spec.clone());
+    if pod.owner.as_ref().is_some_and(|owner| owner.revision == update.to) {
+        return itself;
     }
-    let read = |template: &Value| serde_json::from_value::<PodTemplateSpec>(template.clone()).ok();
-    let new = owners.wanted_template(pod).and_then(read)?;
-    let old = owners.actual_template(pod).and_then(read).filter(|_| itself.is_some());
-    let nothing = Pod::default();
-    let coming = Coming::of(new, old, itself.unwrap_or(&nothing), revision);
-    Some(Coming { uid: pod.uid.clone(), namespace: pod.namespace.clone(), ..coming })
+    let spec = |template: &Value| serde_json::from_value(template["spec"].clone()).ok();
+    let new: PodSpec = owners.wanted_template(pod).and_then(spec)?;
+    let old: Option<PodSpec> = owners.actual_template(pod).and_then(spec);
+    let (Some(mut wanted), Some(old)) = (itself, old) else { return Some(new) };
+    resize(&mut wanted, update)?;
+    let has = |list: &[Container], name: &str| list.iter().any(|one| one.name == name);
+    let change = |live: &mut Vec<Container>, old: &[Container], new: &[Container]| {
+        live.retain(|one| !has(old, &one.name) || has(new, &one.name));
+        live.extend(new.iter().filter(|one| !has(old, &one.name)).cloned());
+    };
+    let init = |spec: &PodSpec| spec.init_containers.clone().unwrap_or_default();
+    change(&mut wanted.containers, &old.containers, &new.containers);
+    change(wanted.init_containers.get_or_insert_default(), &init(&old), &init(&new));
+    Some(wanted)
 }
 
 /// Reason why the Kubernetes node of a pod has no room for its new size. Without the right to read nodes the
-/// resize is tried, and the kubelet refuses it.
+/// resize is tried, and the kubelet refuses it. The kubelet evicts nobody for a resize.
 fn why_not_larger(
     pod: &PodFacts,
     update: &PodUpdate,
@@ -377,14 +398,9 @@ fn why_not_larger(
     let Ok((Some(node), there)) = place else { return None };
     let itself = there.iter().find(|one| is_it(one, &pod.uid))?;
     let mut wanted = itself.spec.clone()?;
-    let init = wanted.init_containers.iter_mut().flatten();
-    for container in wanted.containers.iter_mut().chain(init) {
-        let change = update.patch.resources.get(&container.name);
-        if let Some(size) = change.and_then(|change| change.wanted.as_deref()) {
-            container.resources = serde_json::from_str(size).ok()?;
-        }
-    }
-    let why = why_no_room(node, there, &pod.uid, &wanted)?;
+    resize(&mut wanted, update)?;
+    let wanted = PodRequests { amounts: requests_of(&wanted), priority: None };
+    let why = lacking(node, there, &pod.uid, &wanted)?;
     Some(format!("the Kubernetes node {name} has no room for the new size of {}: {why}", pod.name))
 }
 

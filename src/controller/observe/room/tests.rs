@@ -1,25 +1,19 @@
 //! What is read to find out whether a pod fits again, from a stand-in apiserver.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::NodeSelector;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use serde_json::{Value, json};
-use stayput_restart::{self as restart, Known, Policy, UpdateStep};
+use serde_json::json;
+use stayput_pod_update::Amounts;
 use stayput_standin::apiserver::{ApiServer, Fault, How};
-use tokio::time::Instant;
 
-use super::Rooms;
-use crate::apiserver::Apiserver;
+use super::*;
 use crate::metrics::Metrics;
-use crate::observe::ages::Ages;
-use crate::observe::owners::Owners;
 use crate::observe::snapshot::{bare, pod as seen};
-use crate::pods::{PodFacts, Pods, Reading};
+use crate::pods::{Pods, Reading};
 use stayput_kube_access::cluster::SearchCluster;
 
 const PORT: u16 = 9199;
@@ -400,4 +394,65 @@ async fn where_volumes_may_not_be_read_a_pod_is_replaced_all_the_same() {
     let refused = Fault::new(How::Refuse(403)).verb("get").resource("persistentvolumes");
     fixture.server.inject(refused.times(u32::MAX));
     assert_eq!(fixture.rooms(&[pod]).await, [Ok(None)]);
+}
+
+fn object<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).expect("an object of Kubernetes")
+}
+
+#[test] // proves UPDATE-9
+fn a_volume_is_on_one_node_if_its_affinity_selects_one_alone() {
+    let volume = |key: &str| -> NodeSelector {
+        let term = json!([{"key": key, "operator": "In", "values": ["a"]}]);
+        object(json!({"nodeSelectorTerms": [{"matchExpressions": term}]}))
+    };
+    let is_on_one_node = |key, nodes: Option<&[_]>| is_on_one_node(&volume(key), nodes);
+    let by_name = |key| is_on_one_node(key, None);
+    assert!(by_name("kubernetes.io/hostname"));
+    assert!(by_name("topology.topolvm.io/node"));
+    assert!(!by_name("topology.kubernetes.io/zone"));
+
+    let node = |name: &str, key: &str, value: &str| -> PartialObjectMeta<Node> {
+        object(json!({"metadata": {"name": name, "labels": {key: value}}}))
+    };
+    for key in [
+        "topology.csi.vmware.com/k8s-zone",
+        "csi.hetzner.cloud/location",
+        "topology.kubernetes.io/zone",
+        "topology.topolvm.io/node",
+    ] {
+        let nodes = ["a", "a", "b"].map(|value| node("n", key, value));
+        assert!(!is_on_one_node(key, Some(&nodes)), "{key}");
+        let nodes = ["a", "b", "b"].map(|value| node("n", key, value));
+        assert!(is_on_one_node(key, Some(&nodes)), "{key}");
+    }
+    // Its node is gone.
+    let others = [node("n", "topology.topolvm.io/node", "b")];
+    assert!(is_on_one_node("topology.topolvm.io/node", Some(&others)));
+    assert!(!is_on_one_node("topology.kubernetes.io/zone", Some(&others)));
+}
+
+#[test] // proves UPDATE-9
+fn a_pod_requests_what_its_containers_do_or_its_init_containers_if_that_is_more() {
+    let container = |name: &str, kind: &str, memory: &str| json!({"name": name, "image": name, "resources": {kind: {"memory": memory}}});
+    let mut sidecar = container("s", "requests", "1Gi");
+    sidecar["restartPolicy"] = json!("Always");
+    let memory = |init: &[Value]| {
+        let containers = [container("a", "limits", "11Gi")];
+        requests_of(&object(json!({"containers": containers, "initContainers": init})))
+    };
+    let of = |memory| Amounts::of([("memory", memory), ("pods", "1")]);
+    assert_eq!(memory(&[]), of("11Gi"));
+    assert_eq!(memory(std::slice::from_ref(&sidecar)), of("12Gi"));
+    assert_eq!(memory(&[sidecar, container("i", "requests", "12Gi")]), of("13Gi"));
+}
+
+#[test] // proves UPDATE-9
+fn a_cordon_counts_unless_it_is_tolerated() {
+    let node: Node = object(json!({"metadata": {"name": "n"}, "spec": {"unschedulable": true}}));
+    let why =
+        |tolerations| cordon(&node, &object(json!({"containers": [], "tolerations": tolerations})));
+    assert!(why(json!([])).is_some_and(|why| why.contains("`kubectl uncordon n`")));
+    assert!(why(json!([{"key": "a", "operator": "Exists"}])).is_some());
+    assert_eq!(why(json!([{"operator": "Exists"}])), None);
 }
