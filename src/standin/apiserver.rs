@@ -18,31 +18,24 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use controls::Faults;
+use token::Signer;
+use verbs::State;
+
 mod answer;
-mod call;
 mod catalog;
-mod cause;
-mod counts;
-mod event_versions;
+mod controls;
 mod failure;
-mod fault;
 mod kinds;
 mod object;
 mod schema;
 mod selector;
 mod serve;
-mod shape;
 mod store;
 mod token;
 mod verbs;
-mod watch_stream;
 
-pub use counts::{Asked, Counts};
-pub use fault::{Fault, How};
-
-use fault::Faults;
-use token::Signer;
-use verbs::State;
+pub use controls::{Asked, Counts, Fault, How};
 
 /// The version that it reports.
 const VERSION: &str = "v1.34.2+standin";

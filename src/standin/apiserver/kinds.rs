@@ -1,17 +1,17 @@
 //! What the real server does with objects by their kind: defaults, which fields a write may change,
 //! which values are invalid.
 
-use serde_json::{Value, json};
+use k8s_openapi::api::{core, events};
+use serde_json::{Map, Value, json};
 
 use super::catalog::{Nature, Resource};
-use super::cause::Cause;
+use super::failure::Cause;
 use super::object::{
-    finalizers, is_deleting, is_label_value, is_name, is_qualified, keep, meta, meta_mut,
+    finalizers, is_deleting, is_label_value, is_name, is_qualified, keep, meta, meta_mut, through,
+    timestamp,
 };
 use super::schema;
 
-mod definition;
-pub(super) mod event;
 mod pod;
 
 /// Which part of the object a write is for.
@@ -51,7 +51,7 @@ pub(super) fn prepare_create(resource: &Resource, object: &mut Value) {
             object["metadata"]["labels"]["kubernetes.io/metadata.name"] = json!(name);
         }
         "statefulsets" => object["status"] = json!({"availableReplicas": 0, "replicas": 0}),
-        "customresourcedefinitions" => definition::complete(object),
+        "customresourcedefinitions" => complete_definition(object),
         _ => {}
     }
     fill_in(resource, object);
@@ -123,8 +123,8 @@ pub(super) fn validate(resource: &Resource, old: Option<&Value>, new: &Value) ->
     }
     match resource.storage.as_str() {
         "pods" => pod::validate(old, new, &mut causes),
-        "events" => event::validate(resource, new, &mut causes),
-        "customresourcedefinitions" => definition::validate(new, &mut causes),
+        "events" => validate_event(resource, new, &mut causes),
+        "customresourcedefinitions" => validate_definition(new, &mut causes),
         "configmaps" | "secrets" => validate_immutable(old, new, &mut causes),
         _ => {}
     }
@@ -209,5 +209,141 @@ fn validate_immutable(old: Option<&Value>, new: &Value, causes: &mut Vec<Cause>)
         if old.get(field) != new.get(field) {
             causes.push(Cause::forbidden(field, "field is immutable when `immutable` is set"));
         }
+    }
+}
+
+// CustomResourceDefinitions: accepted at once, where the real server takes a moment.
+
+/// Fills in names, and sets the conditions that the kind is served.
+fn complete_definition(definition: &mut Value) {
+    let spec = &mut definition["spec"];
+    let kind = spec["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    if spec["names"]["singular"].is_null() {
+        spec["names"]["singular"] = json!(kind.to_lowercase());
+    }
+    if spec["names"]["listKind"].is_null() {
+        spec["names"]["listKind"] = json!(format!("{kind}List"));
+    }
+    if spec["conversion"].is_null() {
+        spec["conversion"] = json!({"strategy": "None"});
+    }
+    let stored: Vec<Value> = versions(spec)
+        .iter()
+        .filter(|version| version["storage"] == json!(true))
+        .map(|version| version["name"].clone())
+        .collect();
+    let names = spec["names"].clone();
+    let now = timestamp(std::time::Duration::ZERO);
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason, "message": message,
+            "lastTransitionTime": now,
+        })
+    };
+    definition["status"] = json!({
+        "acceptedNames": names,
+        "storedVersions": stored,
+        "conditions": [
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ],
+    });
+}
+
+fn validate_definition(definition: &Value, causes: &mut Vec<Cause>) {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
+    let name = meta(definition, "name");
+    if name != expected {
+        let note = "must be spec.names.plural+\".\"+spec.group";
+        causes.push(Cause::invalid("metadata.name", &json!(name), note));
+    }
+    let versions = versions(spec);
+    if versions.iter().filter(|version| version["storage"] == json!(true)).count() != 1 {
+        let note = "must have exactly one version marked as storage version";
+        causes.push(Cause::invalid("spec.versions", &json!(versions), note));
+    }
+    for (index, version) in versions.iter().enumerate() {
+        if !version["schema"]["openAPIV3Schema"].is_object() {
+            let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
+            causes.push(Cause::required(field, "schemas are required"));
+        }
+    }
+}
+
+fn versions(spec: &Value) -> Vec<Value> {
+    spec["versions"].as_array().cloned().unwrap_or_default()
+}
+
+// Events: one store, two APIs. Stored as `v1`, also shown and accepted as `events.k8s.io/v1`.
+
+/// The newer API requires what the older one leaves open.
+fn validate_event(resource: &Resource, event: &Value, causes: &mut Vec<Cause>) {
+    let about = event["involvedObject"]["namespace"].as_str().unwrap_or_default();
+    let own = meta(event, "namespace");
+    let fits = match about {
+        // Events about objects without a namespace are stored in these.
+        "" => ["default", "kube-system"].contains(&own),
+        about => !resource.group.is_empty() || about == own,
+    };
+    if !fits {
+        let note = "does not match event.namespace";
+        causes.push(Cause::invalid("involvedObject.namespace", &json!(about), note));
+    }
+    if resource.group.is_empty() {
+        return;
+    }
+    for field in ["eventTime", "reportingComponent", "reportingInstance", "action", "reason"] {
+        if event[field].as_str().unwrap_or_default().is_empty() {
+            let shown = if field == "reportingComponent" { "reportingController" } else { field };
+            causes.push(Cause::required(shown, ""));
+        }
+    }
+    let kind = event["type"].as_str().unwrap_or_default();
+    if !["Normal", "Warning"].contains(&kind) {
+        causes.push(Cause::invalid("type", &json!(kind), "has invalid value: "));
+    }
+}
+
+/// What a field is called in `events.k8s.io/v1`, and in `v1`.
+const NAMES: [(&str, &str); 7] = [
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+];
+
+/// From `events.k8s.io/v1` to what is stored.
+pub(crate) fn to_core(event: Value) -> Result<Value, String> {
+    let mut event = through::<events::v1::Event>(event)?;
+    rename(&mut event, |(new, core)| (new, core));
+    event["apiVersion"] = json!("v1");
+    if event["involvedObject"].is_null() {
+        event["involvedObject"] = json!({});
+    }
+    through::<core::v1::Event>(event)
+}
+
+/// From what is stored to `events.k8s.io/v1`.
+pub(crate) fn from_core(event: &Value) -> Value {
+    let mut event = event.clone();
+    rename(&mut event, |(new, core)| (core, new));
+    event["apiVersion"] = json!("events.k8s.io/v1");
+    event
+}
+
+fn rename(
+    event: &mut Value,
+    direction: impl Fn((&'static str, &'static str)) -> (&'static str, &'static str),
+) {
+    let Some(fields) = event.as_object_mut() else { return };
+    let old: Map<String, Value> = std::mem::take(fields);
+    for (field, value) in old {
+        let renamed = NAMES.into_iter().map(&direction).find(|(from, _)| *from == field);
+        fields.insert(renamed.map_or(field, |(_, to)| to.to_owned()), value);
     }
 }

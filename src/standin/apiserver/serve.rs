@@ -14,11 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::Shared;
-use super::answer::{self, Reply};
-use super::call::{Call, query};
-use super::cause::Cause;
-use super::failure::Failure;
-use super::fault::How;
+use super::answer::{self, Call, Reply, query};
+use super::controls::How;
+use super::failure::{Cause, Failure};
 
 /// etcd's limit, with some space for the rest of the request.
 const MOST_BYTES: usize = 3 * 1024 * 1024;

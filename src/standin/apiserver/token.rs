@@ -1,16 +1,15 @@
 //! Signed tokens of service accounts, and the public key to verify them with.
 
+use std::time::Duration;
+
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use std::time::Duration;
-
-use super::call::Target;
+use super::answer::Target;
 use super::catalog::Resource;
-use super::cause::Cause;
-use super::failure::Failure;
+use super::failure::{Cause, Failure};
 use super::object::{meta, seconds, timestamp, uid};
 use super::store::Key;
 use super::verbs::State;

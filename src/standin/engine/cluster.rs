@@ -15,34 +15,24 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-mod command;
+use super::config::{Config, Transport};
+use super::data::{self, Data};
+use super::print_line;
+
 mod coordinator;
-mod discovery;
-mod document;
-mod failure;
-mod link;
-mod moving;
 mod publish;
-mod recovery;
 mod replication;
 mod routing;
 mod state;
-mod store;
-mod voting;
 mod wire;
 
-pub(crate) use command::{Changes, Command};
-pub(crate) use document::Document;
-pub(crate) use failure::Failure;
-pub(crate) use moving::{EXCLUDED, excluded};
-pub(crate) use routing::ALLOCATION;
+pub(crate) use super::data::Document;
+pub(crate) use routing::{ALLOCATION, EXCLUDED, excluded};
 pub(crate) use state::{
-    CopyState, Index, NodeInfo, Shard, ShardCopy, Shutdown, State, now_ms, time_value,
+    Changes, Command, CopyState, Index, NodeInfo, Shard, ShardCopy, Shutdown, State, now_ms,
+    time_value,
 };
-
-use super::config::{Config, Transport};
-use super::data::Data;
-use super::print_line;
+pub(crate) use wire::Failure;
 
 /// A silent node stays a member for this long unless `standin.fault_detection_ms` is set.
 const FAULT_DETECTION: Duration = Duration::from_secs(10);
@@ -63,7 +53,7 @@ pub(crate) struct Cluster {
     /// Held while a state is made and published, so that this happens one after the other.
     publishing: Mutex<()>,
     /// One for each shard that was written to here, held during a write and a dump.
-    shards: Mutex<BTreeMap<document::ShardId, Arc<Mutex<store::Shard>>>>,
+    shards: Mutex<BTreeMap<data::ShardId, Arc<Mutex<data::StoredShard>>>>,
 }
 
 /// Shared by the threads of a node.
@@ -76,7 +66,7 @@ struct Core {
     applied: Option<State>,
     mode: Mode,
     /// As master: the connection to each member, by id.
-    links: BTreeMap<String, link::Link>,
+    links: BTreeMap<String, publish::Link>,
     /// As master: members (id, ephemeral id) that are gone but still in the state.
     gone: BTreeSet<(String, String)>,
     /// As master: running recoveries (index, shard, node).

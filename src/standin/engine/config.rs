@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{Refusal, yaml};
+use super::Refusal;
 
 /// The settings of one start.
 pub(super) struct Config {
@@ -118,7 +118,7 @@ impl Config {
             behaviour: Behaviour::default(),
         };
         let mut draft = Draft::default();
-        for (key, value) in yaml::settings(&text)? {
+        for (key, value) in yaml_settings(&text)? {
             config.set(&mut draft, &key, &value)?;
         }
         if config.data.as_os_str().is_empty() {
@@ -161,11 +161,11 @@ impl Config {
             // The stand-in has no disk watermarks.
             "cluster.routing.allocation.disk.threshold_enabled" => drop(parse::<bool>(key, value)?),
             "cluster.initial_master_nodes" | "cluster.initial_cluster_manager_nodes" => {
-                draft.initial_masters = yaml::list(value).collect();
+                draft.initial_masters = yaml_list(value).collect();
             }
             "node.name" => value.clone_into(&mut self.node_name),
             "node.roles" => {
-                self.roles = yaml::list(value).collect();
+                self.roles = yaml_list(value).collect();
                 draft.roles_set = true;
             }
             "path.data" => self.data = PathBuf::from(value),
@@ -178,7 +178,7 @@ impl Config {
             "transport.encrypted" | "plugins.security.ssl.transport.enabled" => {
                 draft.encrypted = parse(key, value)?;
             }
-            "discovery.seed_hosts" => draft.seeds = Some(yaml::list(value).collect()),
+            "discovery.seed_hosts" => draft.seeds = Some(yaml_list(value).collect()),
             "discovery.type" => draft.single_node = value == "single-node",
             "standin.refuse" => return Err(Refusal::config(value)),
             "standin.start_delay_ms" => behaviour.start_delay = milliseconds(key, value)?,
@@ -247,4 +247,56 @@ fn parse<T: FromStr>(key: &str, value: &str) -> Result<T, Refusal> {
 
 fn milliseconds(key: &str, value: &str) -> Result<Duration, Refusal> {
     parse(key, value).map(Duration::from_millis)
+}
+
+// The part of YAML that engine configs are written in: one `key: value` a line, lists.
+
+/// The settings in `text`, in their order. A list becomes its items joined by commas; `${NAME}` is
+/// replaced by the environment's value, as in the real engines.
+fn yaml_settings(text: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let mut settings: Vec<(String, String)> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let (Some(item), Some((_, value))) = (line.strip_prefix("- "), settings.last_mut()) {
+            if !value.is_empty() {
+                value.push(',');
+            }
+            value.push_str(&substituted(unquoted(item))?);
+            continue;
+        }
+        let (key, value) = line
+            .split_once(':')
+            .ok_or_else(|| Refusal::config(format!("malformed line [{line}]: no colon")))?;
+        settings.push((key.trim().to_owned(), substituted(unquoted(value))?));
+    }
+    Ok(settings)
+}
+
+/// The items of a value that is a list: `[a, "b"]` or `a,b`.
+fn yaml_list(value: &str) -> impl Iterator<Item = String> {
+    let items = value.trim().trim_start_matches('[').trim_end_matches(']').split(',');
+    items.map(unquoted).filter(|item| !item.is_empty()).map(str::to_owned)
+}
+
+fn unquoted(value: &str) -> &str {
+    value.trim().trim_matches(['"', '\''])
+}
+
+fn substituted(value: &str) -> Result<String, Refusal> {
+    let mut done = String::new();
+    let mut rest = value;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| Refusal::config(format!("malformed value [{value}]: no }}")))?;
+        let found = std::env::var(name)
+            .map_err(|_| Refusal::config(format!("Could not resolve placeholder '{name}'")))?;
+        done.push_str(before);
+        done.push_str(&found);
+        rest = after;
+    }
+    done.push_str(rest);
+    Ok(done)
 }

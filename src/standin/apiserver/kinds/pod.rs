@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::cause::Cause;
-use super::super::object::keep;
+use crate::apiserver::failure::Cause;
+use crate::apiserver::object::keep;
 
 /// Fills in defaults as the real server does, and makes a new pod wait for the scheduler.
 pub(super) fn complete(pod: &mut Value) {

@@ -3,11 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::call::{Call, Target};
-use super::super::cause::Cause;
-use super::super::failure::Failure;
-use super::super::kinds::Part;
 use super::{State, Writing, Written};
+use crate::apiserver::answer::{Call, Target};
+use crate::apiserver::failure::{Cause, Failure};
+use crate::apiserver::kinds::Part;
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

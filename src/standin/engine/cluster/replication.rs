@@ -1,19 +1,17 @@
 //! Documents in a cluster: written by the primary, stored by every copy before they are
 //! acknowledged, read from any copy.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::command::Command;
-use super::document::{Document, ShardId};
-use super::failure::Failure;
-use super::state::{Index, NodeInfo, State};
-use super::store;
-use super::wire::{Message, Sizes};
-use super::{Cluster, lock};
+use super::state::{Command, Index, NodeInfo, ShardCopy, State};
+use super::wire::{self, Failure, Message, Sizes};
+use super::{Cluster, lock, routing};
+use crate::engine::data::{self, Age, Document, ShardId};
 
 /// How long another node may take for a document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,7 +27,7 @@ pub(crate) struct Written {
 }
 
 /// The number of documents, and some of them.
-pub(crate) type Hits = (usize, Vec<Document>);
+type Hits = (usize, Vec<Document>);
 
 impl Cluster {
     /// Writes a document, by `deadline`.
@@ -197,12 +195,12 @@ impl Cluster {
 
     pub(super) fn read_here(&self, shard: &ShardId, id: &str) -> Result<Option<Document>, Failure> {
         let directory = self.data.shard(&shard.uuid, shard.number);
-        store::read(&directory, id).map_err(|error| Failure::disk(&error))
+        data::read_document(&directory, id).map_err(|error| Failure::disk(&error))
     }
 
     pub(super) fn list_here(&self, shard: &ShardId, most: usize) -> Result<Hits, Failure> {
         let directory = self.data.shard(&shard.uuid, shard.number);
-        store::list(&directory, most).map_err(|error| Failure::disk(&error))
+        data::list_documents(&directory, most).map_err(|error| Failure::disk(&error))
     }
 
     pub(super) fn sizes_here(&self) -> Result<Sizes, Failure> {
@@ -211,8 +209,8 @@ impl Cluster {
         for index in state.indices.values() {
             for number in 0..index.shards.len() {
                 let directory = self.data.shard(&index.uuid, number);
-                let (count, documents) =
-                    store::list(&directory, usize::MAX).map_err(|error| Failure::disk(&error))?;
+                let (count, documents) = data::list_documents(&directory, usize::MAX)
+                    .map_err(|error| Failure::disk(&error))?;
                 let bytes: usize = documents.iter().map(|it| it.source.to_string().len()).sum();
                 sizes.insert(format!("{}/{number}", index.uuid), (count, bytes as u64));
             }
@@ -221,12 +219,12 @@ impl Cluster {
     }
 
     /// Opens the local copy.
-    pub(super) fn shard(&self, id: &ShardId) -> Result<Arc<Mutex<store::Shard>>, Failure> {
+    pub(super) fn shard(&self, id: &ShardId) -> Result<Arc<Mutex<data::StoredShard>>, Failure> {
         let mut shards = lock(&self.shards);
         if let Some(shard) = shards.get(id) {
             return Ok(Arc::clone(shard));
         }
-        let shard = store::Shard::open(self.data.shard(&id.uuid, id.number))
+        let shard = data::StoredShard::open(self.data.shard(&id.uuid, id.number))
             .map_err(|error| Failure::disk(&error))?;
         let shard = Arc::new(Mutex::new(shard));
         shards.insert(id.clone(), Arc::clone(&shard));
@@ -243,4 +241,104 @@ fn shard_of<'a>(state: &'a State, name: &str, id: &str) -> Result<(usize, &'a In
     });
     let shards = index.shards.len().max(1) as u64;
     Ok((usize::try_from(hash % shards).unwrap_or(0), index))
+}
+
+// How a new copy gets its documents: all of them from the primary, which also sends it later
+// writes.
+
+/// How long a recovery may take, including the report to the master.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A copy that can be started.
+pub(super) struct Due {
+    pub(super) index: String,
+    pub(super) shard: ShardId,
+    pub(super) node: String,
+    pub(super) primary: bool,
+}
+
+impl Due {
+    /// The key of the copy.
+    pub(super) fn key(&self) -> (String, usize, String) {
+        (self.index.clone(), self.shard.number, self.node.clone())
+    }
+}
+
+impl Cluster {
+    /// As master: starts recoveries, one thread per node.
+    pub(super) fn start_recoveries(self: &Arc<Self>, due: BTreeMap<String, Vec<Due>>) {
+        for due in due.into_values() {
+            let cluster = Arc::clone(self);
+            // If no thread can be created, the copies stay as they are, and health shows that.
+            let _ = wire::thread(move || cluster.recover_all(&due));
+        }
+    }
+
+    fn recover_all(self: &Arc<Self>, due: &[Due]) {
+        let recovered = |due: &&Due| due.primary || self.order(due).is_ok();
+        let done: Vec<&Due> = due.iter().filter(recovered).collect();
+        let started = self.update(|state| {
+            for due in &done {
+                if let Some(index) = state.indices.get_mut(&due.index) {
+                    routing::start_copy(index, due.shard.number, &due.node);
+                }
+            }
+            Ok(())
+        });
+        if done.len() < due.len() || started.is_err() {
+            self.pause();
+        }
+        let mut core = self.lock();
+        for due in due {
+            core.recovering.remove(&due.key());
+        }
+        drop(core);
+        self.changed.notify_all();
+    }
+
+    /// As master: requests that a node recovers a copy.
+    fn order(self: &Arc<Self>, due: &Due) -> Result<(), Failure> {
+        let state = self.local_state();
+        let index =
+            state.indices.get(&due.index).ok_or_else(|| Failure::no_such_index(&due.index))?;
+        let primary = index.shards.get(due.shard.number).and_then(|shard| shard.primary_node());
+        let primary = primary.and_then(|id| state.nodes.get(id)).ok_or_else(Failure::no_master)?;
+        let node = state.nodes.get(&due.node).ok_or_else(Failure::no_master)?;
+        let message = Message::Recover {
+            index: due.index.clone(),
+            shard: due.shard.clone(),
+            primary: primary.clone(),
+        };
+        self.ask_member(node, message, RECOVERY_TIMEOUT)
+    }
+
+    /// As new copy: gets all documents from the primary.
+    pub(super) fn recover(
+        self: &Arc<Self>,
+        index: &str,
+        shard: &ShardId,
+        primary: &NodeInfo,
+    ) -> Result<(), Failure> {
+        let copy = self.shard(shard)?;
+        let dump = Message::Dump { index: index.to_owned(), shard: shard.clone() };
+        // Without the lock: the primary may be writing to this copy right now.
+        let (since, documents): (Age, Vec<Document>) =
+            self.ask(&primary.transport, &dump, RECOVERY_TIMEOUT)?;
+        lock(&copy).become_copy_of(since, &documents).map_err(|error| Failure::disk(&error))
+    }
+
+    /// As primary: returns all documents; from now on, writes also go to the new copy.
+    pub(super) fn dump(&self, index: &str, id: &ShardId) -> Result<(Age, Vec<Document>), Failure> {
+        let term = self.wait(Instant::now() + RECOVERY_TIMEOUT, |state| {
+            let shard = state.indices.get(index)?.shards.get(id.number)?;
+            let is_new = |copy: &ShardCopy| copy.node().is_some() && copy.started_on().is_none();
+            let mine = shard.primary_node() == Some(&self.me.id);
+            (mine && shard.copies.iter().any(is_new)).then_some(shard.primary_term)
+        });
+        let term = term.ok_or_else(Failure::no_master)?;
+        let copy = self.shard(id)?;
+        let copy = lock(&copy);
+        let documents = copy.all().map_err(|error| Failure::disk(&error))?;
+        Ok(((term, copy.next_seq_no()), documents))
+    }
 }
