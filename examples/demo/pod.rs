@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use stayput_api::{Code, Problem, Status};
-use stayput_standin::harness::atomic_writer::{AtomicWriter, payload};
+use stayput_standin::harness::kubelet::{AtomicWriter, payload};
 
 use crate::error::{Context, Result};
 use crate::files::PodFiles;

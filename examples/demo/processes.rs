@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
-use stayput_standin::harness::processes::{children, send};
+use stayput_standin::harness::programs::{children, send};
 
 use crate::error::Result;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use nix::sys::prctl;
 use serde_json::json;
 use stayput_api::State;
-use stayput_standin::harness::atomic_writer::AtomicWriter;
+use stayput_standin::harness::kubelet::AtomicWriter;
 
 use crate::cluster;
 use crate::error::{Context, Error, Result};

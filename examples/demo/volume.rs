@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 
 use sha2::{Digest, Sha256};
-use stayput_standin::harness::atomic_writer::{AtomicWriter, Payload};
+use stayput_standin::harness::kubelet::{AtomicWriter, Payload};
 
 /// Makes `files` the content of the volume; returns their checksum.
 pub(crate) fn mount(volume: &mut AtomicWriter, files: &Payload) -> io::Result<String> {

@@ -15,7 +15,7 @@ use stayput_manager::config_watch::{ConfigDir, ConfigSettings, ConfigWatch, Stag
 use stayput_manager::errors::Errors;
 use stayput_manager::worker::Worker;
 
-use crate::support::atomic_writer::Payload;
+use crate::support::kubelet::Payload;
 
 /// A watch with threads of its own.
 async fn start(settings: ConfigSettings) -> ConfigWatch {

@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::Signal::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
 use serde_json::json;
 
-use crate::support::processes::{command_line, send};
+use crate::support::programs::{command_line, send};
 use crate::support::standin::{Engine, StandIn, get, put};
 
 #[test]

@@ -13,6 +13,4 @@ pub(crate) mod standin_cluster;
 pub(crate) mod wait;
 pub(crate) mod yaml;
 
-pub(crate) use stayput_standin::harness::{
-    addresses, atomic_writer, engine as standin, ports, processes, programs, skip,
-};
+pub(crate) use stayput_standin::harness::{engine as standin, kubelet, ports, programs, skip};

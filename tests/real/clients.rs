@@ -11,7 +11,7 @@ use crate::support::engine::{Kind, Node, work_directory};
 use crate::support::manager::{Launch, Manager};
 use crate::support::namespace::cannot_isolate;
 use crate::support::ports::free_loopback_port;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// A manager with TLS that knows keys of all kinds, and the tokens that were made with them.

@@ -7,7 +7,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use tokio::task::LocalSet;
 
 use crate::support::kubernetes::apiserver::ApiServer;
-use crate::support::skip::skip;
+use crate::support::skip;
 use stayput_conformance::apiserver as suite;
 use stayput_conformance::every_case;
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::support::kubernetes::apiserver::part;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[path = "../it/support/yaml.rs"]
 mod yaml;

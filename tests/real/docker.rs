@@ -10,7 +10,7 @@ use crate::support::container::{
     Container, base_image, bind, docker, elasticsearch_image, manager_image, opensearch_image,
 };
 use crate::support::engine::{Kind, home, work_directory};
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// The restrictions of the profile `restricted` of PodSecurity, and more.

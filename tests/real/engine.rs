@@ -25,7 +25,7 @@ macro_rules! on_engine {
 use on_engine;
 
 use crate::support::engine::{Kind, Node};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 fn on(name: &str, kind: Kind, story: impl FnOnce(Node)) {
     match Node::new(kind) {

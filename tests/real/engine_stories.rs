@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
 use crate::support::engine::Kind;
-use crate::support::skip::skip;
+use crate::support::skip;
 use stayput_conformance::engine::{self as suite, STORIES, run_story};
 
 impl suite::Cluster for Cluster {

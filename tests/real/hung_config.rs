@@ -13,7 +13,7 @@ use crate::support::engine::work_directory;
 use crate::support::manager::Launch;
 use crate::support::mounts::FrozenDisk;
 use crate::support::namespace::cannot_isolate;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 /// A work directory in which `hangs` is a file system that can be frozen.
 fn prepare(hangs: &str) -> Result<(TempDir, FrozenDisk), String> {

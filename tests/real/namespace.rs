@@ -11,8 +11,8 @@ use crate::support::api::Api;
 use crate::support::engine::work_directory;
 use crate::support::manager::Launch;
 use crate::support::namespace::cannot_isolate;
-use crate::support::processes::children;
-use crate::support::skip::skip;
+use crate::support::programs::children;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// The static binary; without it the test is skipped with the reason.

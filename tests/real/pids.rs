@@ -9,7 +9,7 @@ use crate::support::engine::work_directory;
 use crate::support::manager::{AS_ENGINE, Launch};
 use crate::support::namespace::cannot_isolate;
 use crate::support::pids::{PidsLimit, TAKES_ALL, until_full};
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// More than a manager has threads.

@@ -16,7 +16,7 @@ pub(crate) mod sampler;
 mod tls;
 
 use crate::support::cluster::Flavor;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 /// Runs a test, unless something that it needs is missing here.
 fn on(name: &str, flavor: Flavor, test: impl FnOnce(fixture::Fixture)) {

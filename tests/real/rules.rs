@@ -15,7 +15,7 @@ mod zone;
 
 use crate::restart::fixture::Fixture;
 use crate::support::cluster::Flavor;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[test] // proves RULE-5, RULE-17, UPDATE-39
 fn five_nodes_go_by_the_rules_or_stay_with_a_reason() {

@@ -13,7 +13,7 @@ use crate::support::engine::work_directory;
 use crate::support::manager::{Launch, Manager};
 use crate::support::mounts::{FrozenDisk, SmallDisk};
 use crate::support::namespace::cannot_isolate;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const ENGINE: [&str; 2] = ["sleep", "infinity"];
 

@@ -10,7 +10,7 @@ use crate::support::manager::Launch;
 use crate::support::mounts::FrozenDisk;
 use crate::support::namespace::cannot_isolate;
 use crate::support::programs::write_program;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 #[test] // proves STOP-6

@@ -18,4 +18,4 @@ pub(crate) mod release;
 pub(crate) mod shell;
 pub(crate) mod wait;
 
-pub(crate) use stayput_standin::harness::{atomic_writer, http, pki, ports, processes, skip};
+pub(crate) use stayput_standin::harness::{http, kubelet, pki, ports, skip};

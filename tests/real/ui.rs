@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::support::kubernetes::apiserver::part;
-use crate::support::skip::skip;
+use crate::support::skip;
 use browser::{Browser, Tab};
 use stage::{Stage, blocked, thousand, under_way};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Context, Result};
-use stayput_standin::harness::atomic_writer::Payload;
+use stayput_standin::harness::kubelet::Payload;
 
 use super::NAMES;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kube::Client;
 use stayput_restart::annotation;
 use stayput_standin::harness;
-use stayput_standin::harness::atomic_writer::{AtomicWriter, Payload};
+use stayput_standin::harness::kubelet::{AtomicWriter, Payload};
 
 use crate::error::{Context, Result};
 

@@ -31,7 +31,7 @@ use super::objects::{NAMESPACE, search_cluster};
 use super::{NAMES, facts, pki};
 use crate::error::{Context, Result};
 use stayput_standin::apiserver::ApiServer;
-use stayput_standin::harness::atomic_writer::Payload;
+use stayput_standin::harness::kubelet::Payload;
 use stayput_standin::harness::objects::{pod, pod_status, secret};
 
 /// No single call may take longer.

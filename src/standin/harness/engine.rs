@@ -12,8 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::http::exchange_text;
-use super::processes::{children, send};
-use super::programs::program;
+use super::programs::{children, program, send};
 
 /// A config directory and a data path.
 #[derive(Debug)]

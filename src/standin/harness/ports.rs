@@ -1,11 +1,25 @@
-//! Ports for servers of tests.
+//! Addresses and ports for servers of tests.
 
 use std::io;
-use std::mem;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::{mem, process};
 
 use tokio::net::TcpSocket;
+
+/// How many sets a network of 256 addresses has.
+const SETS: u32 = 62;
+
+/// Four addresses that no other process, and no other test of this one, uses: all of 127.0.0.0/8 is
+/// loopback.
+pub fn loopback_addresses() -> [String; 4] {
+    static SETS_GIVEN: AtomicU32 = AtomicU32::new(0);
+    let (process, set) = (process::id(), SETS_GIVEN.fetch_add(1, Ordering::Relaxed));
+    // When the sets of a network are used up, the next one is far from those of processes that were started at
+    // the same time.
+    let (a, b) = (1 + (process / 250 + 83 * (set / SETS)) % 250, 1 + process % 250);
+    [1, 2, 3, 4].map(|node| format!("127.{a}.{b}.{}", set % SETS * 4 + node))
+}
 
 /// As [`free_port`], at 127.0.0.1.
 pub fn free_loopback_port() -> u16 {
@@ -18,7 +32,7 @@ pub fn free_loopback_port() -> u16 {
 pub fn free_port(addresses: &[Ipv4Addr]) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Processes of one run have ids that are close together; their ports shall not be.
-    let own = std::process::id() % 12_000 * 7_417 % 12_000;
+    let own = process::id() % 12_000 * 7_417 % 12_000;
     let own = u16::try_from(own).expect("a small number");
     loop {
         let port = 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
@@ -48,6 +62,7 @@ fn bound(address: SocketAddr, reuse: bool) -> io::Result<TcpSocket> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
@@ -67,5 +82,12 @@ mod tests {
         let _server = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("it is free");
         let taken = bound((Ipv4Addr::LOCALHOST, port).into(), true).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn no_address_is_given_twice() {
+        let given: Vec<String> = (0..3 * SETS).flat_map(|_| loopback_addresses()).collect();
+        assert_eq!(given.iter().collect::<BTreeSet<_>>().len(), given.len());
+        assert!(given.iter().all(|address| address.parse::<std::net::Ipv4Addr>().is_ok()));
     }
 }

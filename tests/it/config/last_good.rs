@@ -10,7 +10,7 @@ use stayput_manager::config_watch::{ConfigSettings, ConfigWatch};
 use tempfile::{TempDir, tempdir};
 
 use super::{checksum, only, staged, start};
-use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
+use crate::support::kubelet::{AtomicWriter, Payload, payload};
 
 pub(super) const MOUNTED: ConfigChoice = ConfigChoice::Mounted;
 pub(super) const LAST_GOOD: ConfigChoice = ConfigChoice::LastGood;

@@ -8,7 +8,7 @@ use stayput_manager::config_watch::ConfigWatch;
 
 use super::last_good::{LAST_GOOD, MOUNTED, Pod, bad, counted, good};
 use crate::support::isolated::{isolated, test_name};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 async fn told(manager: &ConfigWatch, choice: ConfigChoice) {
     let prepared = manager.prepare(choice, None).await.unwrap();
@@ -55,7 +55,7 @@ async fn what_it_was_told_before_is_kept_until_the_journal_has_the_last_start() 
         let prepared = manager.prepare_pinned(&counted(&generation), MOUNTED).await.unwrap();
         assert_eq!(prepared.checksum, Some(counted(&generation)));
     }
-    let third = crate::support::atomic_writer::payload([("elasticsearch.yml", "third")]);
+    let third = crate::support::kubelet::payload([("elasticsearch.yml", "third")]);
     pod.writer.write(&third);
     told(&manager, MOUNTED).await;
     let prepared = manager.prepare_pinned(&counted(&good()), MOUNTED).await.unwrap();
@@ -114,7 +114,7 @@ fn kept_configs_leave_room_for_the_journal() {
         runtime.block_on(async {
             let config = |text: &str| {
                 let text = text.repeat(120 * 1024 / text.len());
-                crate::support::atomic_writer::payload([("elasticsearch.yml", text.as_str())])
+                crate::support::kubelet::payload([("elasticsearch.yml", text.as_str())])
             };
             let mut pod = Pod::new(&config("first"));
             let mounted = std::process::Command::new("mount")

@@ -15,9 +15,9 @@ use stayput_manager::config_watch::{ConfigDir, ConfigSettings, ConfigWatch};
 use tempfile::tempdir;
 
 use super::{checksum, only, start};
-use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::isolated::{isolated, test_name};
-use crate::support::skip::skip;
+use crate::support::kubelet::{AtomicWriter, payload};
+use crate::support::skip;
 
 fn read(settings: &ConfigSettings) -> Checksum {
     ConfigWatch::read_once(settings).unwrap().checksum.unwrap()

@@ -10,9 +10,9 @@ use stayput_manager::config_watch::ConfigSettings;
 use tempfile::tempdir;
 
 use super::{checksum, only, staged, start};
-use crate::support::atomic_writer::{AtomicWriter, payload};
 use crate::support::isolated::{isolated, test_name};
-use crate::support::skip::skip;
+use crate::support::kubelet::{AtomicWriter, payload};
+use crate::support::skip;
 
 const MOUNTED: ConfigChoice = ConfigChoice::Mounted;
 

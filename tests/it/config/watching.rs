@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{checksum, only, start};
-use crate::support::atomic_writer::{AtomicWriter, payload};
+use crate::support::kubelet::{AtomicWriter, payload};
 
 /// Longer than any step takes: these tests wait for events, not for this.
 const DEADLINE: Duration = Duration::from_secs(20);

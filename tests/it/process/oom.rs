@@ -7,7 +7,7 @@ use stayput_manager::process::{ExitStatus, Reaper, oom};
 
 use super::{reap, shell};
 use crate::support::isolated::{isolated, test_name};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[test]
 fn a_kill_for_lack_of_memory_is_counted() {

@@ -6,7 +6,7 @@ use stayput_manager::process::{Delivery, ExitStatus, Member, Reaper, Tree, becom
 
 use super::{COOKIE, command, reap};
 use crate::support::isolated::{NAMESPACE, can_run, isolated, isolated_as_pid_1, test_name};
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// Root as in a container: the environment of another uid's process cannot be read. Since Linux

@@ -6,7 +6,7 @@ use stayput_manager::process::{Delivery, ExitStatus, Inherited, Reaper, Tree, be
 
 use super::{COOKIE, command, reap, shell};
 use crate::support::isolated::{isolated, test_name};
-use crate::support::processes::{children, command_line};
+use crate::support::programs::{children, command_line};
 use crate::support::wait::eventually;
 
 /// A tree as PID 1 would see it: not every orphan belongs to the engine.

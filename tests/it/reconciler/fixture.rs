@@ -28,9 +28,9 @@ use super::manager::Manager;
 use super::objects::{
     DEADLINE, KEY, NAMESPACE, eventually, pod, pod_status, search_cluster, secret,
 };
-use crate::support::addresses::loopback_addresses;
-use crate::support::atomic_writer::Payload;
+use crate::support::kubelet::Payload;
 use crate::support::pki::Pki;
+use crate::support::ports::loopback_addresses;
 use crate::support::standin_cluster::ask_at;
 use stayput_standin::apiserver::ApiServer;
 use stayput_standin::harness;

@@ -8,7 +8,7 @@ use stayput_restart::Outcome;
 use super::fixture::{Fixture, NODES};
 use super::objects::eventually;
 use super::program::Program;
-use crate::support::processes::send;
+use crate::support::programs::send;
 
 /// A stopped engine is started without an answer of the others.
 #[tokio::test] // proves RESTART-38

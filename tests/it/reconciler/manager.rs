@@ -10,11 +10,10 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::objects::{KEY, NAMESPACE};
-use crate::support::atomic_writer::{AtomicWriter, payload};
+use crate::support::kubelet::{AtomicWriter, payload};
 use crate::support::pki::Pki;
-use crate::support::processes::{children, send};
 use crate::support::program::stayput;
-use crate::support::programs::program;
+use crate::support::programs::{children, program, send};
 
 /// The volumes of one pod, and the manager in it; killed, with all its descendants, when dropped.
 pub(super) struct Manager {

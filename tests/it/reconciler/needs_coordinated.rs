@@ -8,7 +8,7 @@ use stayput_restart::{Outcome, Strategy};
 
 use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{eventually, search_cluster};
-use crate::support::processes::send;
+use crate::support::programs::send;
 use stayput_standin::apiserver::ApiServer;
 
 /// Nodes with different values cannot be in one cluster.

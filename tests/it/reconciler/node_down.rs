@@ -13,8 +13,8 @@ use stayput_restart::{Condition, Outcome};
 use super::fixture::{Fixture, NODES};
 use super::objects::{NAMESPACE, eventually};
 use super::program::Program;
-use crate::support::processes::send;
 use crate::support::program::{finish, kubectl_stayput};
+use crate::support::programs::send;
 use crate::support::standin_cluster::ask_at;
 
 #[tokio::test] // proves RESTART-101, RESTART-103, RESTART-111

@@ -17,7 +17,7 @@ use super::fixture::{Fixture, Reconciler};
 use super::objects::{NAMESPACE, eventually, search_cluster};
 use crate::support::metrics::served;
 use crate::support::ports::free_loopback_port;
-use crate::support::processes::send;
+use crate::support::programs::send;
 
 /// A running `stayput-reconciler`; killed when dropped.
 pub(super) struct Program {

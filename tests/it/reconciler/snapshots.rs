@@ -13,7 +13,7 @@ use super::fixture::{Fixture, NODES, Reconciler};
 use super::objects::{KEY, NAMESPACE, eventually};
 use super::rolling::until_clean;
 use crate::support::ports::free_loopback_port;
-use crate::support::processes::send;
+use crate::support::programs::send;
 
 fn free() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, free_loopback_port()).into()

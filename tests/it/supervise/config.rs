@@ -8,7 +8,7 @@ use stayput_api::checksum::Checksum;
 use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::eventually;
-use crate::support::atomic_writer::{AtomicWriter, payload};
+use crate::support::kubelet::{AtomicWriter, payload};
 
 const FILE: &str = "elasticsearch.yml";
 
@@ -239,7 +239,7 @@ fn the_last_good_config_starts_and_is_what_the_next_container_starts_with() {
     swap(&mut volume, "bad: 1\n");
     pod.gate.set(false);
     assert_eq!(manager.post("/es/start", "{}").code, 202);
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     let held = manager.until_state("failed");
     assert_eq!(
         (&held["reason"]["code"], &held["last_exit"]["signal"]),
@@ -281,7 +281,7 @@ fn a_config_whose_engine_ends_soon_after_it_was_ready_does_not_replace_the_last_
     assert_ne!(text(&status["run"]["checksum"]), good);
     // It was ready, and its config is kept beside the last good one, but not yet instead of it.
     eventually("a candidate", || pod.path("state/configs/candidate").exists().then_some(()));
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     let status = manager.until_state("failed");
     assert_eq!(text(&status["config"]["last_good"]), good);
     let back = manager.post("/es/start?wait=20s", r#"{"config":"last_good"}"#);
@@ -338,7 +338,7 @@ fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
     let options = ["--on-exit", "restart", "--pin-config"];
     let (pod, manager, a) = told_a_then_b_is_mounted(&options);
     let before = manager.status();
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     assert_eq!(back(&manager, &before), (a.clone(), true.into()));
     assert_eq!(pod.read("staged/elasticsearch.yml"), "a: 1\n");
 
@@ -360,7 +360,7 @@ fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
     let started = manager.post("/es/start?wait=20s", "{}");
     let b = text(&started.body["config"]["checksum"]);
     assert_eq!((started.code, text(&started.body["run"]["checksum"])), (200, b.clone()));
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     assert_eq!(back(&manager, &started.body), (b, false.into()));
 }
 
@@ -368,7 +368,7 @@ fn pinned_an_engine_that_crashes_comes_back_on_what_it_was_told_to_run() {
 fn not_pinned_an_engine_that_crashes_comes_back_on_what_is_mounted() {
     let (pod, manager, a) = told_a_then_b_is_mounted(&["--on-exit", "restart"]);
     let before = manager.status();
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGSEGV);
     let (checksum, drift) = back(&manager, &before);
     assert_ne!(checksum, a);
     assert_eq!(drift, false);

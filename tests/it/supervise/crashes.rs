@@ -14,9 +14,9 @@ use super::manager::Manager;
 use super::pod::Pod;
 use super::processes::{eventually, is_alive};
 use crate::support::isolated::can_run;
-use crate::support::processes::children;
 use crate::support::program::stayput;
-use crate::support::skip::skip;
+use crate::support::programs::children;
+use crate::support::skip;
 
 /// The desired state and the sequence in the journal.
 fn journaled(pod: &Pod) -> Option<(String, u64)> {

@@ -10,8 +10,8 @@ use nix::unistd::mkfifo;
 use super::pod::Pod;
 use super::processes::{eventually, is_alive, name};
 use crate::support::isolated::{can_run, test_name};
-use crate::support::processes::send;
-use crate::support::skip::skip;
+use crate::support::programs::send;
+use crate::support::skip;
 
 #[test] // proves STOP-12
 fn by_default_the_manager_ends_with_the_engines_code() {

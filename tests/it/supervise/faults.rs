@@ -22,7 +22,7 @@ use super::processes::eventually;
 use crate::support::isolated::can_run;
 use crate::support::pki::Pki;
 use crate::support::ports::free_loopback_port;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 /// EX_UNAVAILABLE of sysexits.
 const UNAVAILABLE: i32 = 69;

@@ -7,8 +7,8 @@ use std::thread;
 
 use super::pod::Pod;
 use super::processes::{descendants, descriptors, eventually, field, is_alive, until_rest};
-use crate::support::processes::children;
 use crate::support::program::{finish, stayput};
+use crate::support::programs::children;
 
 fn times(variable: &str, otherwise: u32) -> u32 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))

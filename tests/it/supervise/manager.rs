@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::client::{self, Answer};
 use super::processes::{DEADLINE, descendants, eventually, is_alive, state};
-use crate::support::processes::send;
+use crate::support::programs::send;
 
 /// A manager; when dropped, it and all its descendants are killed.
 pub(super) struct Manager {

@@ -11,7 +11,7 @@ use nix::unistd::{Gid, Uid, geteuid, pause, setgid, setgroups, setuid};
 use super::pod::Pod;
 use super::processes::eventually;
 use crate::support::isolated::{INSIDE, harness_name, is_inside, test_name};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const OTHER: u32 = 65534;
 /// So many that deleting them takes a while.

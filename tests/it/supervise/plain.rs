@@ -13,9 +13,8 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::Signal;
 
 use super::processes::{descendants, eventually, field, is_alive, name};
-use crate::support::processes::{children, send};
 use crate::support::program::{finish, stayput};
-use crate::support::programs::write_program;
+use crate::support::programs::{children, send, write_program};
 
 /// `stayput run --` and the engine's command.
 fn run<S: AsRef<OsStr>>(engine: impl IntoIterator<Item = S>) -> Command {

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::support::processes::children;
+use crate::support::programs::children;
 pub(super) use crate::support::wait::{DEADLINE, eventually};
 
 /// Calls `poll` until it returns `expected`.

@@ -9,8 +9,7 @@ use super::client::{self, Answer};
 use super::pod::Pod;
 use super::processes::is_alive;
 use crate::http::faults_of;
-use crate::support::processes::children;
-use crate::support::programs::write_program;
+use crate::support::programs::{children, write_program};
 
 #[test]
 fn an_engine_is_stopped_and_started_again_under_one_manager() {

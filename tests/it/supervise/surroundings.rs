@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 use super::pod::Pod;
 use super::processes::{descendants, eventually, is_alive, name as name_of};
 use crate::support::isolated::{NAMESPACE, can_run};
-use crate::support::processes::send;
-use crate::support::skip::skip;
+use crate::support::programs::send;
+use crate::support::skip;
 
 #[test]
 fn it_knows_its_run_and_has_a_temporary_directory_emptied_between_runs() {
@@ -65,7 +65,7 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
     // Like `kubectl exec`: enters the namespaces, outside of the tree; its background job is
     // adopted.
     let init = eventually("the namespace", || {
-        crate::support::processes::children(manager.pid()).first().copied()
+        crate::support::programs::children(manager.pid()).first().copied()
     });
     let entered = Command::new("nsenter")
         .args(["--target", &init.to_string(), "--pid", "--mount", "setsid", "sh", "-c"])
@@ -75,8 +75,8 @@ fn as_pid_1_a_stranger_is_neither_waited_for_nor_touched() {
         .unwrap();
     assert!(entered.status.success(), "{entered:?}");
     let stranger = eventually("the stranger among the manager's children", || {
-        let line = |pid: &u32| crate::support::processes::command_line(*pid).contains("sleep 599");
-        crate::support::processes::children(init).into_iter().find(line)
+        let line = |pid: &u32| crate::support::programs::command_line(*pid).contains("sleep 599");
+        crate::support::programs::children(init).into_iter().find(line)
     });
 
     let stopped = manager.post("/es/stop?wait=20s", "{}");
@@ -129,7 +129,7 @@ fn without_its_proc_nothing_is_taken_for_gone_before_the_kernel_says_so() {
         // Its arguments are not enough: they are also part of the manager's.
         let helper = |pid: &u32| {
             name_of(*pid) == "sleep"
-                && crate::support::processes::command_line(*pid).contains("7654")
+                && crate::support::programs::command_line(*pid).contains("7654")
         };
         descendants(manager.pid()).into_iter().find(helper)
     });

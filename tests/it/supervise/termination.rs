@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use super::pod::Pod;
 use super::processes::{eventually, is_alive};
 use crate::support::isolated::can_run;
-use crate::support::processes::send;
-use crate::support::skip::skip;
+use crate::support::programs::send;
+use crate::support::skip;
 
 #[test] // proves STOP-34
 fn it_ends_the_engine_and_passes_its_code_on() {

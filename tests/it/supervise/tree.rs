@@ -73,7 +73,7 @@ fn killing_the_launcher_alone_leaves_no_server_behind() {
     pod.gate.set(true);
     manager.until_state("running");
     let tree = descendants(manager.pid());
-    crate::support::processes::send(manager.engine(), nix::sys::signal::Signal::SIGKILL);
+    crate::support::programs::send(manager.engine(), nix::sys::signal::Signal::SIGKILL);
     let status = manager.until_state("failed");
     assert!(!tree.iter().any(|&pid| is_alive(pid)), "failed means the tree is empty: {status}");
     assert_eq!(status["last_exit"]["reason"], "killed");

@@ -25,10 +25,9 @@ use super::processes::{
     descendants, descriptor_flags as flags, eventually, is_alive, name as name_of,
 };
 use crate::support::isolated::can_run;
-use crate::support::processes::{children, send};
 use crate::support::program::{finish, stayput};
-use crate::support::programs::{without_settings, write_program};
-use crate::support::skip::skip;
+use crate::support::programs::{children, send, without_settings, write_program};
+use crate::support::skip;
 
 /// Puts a program where the manager's program is, as `stayput install` does.
 fn install(pod: &Pod, make: impl FnOnce(&Path)) {
@@ -348,7 +347,7 @@ fn as_pid_1_it_stays_pid_1_and_ends_what_is_orphaned() {
     assert_eq!((name_of(init), sleepers().len()), ("stayput".to_owned(), 3));
     let orphan = children(init)
         .into_iter()
-        .find(|pid| crate::support::processes::command_line(*pid).contains("6001"));
+        .find(|pid| crate::support::programs::command_line(*pid).contains("6001"));
     send(orphan.expect("a child of PID 1"), Signal::SIGKILL);
     eventually("it is reaped", || (children(init).len() == 2).then_some(()));
     assert_eq!(manager.post("/es/stop?wait=30s", "{}").body["state"], "stopped");

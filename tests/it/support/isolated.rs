@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom};
 use std::process::Command;
 
-use super::skip::skip;
+use super::skip;
 
 /// Contains the test's name in the process that was made for it.
 pub(crate) const INSIDE: &str = "STAYPUT_TEST_INSIDE";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal::SIGTERM;
 use serde_json::Value;
 
-use super::addresses::loopback_addresses;
+use super::ports::loopback_addresses;
 use super::standin::{Engine, StandIn};
 use stayput_conformance::engine::Cluster;
 use stayput_standin::harness::http::exchange;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::support::kubernetes::apiserver::part;
 use crate::support::release;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[test] // proves OPERATE-17
 fn krew_installs_the_archive_of_a_release() {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{on_engine, step};
 use crate::support::engine::Node;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const LIST: &str = "elasticsearch-plugins.yml";
 const PLUGIN: &str = "stayput-node-shutdown";

@@ -8,7 +8,7 @@ use stayput_standin::harness::pki::issue;
 
 use super::{BOUND, client, wait};
 use crate::support::engine::{Kind, Node};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const SETTINGS: &str = "xpack.security.enabled: true\nxpack.security.http.ssl.enabled: true\n\
     xpack.security.http.ssl.certificate: http.crt\nxpack.security.http.ssl.key: http.key\n\

@@ -12,7 +12,7 @@ use stayput_engine::{
 use super::by_hand::undone_by_hand;
 use super::{BOUND, client, wait};
 use crate::support::cluster::{Cluster, Flavor, PodIdentity, Seat};
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 const NAMES: [&str; 3] = ["logs-0", "logs-1", "logs-2"];

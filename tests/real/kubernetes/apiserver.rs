@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::curl::Curl;
 use crate::support::kubernetes::apiserver::ApiServer;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[test]
 fn an_apiserver_of_its_own() {

@@ -11,7 +11,7 @@ use crate::support::curl::Curl;
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::image::Image;
 use crate::support::kubernetes::kubectl::Kubectl;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 const IMAGE: &str = "stayput.test/manager:1";

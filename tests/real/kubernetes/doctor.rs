@@ -10,7 +10,7 @@ use stayput_kube_access::cluster::missing_fields;
 
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// The exit code, and the severity by code and object.

@@ -17,7 +17,7 @@ use super::plain_set::plain_set;
 use super::{cert_manager, completion};
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 const ACCOUNT: &str = "system:serviceaccount:stayput:stayput-reconciler";

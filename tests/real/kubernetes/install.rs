@@ -10,7 +10,7 @@ use stayput_restart::annotation;
 use super::plain_set::plain_set;
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::kubectl::Kubectl;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 fn deploy() -> PathBuf {

@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::support::kubernetes::cluster::Cluster;
 use crate::support::kubernetes::left_by;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 const TEST: &str = "kubernetes::killed::a_killed_test_leaves_nothing_that_runs";

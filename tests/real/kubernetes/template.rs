@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stayput_pod_update::{Abilities, Content, Declaration, UpdateStep, compare};
 
 use crate::support::kubernetes::apiserver::ApiServer;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const FIELDS: &str = include_str!("../../../src/pod-update/tests/kubernetes-1.34.txt");
 

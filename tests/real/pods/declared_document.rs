@@ -15,7 +15,7 @@ use super::releases::Releases;
 use super::seen::{Seen, seen};
 use super::stateful_set::volumes;
 use crate::support::http::exchange;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 const TEST: &str = "pods::declared_document::from_an_empty_namespace_word_for_word";
 /// The document's sections with blocks. All of them are run below.

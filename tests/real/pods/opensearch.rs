@@ -14,7 +14,7 @@ use super::fixture::{Fixture, MANAGER};
 use super::nodes::NODES;
 use crate::support::archive;
 use crate::support::engine::{Kind, home, own_files};
-use crate::support::skip::skip;
+use crate::support::skip;
 
 /// The engine's own directory in the pod.
 const WORK: &str = "/data";

@@ -11,7 +11,7 @@ use super::nodes::{
     NODES, assert_restarted_in_place, attribute, observe, until_formed, until_ready,
 };
 use super::phases::shown;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::{eventually, eventually_briefly};
 
 /// Without a change of the pod, the kubelet takes more than a minute.

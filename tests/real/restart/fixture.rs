@@ -16,8 +16,8 @@ use stayput_restart::{HistoryEntry, LastRestart, annotation};
 
 use super::kubelet::Kubelet;
 use super::reconciler::Reconciler;
-use crate::support::atomic_writer::Payload;
 use crate::support::cluster::{Cluster, Flavor, Issuer, Member, PodIdentity, Rest, Seat};
+use crate::support::kubelet::Payload;
 use crate::support::kubernetes::apiserver::ApiServer;
 use crate::support::kubernetes::client::{Kube, NAMESPACE};
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use serde_json::json;
 
-use crate::support::atomic_writer::Payload;
 use crate::support::cluster::Cluster;
 use crate::support::http::exchange;
+use crate::support::kubelet::Payload;
 use crate::support::kubernetes::client::Kube;
 
 /// How often pods are checked.

@@ -10,7 +10,7 @@ use crate::restart::fixture::{Fixture, NodeSpec, until};
 use crate::restart::sampler::Sampler;
 use crate::restart::step;
 use crate::support::cluster::Flavor;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 use super::five_nodes::FiveNodes;
 

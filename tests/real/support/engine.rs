@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::api::ANSWER_TIMEOUT;
-use super::atomic_writer::{AtomicWriter, payload};
 use super::http::{Answer, exchange};
+use super::kubelet::{AtomicWriter, payload};
 use super::manager::{Launch, Manager};
 use super::namespace::cannot_isolate;
 use super::ports::free_loopback_port;

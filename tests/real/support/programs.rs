@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-pub(crate) use stayput_standin::harness::programs::write_program;
+pub(crate) use stayput_standin::harness::programs::{children, write_program};
 
 /// The manager.
 pub(crate) fn stayput() -> OsString {

@@ -9,7 +9,7 @@ use super::browser::{Browser, Tab};
 use super::chromium;
 use super::stage::{Stage, blocked, thousand, under_way};
 use crate::support::kubernetes::apiserver::part;
-use crate::support::skip::skip;
+use crate::support::skip;
 
 #[test] // proves PAGE-7
 fn axe_finds_nothing_on_any_page() {

@@ -10,7 +10,7 @@ use super::three_nodes;
 use crate::pods::bare::keys;
 use crate::pods::fixture::{ENGINE, Fixture, HOME};
 use crate::pods::stateful_set::{claim, volumes};
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 const NODES: [&str; 3] = ["logs-all-0", "logs-all-1", "logs-all-2"];

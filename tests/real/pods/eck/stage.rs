@@ -15,7 +15,7 @@ use crate::pods::stateful_set::volumes_for;
 use crate::pods::tls_client::TlsClient;
 use crate::support::engine::Kind;
 use crate::support::kubernetes::apiserver::part;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 pub(super) const NODES: [&str; 3] = ["logs-es-default-0", "logs-es-default-1", "logs-es-default-2"];

@@ -14,7 +14,7 @@ use crate::pods::nodes::{NODES, Node, observe, until_formed, until_ready};
 use crate::pods::seen::{Seen, assert_other_containers_in_the_same_pods, seen};
 use crate::pods::stateful_set::{edit, local_volumes, until_updated};
 use crate::support::http::exchange;
-use crate::support::skip::skip;
+use crate::support::skip;
 use crate::support::wait::eventually;
 
 /// The cluster, and its template as it was edited last.

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use super::{Flavor, PodIdentity, Rest, Seat, Shared};
 use crate::support::archive;
-use crate::support::atomic_writer::{AtomicWriter, Payload, payload};
 use crate::support::engine::{Kind, own_files, paths, variables, work_directory};
+use crate::support::kubelet::{AtomicWriter, Payload, payload};
 use crate::support::manager::{Launch, Manager};
 
 /// A node and its manager.
