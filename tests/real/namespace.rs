@@ -20,7 +20,7 @@ fn static_binary(name: &str) -> Option<String> {
     let found = match (std::env::var("STAYPUT_STATIC_BIN"), cannot_isolate()) {
         (Ok(path), None) => Ok(path),
         (_, Some(why)) => Err(why),
-        (Err(_), None) => Err("no STAYPUT_STATIC_BIN: ./test builds it".to_owned()),
+        (Err(_), None) => Err("no STAYPUT_STATIC_BIN: ./test --all builds it".to_owned()),
     };
     found.map_err(|why| skip(&format!("namespace::{name}"), &why)).ok()
 }
