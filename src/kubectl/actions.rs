@@ -1,21 +1,18 @@
 //! Commands that change something: each writes an annotation (a request with our finalizer) or
 //! `spec.paused`, and only onto objects that have not changed since they were read.
 
-mod attempts;
+pub(crate) mod attempts;
 mod cancel;
 mod confirm;
-mod error;
+pub(crate) mod error;
 mod keep_stopped;
 mod patch;
 mod pause;
-mod report;
+pub(crate) mod report;
 mod restart;
 
-pub(super) use attempts::Attempts;
-pub(super) use cancel::cancel;
-pub(super) use confirm::confirm;
-pub(super) use error::ActionError;
-pub(super) use keep_stopped::{start, stop};
-pub(super) use pause::{pause, resume};
-pub(super) use report::ActionReport;
-pub(super) use restart::restart;
+pub(crate) use crate::actions::cancel::cancel;
+pub(crate) use crate::actions::confirm::confirm;
+pub(crate) use crate::actions::keep_stopped::{start, stop};
+pub(crate) use crate::actions::pause::{pause, resume};
+pub(crate) use crate::actions::restart::restart;

@@ -1,8 +1,8 @@
 //! Calls to the apiserver: bounded in time, with errors that say what to do.
 
-mod kind;
-mod objects;
-mod server;
+pub(crate) mod kind;
+pub(crate) mod objects;
+pub(crate) mod server;
 
 use std::fmt;
 use std::time::Duration;
@@ -14,30 +14,26 @@ use kube::core::Selector;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::timeout;
-
-use super::exit::Exit;
-use super::format::root_cause;
-use super::session::Session;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::foreign_text;
+use tokio::time::timeout;
 
-pub(super) use kind::Kind;
-pub(super) use objects::Asked;
-pub(super) use server::{definition, document, find_namespace, review, time};
+use crate::exit::Exit;
+use crate::format::root_cause;
+use crate::session::Session;
 
 const APISERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Our name in `metadata.managedFields`.
 const FIELD_MANAGER: &str = "kubectl-stayput";
 /// The resource SearchCluster, as RBAC rules name it.
-pub(super) const CLUSTERS: &str = "searchclusters.stayput.dev";
+pub(crate) const CLUSTERS: &str = "searchclusters.stayput.dev";
 const PODS: &str = "pods";
-pub(super) const STATEFUL_SETS: &str = "statefulsets.apps";
-pub(super) const REVISIONS: &str = "controllerrevisions.apps";
+pub(crate) const STATEFUL_SETS: &str = "statefulsets.apps";
+pub(crate) const REVISIONS: &str = "controllerrevisions.apps";
 
 /// One kind of call, as error messages and RBAC rules name it.
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(crate) struct Operation {
     verb: &'static str,
     resource: &'static str,
     /// Name of the object; absent in a call about all objects.
@@ -61,11 +57,11 @@ impl Operation {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    pub(super) fn watch_clusters(namespace: &str) -> Self {
+    pub(crate) fn watch_clusters(namespace: &str) -> Self {
         Self::new("watch", CLUSTERS, namespace)
     }
 
-    pub(super) fn watch_pods(namespace: &str) -> Self {
+    pub(crate) fn watch_pods(namespace: &str) -> Self {
         Self::new("watch", PODS, namespace)
     }
 }
@@ -83,7 +79,7 @@ impl fmt::Display for Operation {
 
 /// Why a call to the apiserver failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ApiError {
+pub(crate) enum ApiError {
     #[error("{}", describe(operation, source))]
     Call { operation: Operation, source: Box<kube::Error> },
     #[error(
@@ -100,11 +96,11 @@ pub(super) enum ApiError {
 }
 
 impl ApiError {
-    pub(super) fn call(operation: &Operation, source: kube::Error) -> Self {
+    pub(crate) fn call(operation: &Operation, source: kube::Error) -> Self {
         Self::Call { operation: operation.clone(), source: Box::new(source) }
     }
 
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Call { source, .. } if matches!(**source, kube::Error::Api(_)) => Exit::Failed,
             Self::Call { .. } | Self::Timeout { .. } => Exit::NotReachable,
@@ -113,22 +109,22 @@ impl ApiError {
     }
 
     /// True if the object may have been changed after it was read, so that reading it again may help.
-    pub(super) fn is_conflict(&self) -> bool {
+    pub(crate) fn is_conflict(&self) -> bool {
         self.code() == Some(409) || self.is_unprocessable()
     }
 
     /// True for the answer to a JSON patch whose `test` does not hold, or that would make an object that
     /// the apiserver does not accept.
-    pub(super) fn is_unprocessable(&self) -> bool {
+    pub(crate) fn is_unprocessable(&self) -> bool {
         self.code() == Some(422)
     }
 
-    pub(super) fn is_not_found(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
 
     /// True if a retry of a watch would fail in the same way.
-    pub(super) fn is_permanent(&self) -> bool {
+    pub(crate) fn is_permanent(&self) -> bool {
         matches!(self.code(), Some(401 | 403 | 404))
     }
 
@@ -180,7 +176,7 @@ fn describe(operation: &Operation, error: &kube::Error) -> String {
 }
 
 /// Every SearchCluster of the namespace, by name.
-pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
+pub(crate) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::namespaced(session.client.clone(), &session.namespace);
     let operation = Operation::new("list", CLUSTERS, &session.namespace);
     let list = call(&operation, api.list(&ListParams::default())).await?;
@@ -188,12 +184,12 @@ pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, Ap
 }
 
 /// Every SearchCluster of all namespaces; empty if listing them fails.
-pub(super) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
+pub(crate) async fn clusters_everywhere(session: &Session) -> Vec<SearchCluster> {
     all_clusters(session).await.unwrap_or_default()
 }
 
 /// Every SearchCluster of all namespaces.
-pub(super) async fn all_clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
+pub(crate) async fn all_clusters(session: &Session) -> Result<Vec<SearchCluster>, ApiError> {
     let api: Api<SearchCluster> = Api::all(session.client.clone());
     let operation = Operation::everywhere("list", CLUSTERS);
     let list = call(&operation, api.list(&ListParams::default())).await?;
@@ -201,7 +197,7 @@ pub(super) async fn all_clusters(session: &Session) -> Result<Vec<SearchCluster>
 }
 
 /// The pods that the SearchCluster selects.
-pub(super) async fn pods(
+pub(crate) async fn pods(
     client: &kube::Client,
     cluster: &SearchCluster,
 ) -> Result<Vec<Pod>, ApiError> {
@@ -213,7 +209,7 @@ pub(super) async fn pods(
 }
 
 /// True if CPU and memory of a living pod can be changed.
-pub(super) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
+pub(crate) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
     let operation = Operation::new("discover", PODS, &session.namespace);
     let resources = call(&operation, session.client.list_core_api_resources("v1")).await?.resources;
     Ok(resources.iter().any(|resource| resource.name == "pods/resize"))
@@ -221,7 +217,7 @@ pub(super) async fn serves_resize(session: &Session) -> Result<bool, ApiError> {
 
 /// The selector of the SearchCluster's pods, also if another part of the spec is wrong. Fails without a
 /// usable one: an empty selector would select every pod.
-pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
+pub(crate) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
     let faults = || cluster.check().err().unwrap_or_default();
     let usable = cluster.salvage().map(|usable| usable.pods);
     usable.ok_or_else(|| ApiError::InvalidSpec {
@@ -231,7 +227,7 @@ pub(super) fn selector(cluster: &SearchCluster) -> Result<Selector, ApiError> {
 }
 
 /// Changes a SearchCluster by a JSON patch.
-pub(super) async fn patch_cluster(
+pub(crate) async fn patch_cluster(
     session: &Session,
     name: &str,
     patch: json_patch::Patch,
@@ -242,7 +238,7 @@ pub(super) async fn patch_cluster(
 }
 
 /// Changes metadata of a pod by a JSON patch.
-pub(super) async fn patch_pod(
+pub(crate) async fn patch_pod(
     session: &Session,
     name: &str,
     patch: json_patch::Patch,
@@ -253,7 +249,7 @@ pub(super) async fn patch_pod(
 }
 
 /// Deletes a SearchCluster; succeeds if it is gone already.
-pub(super) async fn delete_cluster(
+pub(crate) async fn delete_cluster(
     session: &Session,
     name: &str,
     params: &DeleteParams,
@@ -267,7 +263,7 @@ pub(super) async fn delete_cluster(
 }
 
 /// Changes metadata of an object by a merge patch; succeeds if it is gone.
-pub(super) async fn merge_patch<K>(
+pub(crate) async fn merge_patch<K>(
     session: &Session,
     resource: &'static str,
     name: &str,

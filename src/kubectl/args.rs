@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-
-use super::runbook;
 use stayput_api::Span;
 use stayput_inject::{Authority, ConfigSource, Login, Options, check};
 use stayput_restart::{Request, Strategy, Target, Time};
+
+use crate::runbook;
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 refused or failed, the restart did not end as done, or doctor has found errors; \
@@ -19,41 +19,41 @@ file that cannot be read; 124 not done within --timeout.";
 /// Restart Elasticsearch and OpenSearch clusters in place, and show what a restart waits for
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-stayput", bin_name = "kubectl stayput", version, after_help = AFTER_HELP)]
-pub(super) struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
-    pub(super) common: CommonArgs,
+    pub(crate) common: CommonArgs,
     #[command(subcommand)]
-    pub(super) command: AnyCommand,
+    pub(crate) command: AnyCommand,
 }
 
 /// Options of every command.
 #[derive(Debug, Args)]
-pub(super) struct CommonArgs {
+pub(crate) struct CommonArgs {
     /// Namespace of the SearchCluster [default: that of the context]
     #[arg(short, long, global = true, value_name = "NAMESPACE", value_parser = check::cluster, help_heading = "Kubernetes")]
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// Context in the kubeconfig [default: the current one]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Kubernetes")]
-    pub(super) context: Option<String>,
+    pub(crate) context: Option<String>,
     /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Kubernetes")]
-    pub(super) kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// Print JSON for programs; its schema is proto/kubectl-stayput.schema.json
     #[arg(short, long, global = true, value_name = "FORMAT", help_heading = "Output")]
-    pub(super) output: Option<Format>,
+    pub(crate) output: Option<Format>,
     /// Print without colors, as when NO_COLOR is set
     #[arg(long, global = true, help_heading = "Output")]
-    pub(super) no_color: bool,
+    pub(crate) no_color: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// One JSON object; `watch` prints one object per line
     Json,
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum AnyCommand {
+pub(crate) enum AnyCommand {
     #[command(flatten)]
     Cluster(Command),
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub(super) enum AnyCommand {
 
 /// Commands about this program: nothing is read and nothing is asked.
 #[derive(Debug, Subcommand)]
-pub(super) enum ProgramCommand {
+pub(crate) enum ProgramCommand {
     /// Show what to do about a code, or about an alert
     Runbook {
         /// The code, as `status`, `why` and `plan` show it, or the name of an alert or of a page
@@ -82,7 +82,7 @@ pub(super) enum ProgramCommand {
 
 /// Commands about text: nothing is asked of Kubernetes, and nothing is sent there.
 #[derive(Debug, Subcommand)]
-pub(super) enum ManifestsCommand {
+pub(crate) enum ManifestsCommand {
     /// Write manifests with the manager in front of the engine; nothing is sent to Kubernetes
     Inject(Box<InjectArgs>),
     /// Write manifests as they were before `inject`; nothing is sent to Kubernetes
@@ -90,7 +90,7 @@ pub(super) enum ManifestsCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// Make certificates, keys and the SearchCluster of a cluster; the reconciler keeps them valid
     Init(InitArgs),
     /// Show the state of a cluster, or of all, the restart under way and what blocks it
@@ -165,19 +165,19 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ManifestsArg {
+pub(crate) struct ManifestsArg {
     /// Files with manifests, YAML or JSON [default: -, which is stdin]
     #[arg(value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct InjectArgs {
+pub(crate) struct InjectArgs {
     #[command(flatten)]
-    pub(super) manifests: ManifestsArg,
+    pub(crate) manifests: ManifestsArg,
     /// Write no manifests; say what would be done, and what cannot be done
     #[arg(long)]
-    pub(super) check: bool,
+    pub(crate) check: bool,
     /// Image of the manager [default: stayput/manager of this version]
     #[arg(long, value_name = "IMAGE", value_parser = check::image)]
     image: Option<String>,
@@ -227,7 +227,7 @@ pub(super) struct InjectArgs {
 }
 
 impl InjectArgs {
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             image: self.image.clone(),
             command: self.command.clone(),
@@ -257,129 +257,129 @@ fn cluster_name(text: &str) -> Result<String, String> {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct InitArgs {
+pub(crate) struct InitArgs {
     /// Name of the cluster, and of its SearchCluster
     #[arg(value_name = "CLUSTER", value_parser = cluster_name)]
-    pub(super) cluster: String,
+    pub(crate) cluster: String,
     /// Labels of its pods, for example app=logs [default: those that the StatefulSet with the name of
     /// the cluster selects, or those that ECK and the OpenSearch operator set]
     #[arg(short = 'l', long, value_name = "LABELS")]
-    pub(super) selector: Option<String>,
+    pub(crate) selector: Option<String>,
     /// Secret with ca.crt, the CA of the engine's certificates. Needed if the engine has TLS [default:
     /// that of ECK or the OpenSearch operator]
     #[arg(long, value_name = "SECRET")]
-    pub(super) engine_ca: Option<String>,
+    pub(crate) engine_ca: Option<String>,
     /// The engine has no TLS [default: as far as the pods say so]
     #[arg(long, conflicts_with = "engine_ca")]
-    pub(super) engine_http: bool,
+    pub(crate) engine_http: bool,
     /// Secret with the engine's credentials for the reconciler [default: that of ECK or the OpenSearch
     /// operator]
     #[arg(long, value_name = "SECRET")]
-    pub(super) credentials: Option<String>,
+    pub(crate) credentials: Option<String>,
     /// Have cert-manager make and renew the managers' certificate: the name of an Issuer with a CA of
     /// its own, or ClusterIssuer/NAME
     #[arg(long, value_name = "ISSUER")]
-    pub(super) cert_manager: Option<String>,
+    pub(crate) cert_manager: Option<String>,
     /// Change nothing; show what would be made
     #[arg(long)]
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ClusterArg {
+pub(crate) struct ClusterArg {
     /// Name of the SearchCluster; not needed if the namespace has only one
     #[arg(id = "cluster", value_name = "CLUSTER")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// One SearchCluster, or all.
 #[derive(Debug, Args)]
-pub(super) struct ClustersArg {
+pub(crate) struct ClustersArg {
     #[command(flatten)]
-    pub(super) cluster: ClusterArg,
+    pub(crate) cluster: ClusterArg,
     /// All SearchClusters of all namespaces
     #[arg(short = 'A', long, conflicts_with = "cluster")]
-    pub(super) all_namespaces: bool,
+    pub(crate) all_namespaces: bool,
 }
 
 /// The SearchCluster, for commands whose arguments are nodes.
 #[derive(Debug, Args)]
-pub(super) struct ClusterOption {
+pub(crate) struct ClusterOption {
     /// Name of the SearchCluster; needed if several have such nodes
     #[arg(id = "cluster", long = "cluster", value_name = "NAME")]
-    pub(super) name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct NodesArgs {
+pub(crate) struct NodesArgs {
     /// Names of the nodes
     #[arg(value_name = "NODE", required = true)]
-    pub(super) nodes: Vec<String>,
+    pub(crate) nodes: Vec<String>,
     #[command(flatten)]
-    pub(super) cluster: ClusterOption,
+    pub(crate) cluster: ClusterOption,
     /// Change nothing; show what would be done and its cost
     #[arg(long)]
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct StopArgs {
+pub(crate) struct StopArgs {
     #[command(flatten)]
-    pub(super) nodes: NodesArgs,
+    pub(crate) nodes: NodesArgs,
     /// Confirm the outage, if no node is left
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct ReconcilerArg {
+pub(crate) struct ReconcilerArg {
     /// Address of the reconciler's snapshots [default: kubectl forwards the leader's port]
     #[arg(id = "reconciler", long = "reconciler", value_name = "URL", env = "STAYPUT_RECONCILER")]
-    pub(super) address: Option<String>,
+    pub(crate) address: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct DetachArgs {
+pub(crate) struct DetachArgs {
     #[command(flatten)]
-    pub(super) cluster: ClusterArg,
+    pub(crate) cluster: ClusterArg,
     /// Cancel the restart that is under way, and those that wait
     #[arg(long)]
-    pub(super) cancel: bool,
+    pub(crate) cancel: bool,
     /// Wait no longer than this; what was begun goes on [default: until it is detached]
     #[arg(long, value_name = "DURATION", value_parser = Span::parse)]
-    pub(super) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span>,
     /// Change nothing; show what would be cancelled, deleted and taken off
     #[arg(long)]
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do it without asking
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(super) clusters: ClustersArg,
+    pub(crate) clusters: ClustersArg,
     #[command(flatten)]
-    pub(super) reconciler: ReconcilerArg,
+    pub(crate) reconciler: ReconcilerArg,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PlanArgs {
+pub(crate) struct PlanArgs {
     #[command(flatten)]
-    pub(super) cluster: ClusterArg,
+    pub(crate) cluster: ClusterArg,
     #[command(flatten)]
-    pub(super) scope: ScopeArgs,
+    pub(crate) scope: ScopeArgs,
     #[command(flatten)]
-    pub(super) reconciler: ReconcilerArg,
+    pub(crate) reconciler: ReconcilerArg,
     /// Read this file, saved with `snapshot`, instead of Kubernetes
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
-    pub(super) snapshot: Option<PathBuf>,
+    pub(crate) snapshot: Option<PathBuf>,
 }
 
 /// How to restart, and which nodes.
 #[derive(Debug, Args)]
-pub(super) struct ScopeArgs {
+pub(crate) struct ScopeArgs {
     /// Stop all nodes before any is started: an outage
     #[arg(long)]
     coordinated: bool,
@@ -395,7 +395,7 @@ pub(super) struct ScopeArgs {
 }
 
 impl ScopeArgs {
-    pub(super) fn strategy_and_target(&self) -> (Strategy, Target) {
+    pub(crate) fn strategy_and_target(&self) -> (Strategy, Target) {
         let strategy = if self.coordinated { Strategy::Coordinated } else { Strategy::Rolling };
         let mut nodes = self.nodes.clone();
         nodes.sort();
@@ -404,19 +404,19 @@ impl ScopeArgs {
     }
 
     /// True if any of these options is given.
-    pub(super) fn is_given(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.strategy_and_target() != (Strategy::Rolling, Target::default())
     }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RestartArgs {
+pub(crate) struct RestartArgs {
     #[command(flatten)]
-    pub(super) cluster: ClusterArg,
+    pub(crate) cluster: ClusterArg,
     #[command(flatten)]
-    pub(super) scope: ScopeArgs,
+    pub(crate) scope: ScopeArgs,
     #[command(flatten)]
-    pub(super) reconciler: ReconcilerArg,
+    pub(crate) reconciler: ReconcilerArg,
     /// Stop no node before this time, for example 2026-11-21T03:00:00Z or 2026-11-21T05:00:00+02:00
     #[arg(long, value_name = "TIME", value_parser = Time::parse)]
     not_before: Option<Time>,
@@ -443,25 +443,25 @@ pub(super) struct RestartArgs {
     id: Option<String>,
     /// Change nothing; show the request and the steps of the restart
     #[arg(long, conflicts_with_all = ["wait", "watch"])]
-    pub(super) dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Wait until the restart ends; print its outcome, and why it may not be seen
     #[arg(long, group = "until_end")]
-    pub(super) wait: bool,
+    pub(crate) wait: bool,
     /// Wait until the restart ends; print a line for each change
     #[arg(long, group = "until_end")]
-    pub(super) watch: bool,
+    pub(crate) watch: bool,
     /// With --wait or --watch: wait no longer than this; the request stays in force [default: until it
     /// ends]
     #[arg(long, value_name = "DURATION", value_parser = Span::parse, requires = "until_end")]
-    pub(super) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span>,
     /// Confirm the outage, with --coordinated or --allow-outage
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub(crate) yes: bool,
 }
 
 impl RestartArgs {
     /// The request; `random_id` is called unless an id is given.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         random_id: impl FnOnce() -> String,
         by: Option<String>,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use clap::{ArgMatches, Command, FromArgMatches};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate, complete};
 
-use super::args::CommonArgs;
-use names::NameLookup;
+use crate::args::CommonArgs;
+use crate::complete::names::NameLookup;
 
 /// The name by which kubectl asks.
 const NAME: &str = "kubectl_complete-stayput";
@@ -22,12 +22,12 @@ const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
 /// True if kubectl started the program to complete a command line.
-pub(super) fn is_asked(program: Option<&OsString>) -> bool {
+pub(crate) fn is_asked(program: Option<&OsString>) -> bool {
     program.and_then(|path| Path::new(path).file_name()) == Some(OsStr::new(NAME))
 }
 
 /// The answer for kubectl. `words` begin with the program's own name.
-pub(super) fn answer(mut definition: Command, words: Vec<OsString>) -> String {
+pub(crate) fn answer(mut definition: Command, words: Vec<OsString>) -> String {
     let Some((_, before)) = words.split_last() else { return lines(&[]) };
     // The line is not finished, so that it may lack words; what is there says which cluster is meant.
     let partial = definition.clone().ignore_errors(true);
@@ -93,7 +93,7 @@ fn lines(candidates: &[CompletionCandidate]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::definition;
+    use crate::run::definition;
 
     /// The words and the number for the shell.
     fn asked(line: &str) -> (Vec<String>, String) {

@@ -8,39 +8,37 @@
 //! * [`clean`]: removes stayput's annotations.
 
 mod clean;
-mod error;
+pub(crate) mod error;
 mod finalizer;
 mod may;
 mod owed;
 mod steps;
-
 #[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
 use kube::{Api, ResourceExt};
-use tokio::time::timeout;
-
-use super::actions::{self, ActionReport};
-use super::apiserver;
-use super::args::DetachArgs;
-use super::cluster_view::ClusterView;
-use super::json::{ActionOutput, ActionResult};
-use super::selection;
-use super::session::Session;
-pub(super) use error::DetachError;
-use may::may;
 use stayput_http::terminal::plain;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::annotation;
+use tokio::time::timeout;
+
+use crate::actions::report::{ActionOutput, ActionReport, ActionResult};
+use crate::args::DetachArgs;
+use crate::detach::error::DetachError;
+use crate::detach::may::may;
+use crate::session::Session;
+use crate::view::ClusterView;
+use crate::{actions, apiserver, selection};
 
 /// Deletes the SearchCluster, and removes all traces of stayput from pods and Secrets.
-pub(super) async fn detach(
+pub(crate) async fn detach(
     session: &Session,
     args: &DetachArgs,
 ) -> Result<ActionReport, DetachError> {

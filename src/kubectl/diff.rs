@@ -5,27 +5,18 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::workload::{NotComparable, Set, ordinal};
 use stayput_pod_update::{Difference, Update, UpdateStep};
 use stayput_restart::{NodeReport, THE_CONFIG};
 
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::{NotComparable, Set, ordinal};
-
-pub(super) use read::read;
-
-/// One pod, and the result of its comparison.
-#[derive(Debug)]
-pub(super) struct PodDiff {
-    pub(super) pod: String,
-    pub(super) node: String,
-    pub(super) wanted: Wanted,
-    /// True if the owner wants another revision of the template.
-    pub(super) is_outdated: bool,
-}
+pub(crate) use crate::diff::read::read;
 
 /// Result of the comparison of a pod.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(crate) enum Wanted {
     /// The step that brings the pod to the wanted template.
     Update(Update),
     /// The owner removes the pod by itself: the reason, and the consequence for its data.
@@ -34,25 +25,97 @@ pub(super) enum Wanted {
     Unknown(NotComparable),
 }
 
-impl Wanted {
-    pub(super) const fn update(&self) -> Option<&Update> {
-        match self {
-            Self::Update(update) => Some(update),
-            Self::Removed(_) | Self::Unknown(_) => None,
-        }
-    }
+/// `diff`: each pod against what its owner wants.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DiffOutput")]
+pub(crate) struct Diff {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    /// Sorted by name.
+    pub(crate) pods: Vec<PodDiff>,
+    /// StatefulSets that replace their pods by themselves, so that only the step `replace` is left.
+    pub(crate) rolling_stateful_sets: Vec<String>,
+    /// For each of these StatefulSets, the command after which it keeps its pods.
+    #[serde(skip)]
+    pub(crate) on_delete: Vec<String>,
 }
 
-/// All pods of a SearchCluster, sorted by name.
-#[derive(Debug)]
-pub(super) struct Diff {
-    pub(super) cluster: String,
-    pub(super) namespace: String,
-    pub(super) pods: Vec<PodDiff>,
-    /// StatefulSets that replace their pods by themselves, so that only the step `replace` is left.
-    pub(super) rolling: Vec<Set>,
-    /// Options of kubectl for the same apiserver, quoted for a shell, with a space in front.
-    pub(super) options: String,
+/// One pod.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PodDiffOutput")]
+pub(crate) struct PodDiff {
+    pub(crate) pod: String,
+    /// Name of its engine node.
+    pub(crate) node: String,
+    /// `none`, `relabel`, `restart`, `container`, `resize`, `replace` or `move`; absent if the pod
+    /// cannot be compared, or if its owner removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<&'static str>,
+    /// The part of the pod that is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kept: Option<&'static str>,
+    /// Why the pod cannot be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<String>,
+    /// Why its owner removes the pod, and what becomes of its data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) removed: Option<String>,
+    /// Every field that differs, those that ask for the highest step first.
+    pub(crate) because: Vec<FieldDiff>,
+    /// True if the owner wants another revision of the template.
+    #[serde(skip)]
+    pub(crate) is_outdated: bool,
+}
+
+/// A field that differs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DifferenceOutput")]
+pub(crate) struct FieldDiff {
+    pub(crate) field: String,
+    /// At most 80 characters; absent if there is none, or if it may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<String>,
+    /// The wanted value, in at most 80 characters; absent if there is none, or if it may be secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<String>,
+    /// The step that this field alone needs.
+    pub(crate) step: &'static str,
+}
+
+impl PodDiff {
+    fn new(pod: String, node: String, wanted: Wanted, is_outdated: bool) -> Self {
+        let mut diff = Self {
+            pod,
+            node,
+            step: None,
+            kept: None,
+            unknown: None,
+            removed: None,
+            because: Vec::new(),
+            is_outdated,
+        };
+        match wanted {
+            Wanted::Removed(why) => diff.removed = Some(why),
+            Wanted::Unknown(reason) => diff.unknown = Some(reason.to_string()),
+            Wanted::Update(update) => {
+                diff.step = Some(update.step.name());
+                diff.kept = Some(update.step.keeps());
+                let fields = update.because.into_iter();
+                diff.because = fields
+                    .map(|Difference { field, from, to, step }| FieldDiff {
+                        field,
+                        from,
+                        to,
+                        step: step.name(),
+                    })
+                    .collect();
+            }
+        }
+        diff
+    }
 }
 
 /// The reason for a pod that is about to be removed. A StatefulSet of a declared cluster has fewer

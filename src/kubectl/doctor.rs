@@ -9,32 +9,42 @@
 
 mod checks;
 mod facts;
-mod finding;
-mod network;
+pub(crate) mod finding;
+pub(crate) mod network;
 mod read;
-
 #[cfg(test)]
 mod tests;
 
-pub(super) use finding::{Finding, Severity, Verdict};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::args::DoctorArgs;
-use super::error::Error;
-use super::options::{into_commands, into_quoted_commands};
-use super::selection;
-use super::session::Session;
+use crate::args::DoctorArgs;
+use crate::doctor::finding::Finding;
+use crate::error::Error;
+use crate::options::{into_commands, into_quoted_commands};
+use crate::selection;
+use crate::session::Session;
+
+/// The findings of `doctor`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DoctorOutput {
+    pub(crate) clusters: Vec<Examined>,
+}
 
 /// One SearchCluster, examined.
-#[derive(Debug)]
-pub(super) struct Examined {
-    pub(super) namespace: String,
-    pub(super) cluster: String,
-    /// Findings, the worst first.
-    pub(super) findings: Vec<Finding>,
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExaminedOutput")]
+pub(crate) struct Examined {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    /// The worst first.
+    pub(crate) findings: Vec<Finding>,
 }
 
 /// Examines one SearchCluster, or all.
-pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<Examined>, Error> {
+pub(crate) async fn examine(session: &Session, args: &DoctorArgs) -> Result<DoctorOutput, Error> {
     let name = args.clusters.cluster.name.as_deref();
     let clusters = if args.clusters.all_namespaces {
         selection::everywhere(session).await?
@@ -57,5 +67,5 @@ pub(super) async fn examine(session: &Session, args: &DoctorArgs) -> Result<Vec<
             findings: findings.collect(),
         });
     }
-    Ok(examined)
+    Ok(DoctorOutput { clusters: examined })
 }

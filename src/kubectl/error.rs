@@ -1,29 +1,31 @@
 //! Why a command failed: every error of the modules below, and its exit code.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::actions::ActionError;
-use super::detach::DetachError;
-use super::exit::Exit;
-use super::format::{duration_as_given, or_dash};
-use super::init::InitError;
-use super::inject::InjectError;
-use super::options::into_quoted_commands;
-use super::reconciler_client::SnapshotError;
-use super::selection::SelectionError;
-use super::session::SessionError;
-use super::ui::UiError;
-use super::watch::WatchError;
 use stayput_api::Span;
 use stayput_http::terminal::plain;
 use stayput_kube_access::cluster::CrdError;
 use stayput_restart::HistoryEntry;
 
+use crate::actions::error::ActionError;
+use crate::detach::error::DetachError;
+use crate::exit::Exit;
+use crate::format::{duration_as_given, or_dash};
+use crate::init::InitError;
+use crate::inject::InjectError;
+use crate::options::into_quoted_commands;
+use crate::reconciler_client::SnapshotError;
+use crate::selection::SelectionError;
+use crate::session::SessionError;
+use crate::ui::UiError;
+use crate::watch::error::WatchError;
+
 /// Why a command failed. Each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(crate) enum Error {
     #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
@@ -113,7 +115,7 @@ impl Error {
     }
 
     /// Writes the message to stderr, with these options in its commands, and returns the exit code.
-    pub(super) fn report(&self, options: &str) -> ExitCode {
+    pub(crate) fn report(&self, options: &str) -> ExitCode {
         // The reader of `kubectl stayput status | head` has closed the pipe on purpose.
         let is_broken_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if !self.output().is_some_and(is_broken_pipe) {

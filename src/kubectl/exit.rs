@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// How a command failed, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exit {
+pub(crate) enum Exit {
     /// Refused, failed, or a restart that did not end as done.
     Failed = 1,
     /// The apiserver, or the reconciler, cannot be reached.

@@ -1,28 +1,30 @@
 //! Dry runs: a snapshot, taken now or read from a file, and the forecast computed from it.
 
-use super::args::{PlanArgs, ReconcilerArg, ScopeArgs};
-use super::cluster_view::ClusterView;
-use super::reconciler_client::{self, SnapshotError};
-use super::session::Session;
 use stayput_restart::{Forecast, Request, Saved, Time, forecast};
+
+use crate::args::{PlanArgs, ReconcilerArg, ScopeArgs};
+use crate::reconciler_client;
+use crate::reconciler_client::SnapshotError;
+use crate::session::Session;
+use crate::view::ClusterView;
 
 /// A dry run, and the time at which its cluster was observed.
 #[derive(Debug)]
-pub(super) struct DatedForecast {
-    pub(super) observed_at: Time,
-    pub(super) forecast: Forecast,
+pub(crate) struct DatedForecast {
+    pub(crate) observed_at: Time,
+    pub(crate) forecast: Forecast,
 }
 
 impl DatedForecast {
     /// The dry run of this request; without one, of the restart under way or to come.
-    pub(super) fn new(saved: &Saved, request: Option<&Request>) -> Self {
+    pub(crate) fn new(saved: &Saved, request: Option<&Request>) -> Self {
         let Saved { snapshot, policy, .. } = saved;
         Self { observed_at: snapshot.now, forecast: forecast(snapshot, policy, request) }
     }
 }
 
 /// The dry run of `plan`, computed from a snapshot taken now.
-pub(super) async fn live(
+pub(crate) async fn live(
     session: &Session,
     view: &ClusterView,
     args: &PlanArgs,
@@ -33,7 +35,7 @@ pub(super) async fn live(
 }
 
 /// The dry run of `plan`, computed from a saved snapshot.
-pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
+pub(crate) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
     DatedForecast::new(saved, dry_run_request(scope).as_ref())
 }
 
@@ -41,7 +43,7 @@ pub(super) fn from_saved(saved: &Saved, scope: &ScopeArgs) -> DatedForecast {
 ///
 /// # Errors
 /// If the reconciler gives no snapshot.
-pub(super) async fn of_request(
+pub(crate) async fn of_request(
     session: &Session,
     view: &ClusterView,
     reconciler: &ReconcilerArg,

@@ -1,12 +1,12 @@
-//! Times, durations and counts as people read them.
+//! Times, durations, counts, requests and outcomes as people read them.
 
 use std::time::Duration;
 
 use stayput_api::Span;
-use stayput_restart::Time;
+use stayput_restart::{HistoryEntry, Request, Time};
 
 /// A duration in its two largest units: `1h 6m`.
-pub(super) fn rounded_duration(seconds: u64) -> String {
+pub(crate) fn rounded_duration(seconds: u64) -> String {
     let kept = match seconds {
         0..3_600 => seconds,
         3_600..86_400 => seconds / 60 * 60,
@@ -16,12 +16,12 @@ pub(super) fn rounded_duration(seconds: u64) -> String {
 }
 
 /// A duration in all its units, as a user gave it.
-pub(super) fn duration_as_given(span: Span) -> String {
+pub(crate) fn duration_as_given(span: Span) -> String {
     humantime::format_duration(span.to_duration()).to_string()
 }
 
 /// A time, and how long ago it is.
-pub(super) fn time_with_age(time: Time, now: Time) -> String {
+pub(crate) fn time_with_age(time: Time, now: Time) -> String {
     let shown = time_to_second(time);
     if now >= time {
         format!("{shown} ({} ago)", rounded_duration(now.since(time) / 1000))
@@ -32,31 +32,93 @@ pub(super) fn time_with_age(time: Time, now: Time) -> String {
 }
 
 /// A time without its fraction of a second.
-pub(super) fn time_to_second(time: Time) -> String {
+pub(crate) fn time_to_second(time: Time) -> String {
     let text = time.to_string();
     text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
 }
 
 /// `1 node`, `2 nodes`.
-pub(super) fn node_count(count: usize) -> String {
+pub(crate) fn node_count(count: usize) -> String {
     if count == 1 { "1 node".into() } else { format!("{count} nodes") }
 }
 
 /// The text, or `-` where it is empty.
-pub(super) const fn or_dash(text: &str) -> &str {
+pub(crate) const fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
 /// `: message`, or nothing where the message is empty.
-pub(super) fn after_colon(message: &str) -> String {
+pub(crate) fn after_colon(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
 /// The innermost message of an error; those around it only say that something inside failed.
-pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
     }
     innermost.to_string()
+}
+
+/// Why a SearchCluster has no status, and what to check.
+pub(crate) const NOT_PROCESSED: &str = "stayput-reconciler has not processed this SearchCluster yet; check that it runs and watches this \
+     namespace: `kubectl get pods -A -l app.kubernetes.io/name=stayput-reconciler`";
+
+/// A request in one line.
+pub(crate) fn request_summary(request: &Request) -> String {
+    let mut text = format!("{} {}", request.strategy.as_str(), request.id);
+    let target = &request.target;
+    if !target.nodes.is_empty() {
+        text = format!("{text} of {}", target.nodes.join(", "));
+    }
+    if let Some(role) = &target.role {
+        text = format!("{text}, role {role}");
+    }
+    if let Some(zone) = &target.zone {
+        text = format!("{text}, zone {zone}");
+    }
+    if let Some(time) = request.not_before {
+        text = format!("{text}, not before {}", time_to_second(time));
+    }
+    if let Some(deadline) = request.deadline {
+        text = format!("{text}, deadline {}", duration_as_given(deadline));
+    }
+    if request.allow_outage {
+        text = format!("{text}, allowing an outage");
+    }
+    if request.outside_windows {
+        text = format!("{text}, also outside of maintenance windows");
+    }
+    if !request.skip_rules.is_empty() {
+        text = format!("{text}, without {}", request.skip_rules.join(", "));
+    }
+    match &request.by {
+        Some(by) => format!("{text}, requested by {by}"),
+        None => text,
+    }
+}
+
+/// Why the restart ended so, the outages that it was allowed, and the rules that it skipped.
+pub(crate) fn reason_in_history(entry: &HistoryEntry) -> String {
+    let skipped = if entry.skipped_rules.is_empty() {
+        String::new()
+    } else {
+        format!("without {}", entry.skipped_rules.join(", "))
+    };
+    let outage = if entry.allowed_outage { "an outage was allowed" } else { "" };
+    let parts = [entry.reason.as_str(), outage, &skipped];
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("; ")
+}
+
+/// Number of nodes, in total and by step.
+pub(crate) fn nodes_by_step(entry: &HistoryEntry) -> String {
+    let steps: Vec<String> =
+        entry.steps.iter().map(|(step, count)| format!("{count} {step}")).collect();
+    if steps.is_empty() {
+        entry.nodes.to_string()
+    } else {
+        format!("{} ({})", entry.nodes, steps.join(", "))
+    }
 }

@@ -10,20 +10,23 @@ mod operators;
 mod served;
 mod skeleton;
 
-use super::apiserver::{ApiError, Kind};
-use super::args::InitArgs;
-use super::clock::now;
-use super::exit::Exit;
-use super::json::InitOutput;
-use super::session::Session;
-use made::Made;
+use schemars::JsonSchema;
+use serde::Serialize;
 use stayput_certificates::issue::IssueError;
 use stayput_certificates::names::SecretNames;
 use stayput_kube_access::cluster::{Auth, SearchCluster};
 
+use crate::apiserver::ApiError;
+use crate::apiserver::kind::Kind;
+use crate::args::InitArgs;
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::init::made::Made;
+use crate::session::Session;
+
 /// Why `init` ended early. Objects that were created before stay.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InitError {
+pub(crate) enum InitError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error("a certificate cannot be made: {0}")]
@@ -41,7 +44,7 @@ pub(super) enum InitError {
 }
 
 impl InitError {
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Api(error) => error.exit(),
             Self::Selector(_) => Exit::Usage,
@@ -51,7 +54,7 @@ impl InitError {
 }
 
 /// Creates the missing objects.
-pub(super) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
+pub(crate) async fn init(session: &Session, args: &InitArgs) -> Result<InitOutput, InitError> {
     served::until_served(session).await;
     let names = SecretNames::of(&session.namespace, &args.cluster);
     let mut made = Made::new(session, args.dry_run);
@@ -112,5 +115,61 @@ fn other_authority(names: &SecretNames, trusted: &str) -> InitError {
             "kubectl -n {namespace} patch searchcluster {cluster} --type merge -p \
              '{{\"spec\":{{\"manager\":{{\"caSecret\":\"{serving}\"}}}}}}'"
         ),
+    }
+}
+
+/// `init`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InitOutput {
+    pub(crate) cluster: String,
+    pub(crate) namespace: String,
+    /// True for a dry run: nothing was changed.
+    pub(crate) dry_run: bool,
+    /// The objects, in the order in which they were made.
+    pub(crate) objects: Vec<InitObject>,
+    /// For people: what the next command brings with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
+    /// Commands to type next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) next: Vec<String>,
+}
+
+/// One object.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InitObject {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) result: InitResult,
+    /// For people: what it is for, why it was left, or why it is missing and what to do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+}
+
+/// Result for an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum InitResult {
+    /// The object was created.
+    Made,
+    /// The object was brought up to date.
+    Changed,
+    /// The object is as it should be.
+    Unchanged,
+    /// Somebody else made it, and it was not changed.
+    Left,
+    /// The object is missing, or cannot be used.
+    Missing,
+}
+
+impl InitOutput {
+    /// Why some of the objects are missing.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let missing = self.objects.iter().filter(|one| one.result == InitResult::Missing);
+        let all: Vec<String> =
+            missing.map(|one| format!("{} {}: {}", one.kind, one.name, one.message)).collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }

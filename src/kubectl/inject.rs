@@ -1,19 +1,21 @@
 //! `inject` and `uninject`: reads and writes manifests. `stayput-inject` decides about the changes.
 
-use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::args::{InjectArgs, ManifestsArg};
-use super::exit::Exit;
-use super::json::InjectOutput;
-use super::printer::{Printer, write};
+use schemars::JsonSchema;
+use serde::Serialize;
 use stayput_http::terminal::plain;
-use stayput_inject::{Changed, Finding, Outcome};
+use stayput_inject::{Changed, Finding, Outcome, Severity};
+
+use crate::args::{InjectArgs, ManifestsArg};
+use crate::exit::Exit;
+use crate::printer::{Printer, write};
 
 /// Why no manifests are written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InjectError {
+pub(crate) enum InjectError {
     #[error("cannot read {}: {source}", shown(file))]
     Read { file: PathBuf, source: io::Error },
     #[error("{} is not UTF-8 in line {line}: save it as UTF-8", shown(file))]
@@ -30,7 +32,7 @@ pub(super) enum InjectError {
 
 impl InjectError {
     /// Exit code of the error. A missing file is a wrong command line, as for `plan --snapshot`.
-    pub(super) const fn exit(&self) -> Exit {
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Read { .. } | Self::Encoding { .. } | Self::NoJson => Exit::Usage,
             Self::Found | Self::NoContainer(_) | Self::Output(_) => Exit::Failed,
@@ -39,15 +41,15 @@ impl InjectError {
 }
 
 /// One file, and the result for it.
-pub(super) struct Edited {
+pub(crate) struct Edited {
     /// Name of the file, for people.
-    pub(super) file: String,
-    pub(super) result: Result<Outcome, Vec<Finding>>,
+    file: String,
+    result: Result<Outcome, Vec<Finding>>,
 }
 
 impl Edited {
     /// Findings about the file.
-    pub(super) fn findings(&self) -> &[Finding] {
+    pub(crate) fn findings(&self) -> &[Finding] {
         match &self.result {
             Ok(outcome) => &outcome.notes,
             Err(findings) => findings,
@@ -56,7 +58,7 @@ impl Edited {
 }
 
 /// Writes the manifests with the manager, or says what would change.
-pub(super) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectError> {
+pub(crate) fn inject(args: &InjectArgs, printer: &Printer) -> Result<(), InjectError> {
     if printer.is_json() && !args.check {
         return Err(InjectError::NoJson);
     }
@@ -100,7 +102,7 @@ fn no_engine(done: &[(String, Outcome)]) -> io::Result<()> {
 }
 
 /// Writes the manifests without the manager.
-pub(super) fn uninject(manifests: &ManifestsArg) -> Result<(), InjectError> {
+pub(crate) fn uninject(manifests: &ManifestsArg) -> Result<(), InjectError> {
     let edited = each(manifests, stayput_inject::uninject)?;
     say(&edited)?;
     Ok(write(&joined(&all(edited)?))?)
@@ -198,4 +200,104 @@ fn summary(done: &[(String, Outcome)]) -> String {
         }
     }
     text
+}
+
+/// `inject --check`: what would be changed, and what was found.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InjectOutput<'a> {
+    /// True if manifests would be written: no finding is an error.
+    possible: bool,
+    /// The objects that would say something else than now; of files without an error.
+    changed: Vec<ChangedOutput<'a>>,
+    findings: Vec<FindingOutput<'a>>,
+}
+
+/// One object.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChangedOutput<'a> {
+    /// The file, or `stdin`.
+    file: &'a str,
+    /// Number of the document in the file, from 1.
+    document: usize,
+    /// Kind and name, as in `StatefulSet/logs`.
+    object: &'a str,
+    /// Fields that would be added, replaced and removed, compared with the input; for people.
+    edits: &'a [String],
+}
+
+/// One thing that cannot be done, or should be known.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct FindingOutput<'a> {
+    severity: SeverityOutput,
+    /// The file, or `stdin`.
+    file: &'a str,
+    /// Number of the document in the file, from 1.
+    document: usize,
+    /// Kind and name of the object, if it can be read.
+    object: Option<&'a str>,
+    /// The field, as in `spec.template.spec.containers[name=opensearch].command`.
+    field: Option<&'a str>,
+    /// The problem.
+    message: &'a str,
+    /// The remedy.
+    remedy: &'a str,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum SeverityOutput {
+    /// Nothing is written.
+    Error,
+    /// Manifests are written, and a person should know this.
+    Note,
+}
+
+impl<'a> InjectOutput<'a> {
+    pub(crate) fn new(edited: &'a [Edited]) -> Self {
+        let done = || edited.iter().filter_map(|one| Some((&*one.file, one.result.as_ref().ok()?)));
+        let changed: Vec<ChangedOutput<'_>> = done()
+            .flat_map(|(file, outcome)| {
+                outcome.changed.iter().map(move |one| ChangedOutput {
+                    file,
+                    document: one.document,
+                    object: &one.object,
+                    edits: &one.edits,
+                })
+            })
+            .collect();
+        let found = edited
+            .iter()
+            .flat_map(|one| one.findings().iter().map(move |found| (&*one.file, found)));
+        let has_engine = done().any(|(_, outcome)| outcome.has_engine);
+        let without = done().filter(|_| !has_engine);
+        let without = without.flat_map(|(file, outcome)| {
+            outcome.without_engine.iter().map(move |found| (file, found))
+        });
+        Self {
+            possible: edited.iter().all(|one| one.result.is_ok()),
+            findings: found.chain(without).map(FindingOutput::new).collect(),
+            changed,
+        }
+    }
+}
+
+impl<'a> FindingOutput<'a> {
+    fn new((file, found): (&'a str, &'a Finding)) -> Self {
+        Self {
+            severity: match found.severity {
+                Severity::Error => SeverityOutput::Error,
+                Severity::Note => SeverityOutput::Note,
+            },
+            file,
+            document: found.document,
+            object: found.object.as_deref(),
+            field: found.field.as_deref(),
+            message: &found.message,
+            remedy: &found.remedy,
+        }
+    }
 }

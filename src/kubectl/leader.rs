@@ -2,24 +2,25 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
-
-use super::apiserver::{self, ApiError, Asked};
-use super::clock::now;
-use super::exit::Exit;
-use super::format::rounded_duration;
 use stayput_restart::Time;
 
+use crate::apiserver::objects::Asked;
+use crate::apiserver::{ApiError, server};
+use crate::clock::now;
+use crate::exit::Exit;
+use crate::format::rounded_duration;
+
 /// Where `deploy/` puts the reconciler.
-pub(super) const NAMESPACE: &str = "stayput";
+pub(crate) const NAMESPACE: &str = "stayput";
 /// Name of the reconciler's Lease, service account and label.
-pub(super) const NAME: &str = "stayput-reconciler";
+pub(crate) const NAME: &str = "stayput-reconciler";
 /// Age of a Lease without a working leader, in milliseconds. A leader renews its Lease every few
 /// seconds. Its clock and the apiserver's may differ as well.
 const OLD: u64 = 60_000;
 
 /// State of the reconciler, as far as we may read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Reconciler {
+pub(crate) enum Reconciler {
     /// The Lease was not read, so nothing is known.
     #[default]
     Unknown,
@@ -30,7 +31,7 @@ pub(super) enum Reconciler {
 
 impl Reconciler {
     /// The state according to the Lease, if it can be read.
-    pub(super) async fn seen(client: &Client) -> Self {
+    pub(crate) async fn seen(client: &Client) -> Self {
         Self::look(client).await.unwrap_or_default()
     }
 
@@ -38,7 +39,7 @@ impl Reconciler {
     ///
     /// # Errors
     /// If the apiserver does not answer.
-    pub(super) async fn look(client: &Client) -> Result<Self, ApiError> {
+    pub(crate) async fn look(client: &Client) -> Result<Self, ApiError> {
         match Box::pin(lease(client)).await {
             Ok((lease, now)) => Ok(why_none(lease.as_ref(), now).map_or(Self::Works, Self::Absent)),
             Err(error) if error.exit() == Exit::NotReachable => Err(error),
@@ -47,7 +48,7 @@ impl Reconciler {
     }
 
     /// Why no reconciler works, if that is known.
-    pub(super) fn why_absent(&self) -> Option<&str> {
+    pub(crate) fn why_absent(&self) -> Option<&str> {
         match self {
             Self::Absent(why) => Some(why),
             Self::Unknown | Self::Works => None,
@@ -55,7 +56,7 @@ impl Reconciler {
     }
 
     /// A warning to show beside the status that the reconciler has written, if none works now.
-    pub(super) fn warning(&self) -> Option<String> {
+    pub(crate) fn warning(&self) -> Option<String> {
         self.why_absent().map(|why| {
             format!(
                 "{why}; until one works, nothing is done and the status is stale: \
@@ -66,16 +67,16 @@ impl Reconciler {
 }
 
 /// The Lease, if it exists, and the apiserver's time: the clock of this machine may be wrong.
-pub(super) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
+pub(crate) async fn lease(client: &Client) -> Result<(Option<Lease>, Time), ApiError> {
     let asked = Asked { client, namespace: NAMESPACE };
     let lease = asked.find("leases.coordination.k8s.io", NAME);
-    let (lease, time) = tokio::join!(lease, apiserver::time(client));
+    let (lease, time) = tokio::join!(lease, server::time(client));
     // Where it may not be asked for the time, ours is all there is.
     Ok((lease?, time.unwrap_or_else(|_| now())))
 }
 
 /// Why no reconciler works, if that is so.
-pub(super) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {
+pub(crate) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {
     let Some(lease) = lease else {
         return Some(format!(
             "there is no Lease {NAME} in namespace {NAMESPACE}: no reconciler has ever worked there"
@@ -99,8 +100,11 @@ pub(super) fn why_none(lease: Option<&Lease>, now: Time) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use serde_json::Value;
+    use serde_json::json;
+    use tokio::io::AsyncBufReadExt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::io::BufReader;
     use tokio::net::TcpListener;
 
     use super::*;

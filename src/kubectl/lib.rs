@@ -1,20 +1,18 @@
 //! `kubectl stayput`: shows what a restart does and why it waits, and requests restarts.
 //!
 //! The plugin decides nothing. It reads the status that the reconciler has written on a SearchCluster and its
-//! pods ([`cluster_view`]), renders it ([`pages`] and [`progress`] for people, [`json`] for programs;
-//! all pure), and writes annotations ([`actions`]). It never calls an engine or a manager. What only
-//! they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is computed
-//! from that snapshot by the reconciler's own rules ([`forecast`]). [`doctor`] says what is wrong around
-//! a SearchCluster; [`detach`] takes it away and leaves its pods. [`inject`] changes manifests and asks
-//! nobody. [`init`] makes the objects that a cluster needs. [`ui`] shows a cluster in a browser.
+//! pods into one model ([`view`], and [`progress`] for what has changed), renders that ([`text`] and [`html`] for
+//! people, [`json`] for programs; all pure), and writes annotations ([`actions`]). It never calls an engine or a
+//! manager. What only they know comes from the reconciler as a snapshot ([`reconciler_client`]); a dry run is
+//! computed from that snapshot by the reconciler's own rules ([`forecast`]). [`doctor`] says what is wrong around
+//! a SearchCluster; [`detach`] takes it away and leaves its pods. [`inject`] changes manifests and asks nobody.
+//! [`init`] makes the objects that a cluster needs. [`ui`] shows a cluster in a browser.
 
 mod actions;
 mod apiserver;
 mod args;
 mod clock;
-mod cluster_view;
 mod complete;
-mod config_from;
 mod detach;
 mod diff;
 mod doctor;
@@ -22,14 +20,12 @@ mod error;
 mod exit;
 mod forecast;
 mod format;
+mod html;
 mod init;
 mod inject;
 mod json;
 mod leader;
 mod options;
-mod page;
-mod pages;
-mod pod_view;
 mod port_forward;
 mod printer;
 mod progress;
@@ -39,11 +35,12 @@ mod run;
 mod runbook;
 mod selection;
 mod session;
-mod ui;
-mod watch;
-
 #[cfg(test)]
 mod tests;
+mod text;
+mod ui;
+mod view;
+mod watch;
 
 pub use json::schema;
 pub use run::{definition, main};

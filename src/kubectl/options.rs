@@ -2,34 +2,35 @@
 
 use std::ffi::OsString;
 
-use super::args::CommonArgs;
 use stayput_restart::shell_word;
+
+use crate::args::CommonArgs;
 
 /// Programs that take the options, each as its commands begin. One with a longer name comes first.
 const PROGRAMS: [&str; 3] = ["kubectl stayput ", "kubectl ", HELM];
 const HELM: &str = "helm ";
 
 /// The options of kubectl that were given on the command line.
-pub(super) fn given(common: &CommonArgs) -> Vec<OsString> {
+pub(crate) fn given(common: &CommonArgs) -> Vec<OsString> {
     let file = common.kubeconfig.as_ref().map(|file| ["--kubeconfig".into(), file.into()]);
     let context = common.context.as_ref().map(|name| ["--context".into(), name.into()]);
     file.into_iter().chain(context).flatten().collect()
 }
 
 /// The options of kubectl that were given, in the form of [`in_shell`].
-pub(super) fn given_in_shell(common: &CommonArgs) -> String {
+pub(crate) fn given_in_shell(common: &CommonArgs) -> String {
     in_shell(&given(common))
 }
 
 /// The options as a shell reads them, with a space in front of each; empty without options.
-pub(super) fn in_shell(options: &[OsString]) -> String {
+pub(crate) fn in_shell(options: &[OsString]) -> String {
     let words = options.iter().map(|word| format!(" {}", shell_word(&word.to_string_lossy())));
     words.collect()
 }
 
 /// Adds the options, in the form of [`in_shell`], to each command of kubectl and of Helm in a text of
 /// commands. A command that has them stays as it is.
-pub(super) fn into_commands(text: &str, options: &str) -> String {
+pub(crate) fn into_commands(text: &str, options: &str) -> String {
     let mut all = String::new();
     let mut rest = text;
     while let Some((before, program, after)) = next_command(rest) {
@@ -63,7 +64,7 @@ fn for_helm(options: &str) -> String {
 }
 
 /// Adds the options, in the form of [`in_shell`], to the commands between backticks in a text.
-pub(super) fn into_quoted_commands(text: &str, options: &str) -> String {
+pub(crate) fn into_quoted_commands(text: &str, options: &str) -> String {
     let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
         0 => part.to_owned(),
         _ => into_commands(part, options),

@@ -13,13 +13,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::oneshot::{self, error::RecvError};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::RecvError;
 use tokio::time::timeout;
 
-use super::apiserver::ApiError;
-use super::exit::Exit;
-use super::leader::{NAMESPACE, lease, why_none};
-use super::session::Session;
+use crate::apiserver::ApiError;
+use crate::exit::Exit;
+use crate::leader::{NAMESPACE, lease, why_none};
+use crate::session::Session;
 
 /// Port of the reconciler's snapshots, on its loopback interface.
 const PORT: u16 = 9198;
@@ -32,7 +33,7 @@ const LISTENS: &str = "Forwarding from 127.0.0.1:";
 
 /// Why no port is forwarded.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ForwardError {
+pub(crate) enum ForwardError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error(
@@ -54,7 +55,7 @@ pub(super) enum ForwardError {
 }
 
 impl ForwardError {
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Api(error) => error.exit(),
             Self::NoLeader(_)
@@ -67,7 +68,7 @@ impl ForwardError {
 }
 
 /// Forwards the port until this is dropped.
-pub(super) struct PortForward {
+pub(crate) struct PortForward {
     port: u16,
     _kubectl: Kubectl,
     /// kubectl's stdout. kubectl ends if nobody can read its output.
@@ -76,7 +77,7 @@ pub(super) struct PortForward {
 
 impl PortForward {
     /// Has kubectl forward a free local port to the reconciler that holds the Lease.
-    pub(super) async fn open(session: &Session) -> Result<Self, ForwardError> {
+    pub(crate) async fn open(session: &Session) -> Result<Self, ForwardError> {
         let pod = leader(session).await?;
         let (mut kubectl, output) = Kubectl::start(session.kubectl_options(), &pod)?;
         let reading = in_thread(move || {
@@ -96,7 +97,7 @@ impl PortForward {
         }
     }
 
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 }

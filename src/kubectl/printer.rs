@@ -1,28 +1,28 @@
 //! Writes pages for people, or JSON for programs, to stdout.
 
-use std::io::{self, IsTerminal, Write};
+use std::io;
+use std::io::{IsTerminal, Write};
 
 use serde::Serialize;
-
-use super::actions::ActionReport;
-use super::args::CommonArgs;
-use super::format::time_to_second;
-use super::json::ProgressOutput;
-use super::options::{given_in_shell, into_quoted_commands};
-use super::page::Paint;
-use super::progress::Line;
 use stayput_http::terminal::plain;
 
+use crate::actions::report::ActionReport;
+use crate::args::CommonArgs;
+use crate::format::time_to_second;
+use crate::options::{given_in_shell, into_quoted_commands};
+use crate::progress::Line;
+use crate::text::Paint;
+
 /// Output format, and options for commands in the output.
-pub(super) struct Printer {
-    pub(super) paint: Paint,
+pub(crate) struct Printer {
+    pub(crate) paint: Paint,
     json: bool,
     /// Options of kubectl for commands in the output.
     options: String,
 }
 
 impl Printer {
-    pub(super) fn new(common: &CommonArgs) -> Self {
+    pub(crate) fn new(common: &CommonArgs) -> Self {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colored = !common.no_color && !no_color && io::stdout().is_terminal();
         let options = given_in_shell(common);
@@ -30,21 +30,21 @@ impl Printer {
     }
 
     /// True for JSON, which programs read.
-    pub(super) const fn is_json(&self) -> bool {
+    pub(crate) const fn is_json(&self) -> bool {
         self.json
     }
 
-    pub(super) fn page(&self, page: &str, output: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn page(&self, page: &str, output: &impl Serialize) -> io::Result<()> {
         if self.json { write(&(serde_json::to_string_pretty(output)? + "\n")) } else { write(page) }
     }
 
     /// Prints the result of a command.
-    pub(super) fn action(&self, report: &ActionReport) -> io::Result<()> {
+    pub(crate) fn action(&self, report: &ActionReport) -> io::Result<()> {
         self.page(&page(report), &report.output)
     }
 
     /// Prints the result of a command as the first of several lines: as JSON it is one line, too.
-    pub(super) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
+    pub(crate) fn action_line(&self, report: &ActionReport) -> io::Result<()> {
         if self.json {
             write(&(serde_json::to_string(&report.output)? + "\n"))
         } else {
@@ -52,11 +52,11 @@ impl Printer {
         }
     }
 
-    pub(super) fn progress(&self, line: &Line) -> io::Result<()> {
+    pub(crate) fn progress(&self, line: &Line) -> io::Result<()> {
         let message = into_quoted_commands(&line.message, &self.options);
         let line = &Line { message, ..line.clone() };
         if self.json {
-            return write(&(serde_json::to_string(&ProgressOutput::new(line))? + "\n"));
+            return write(&(serde_json::to_string(&line)? + "\n"));
         }
         let message = self.paint.text(line.tone, &line.message);
         let node = line.node.as_ref().map(|node| format!("{}  ", plain(node)));
@@ -72,7 +72,7 @@ fn page(report: &ActionReport) -> String {
     report.page.clone() + &warning.unwrap_or_default()
 }
 
-pub(super) fn write(text: &str) -> io::Result<()> {
+pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()

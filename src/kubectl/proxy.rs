@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 /// Why the proxy cannot be used. Its address may contain a password and is not shown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProxyError {
+pub(crate) enum ProxyError {
     #[error("the address of the proxy is no URL: {0}")]
     Address(#[from] InvalidUri),
     #[error("the URL of the proxy begins with none of http://, https:// and socks5://")]
@@ -17,7 +17,7 @@ pub(super) enum ProxyError {
 }
 
 /// The proxy for this apiserver: that of the kubeconfig, else that of the environment.
-pub(super) fn proxy(
+pub(crate) fn proxy(
     server: &Uri,
     configured: Option<&str>,
     environment: impl Fn(&str) -> Option<String>,

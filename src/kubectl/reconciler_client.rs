@@ -10,21 +10,21 @@ use http::{Request, StatusCode, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::{Client, Config};
+use stayput_restart::Saved;
 use tokio::time::timeout;
 
-use super::cluster_view::ClusterView;
-use super::exit::Exit;
-use super::format::root_cause;
-use super::port_forward::{ForwardError, PortForward};
-use super::session::Session;
-use stayput_restart::Saved;
+use crate::exit::Exit;
+use crate::format::root_cause;
+use crate::port_forward::{ForwardError, PortForward};
+use crate::session::Session;
+use crate::view::ClusterView;
 
 /// Timeout of a snapshot. The reconciler finishes its current reconcile first, and then observes the
 /// whole cluster.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(90);
 /// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SnapshotError {
+pub(crate) enum SnapshotError {
     #[error(transparent)]
     Forward(#[from] ForwardError),
     #[error(
@@ -58,7 +58,7 @@ pub(super) enum SnapshotError {
 }
 
 impl SnapshotError {
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Forward(error) => error.exit(),
             Self::InvalidAddress { .. } | Self::File { .. } | Self::InvalidFile { .. } => {
@@ -74,7 +74,7 @@ impl SnapshotError {
 
 /// A snapshot of this SearchCluster, taken now by the reconciler at `address`; without an address, by the
 /// leader, whose port is forwarded meanwhile.
-pub(super) async fn snapshot(
+pub(crate) async fn snapshot(
     session: &Session,
     address: Option<&str>,
     view: &ClusterView,
@@ -138,7 +138,7 @@ fn is_of_other_kubernetes(saved: &Saved, view: &ClusterView) -> bool {
 }
 
 /// Reads a snapshot from a file.
-pub(super) fn snapshot_from_file(file: &Path) -> Result<Saved, SnapshotError> {
+pub(crate) fn snapshot_from_file(file: &Path) -> Result<Saved, SnapshotError> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| SnapshotError::File { file: file.to_owned(), source })?;
     Saved::parse(&text).map_err(|error| SnapshotError::InvalidFile {

@@ -9,33 +9,32 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
-use tokio::time::timeout;
-
-use super::args::{
-    AnyCommand, Cli, ClustersArg, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand,
-    RestartArgs, ScopeArgs,
-};
-use super::clock::now;
-use super::cluster_view::ClusterView;
-use super::doctor::{self, Verdict};
-use super::error::Error;
-use super::exit::Exit;
-use super::forecast::DatedForecast;
-use super::json::{
-    ActionResult, AllOutput, DiffOutput, DoctorOutput, HistoryOutput, NodeOutput, PlanOutput,
-    StatusOutput,
-};
-use super::printer::{Printer, write};
-use super::progress::Line;
-use super::reconciler_client::{self, snapshot_from_file};
-use super::session::Session;
-use super::watch::watch;
-use super::{
-    actions, complete, detach, diff, forecast, init, inject, options, pages, runbook, selection, ui,
-};
 use stayput_api::Span;
 use stayput_kube_access::cluster::crd_yaml;
 use stayput_restart::{Outcome, Saved};
+use tokio::time::timeout;
+
+use crate::actions::report::ActionResult;
+use crate::args::{
+    AnyCommand, Cli, ClustersArg, Command, CommonArgs, ManifestsCommand, PlanArgs, ProgramCommand,
+    RestartArgs, ScopeArgs,
+};
+use crate::clock::now;
+use crate::doctor::finding::Verdict;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::forecast::DatedForecast;
+use crate::json::{AllOutput, HistoryOutput, NodeOutput, PlanOutput, StatusOutput};
+use crate::printer::{Printer, write};
+use crate::progress::Line;
+use crate::reconciler_client::snapshot_from_file;
+use crate::session::Session;
+use crate::view::ClusterView;
+use crate::watch::watch;
+use crate::{
+    actions, complete, detach, diff, doctor, forecast, init, inject, options, reconciler_client,
+    runbook, selection, text, ui,
+};
 
 /// Runs the program with `args`, the first of which is its own name.
 ///
@@ -125,17 +124,17 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
     match command {
         Command::Init(args) => {
             let report = init::init(session, &args).await?;
-            printer.page(&pages::init(&report), &report)?;
+            printer.page(&text::init(&report), &report)?;
             report.problem().map_or(Ok(()), |problem| Err(Error::Incomplete(problem)))
         }
         Command::Status(args) if args.all_namespaces => {
             let views = selection::views_everywhere(session).await?;
-            let page = pages::status_of_all(&views);
+            let page = text::status_of_all(&views);
             Ok(printer.page(&page, &AllOutput::new(&views, StatusOutput::new))?)
         }
         Command::Status(ClustersArg { cluster, .. }) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
-            let page = pages::status(&view, now(), printer.paint);
+            let page = text::status(&view, now(), printer.paint);
             Ok(printer.page(&page, &StatusOutput::new(&view))?)
         }
         Command::Plan(args) => plan(session, &args, &printer).await,
@@ -147,13 +146,12 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         }
         Command::Diff(cluster) => {
             let diff = diff::read(session, cluster.name.as_deref()).await?;
-            Ok(printer.page(&pages::diff(&diff), &DiffOutput::new(&diff))?)
+            Ok(printer.page(&text::diff(&diff), &diff)?)
         }
         Command::Doctor(args) => {
             let examined = doctor::examine(session, &args).await?;
-            printer
-                .page(&pages::doctor(&examined, printer.paint), &DoctorOutput::new(&examined))?;
-            match Verdict::of(examined.iter().flat_map(|one| &one.findings)) {
+            printer.page(&text::doctor(&examined.clusters, printer.paint), &examined)?;
+            match Verdict::of(examined.clusters.iter().flat_map(|one| &one.findings)) {
                 Verdict::Good => Ok(()),
                 Verdict::Bad => Err(Error::Unfit),
                 Verdict::Unknown => Err(Error::NotExamined),
@@ -161,12 +159,12 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
         }
         Command::History(args) if args.all_namespaces => {
             let views = selection::views_everywhere(session).await?;
-            let page = pages::history_of_all(&views);
+            let page = text::history_of_all(&views);
             Ok(printer.page(&page, &AllOutput::new(&views, HistoryOutput::new))?)
         }
         Command::History(ClustersArg { cluster, .. }) => {
             let view = selection::view(session, cluster.name.as_deref()).await?;
-            Ok(printer.page(&pages::history(&view), &HistoryOutput::new(&view))?)
+            Ok(printer.page(&text::history(&view), &HistoryOutput::new(&view))?)
         }
         Command::Why { node, cluster, snapshot: _ } => {
             let nodes = [node];
@@ -174,8 +172,8 @@ async fn run_for_cluster(common: &CommonArgs, command: Command) -> Result<(), Er
             let view = selection::view_with_nodes(session, name, &nodes).await?;
             let [node] = nodes;
             let pod = view.pod_of_node(&node).cloned().unwrap_or_default();
-            let page = pages::why(&view, &pod, now(), printer.paint);
-            Ok(printer.page(&page, &NodeOutput::why(&view, &node))?)
+            let page = text::why(&view, &pod, now(), printer.paint);
+            Ok(printer.page(&page, &NodeOutput::why(&view.node(&node)))?)
         }
         Command::Restart(args) => restart(session, *args, &printer).await,
         Command::Cancel { cluster, id } => {
@@ -212,7 +210,7 @@ async fn plan(session: &Session, args: &PlanArgs, printer: &Printer) -> Result<(
         Err(error) if needs_forecast => Err(error.into()),
         Err(error) => {
             let why = options::into_quoted_commands(&error.to_string(), &view.options);
-            let page = pages::plan(&view, &why, printer.paint);
+            let page = text::plan(&view, &why, printer.paint);
             Ok(printer.page(&page, &PlanOutput::new(&view, Err(&why)))?)
         }
     }
@@ -229,7 +227,7 @@ fn print_forecast(
     forecast: &DatedForecast,
     printer: &Printer,
 ) -> Result<(), Error> {
-    let page = pages::forecast(view, forecast, printer.paint);
+    let page = text::forecast(view, forecast, printer.paint);
     printer.page(&page, &PlanOutput::new(view, Ok(forecast)))?;
     if forecast.forecast.is_refused { Err(Error::WouldBeRefused) } else { Ok(()) }
 }
@@ -242,8 +240,8 @@ fn why_in_snapshot(node: &str, file: &Path, printer: &Printer) -> Result<(), Err
         return Err(Error::NodeNotInSnapshot { node: node.to_owned(), known });
     };
     let forecast = DatedForecast::new(&saved, None);
-    let page = pages::why_in_snapshot(&view, pod, &forecast, printer.paint);
-    Ok(printer.page(&page, &NodeOutput::why(&view, node))?)
+    let page = text::why_in_snapshot(&view, pod, &forecast, printer.paint);
+    Ok(printer.page(&page, &NodeOutput::why(&view.node(node)))?)
 }
 
 /// Requests a restart, and waits for its end if the user wants that.

@@ -196,19 +196,19 @@ static ELSEWHERE: &[(&str, &[&str])] = &[
 ];
 
 /// All names that the command takes: the names of pages, and codes and alerts that lead to one.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let pages = PAGES.iter().chain(ALERTS).map(|(name, _)| *name);
     pages.chain(ELSEWHERE.iter().flat_map(|(_, codes)| codes.iter().copied()))
 }
 
 /// The text of the page for a name, one of [`names`].
-pub(super) fn about(name: &str) -> Option<&'static str> {
+pub(crate) fn about(name: &str) -> Option<&'static str> {
     let name = page_about(name);
     PAGES.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
 }
 
 /// Address of the page about a code, if there is one.
-pub(super) fn address(code: &str) -> Option<String> {
+pub(crate) fn address(code: &str) -> Option<String> {
     let page = page_about(code);
     about(code).map(|_| format!("docs/runbook/{page}.md, or: kubectl stayput runbook {code}"))
 }

@@ -1,15 +1,17 @@
 //! Finds the SearchCluster that a command is about.
 
-use super::apiserver::{self, ApiError};
-use super::cluster_view::ClusterView;
-use super::exit::Exit;
-use super::leader::Reconciler;
-use super::session::Session;
 use stayput_kube_access::cluster::SearchCluster;
+
+use crate::apiserver;
+use crate::apiserver::ApiError;
+use crate::exit::Exit;
+use crate::leader::Reconciler;
+use crate::session::Session;
+use crate::view::ClusterView;
 
 /// Why no SearchCluster, or none alone, fits what the command names.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SelectionError {
+pub(crate) enum SelectionError {
     #[error(transparent)]
     Api(#[from] ApiError),
     #[error(
@@ -45,7 +47,7 @@ pub(super) enum SelectionError {
 }
 
 impl SelectionError {
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Api(error) => error.exit(),
             Self::NoCluster { .. }
@@ -68,7 +70,7 @@ fn list(names: &[String]) -> String {
 }
 
 /// The SearchCluster with this name, or the only one of the namespace.
-pub(super) async fn cluster(
+pub(crate) async fn cluster(
     session: &Session,
     name: Option<&str>,
 ) -> Result<SearchCluster, SelectionError> {
@@ -76,14 +78,14 @@ pub(super) async fn cluster(
 }
 
 /// All SearchClusters of all namespaces; at least one.
-pub(super) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
+pub(crate) async fn everywhere(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
     let clusters = apiserver::all_clusters(session).await?;
     if clusters.is_empty() { Err(SelectionError::NoClusterAnywhere) } else { Ok(clusters) }
 }
 
 /// Views of all SearchClusters of all namespaces, without their pods: with many clusters, only facts of
 /// the status are shown.
-pub(super) async fn views_everywhere(
+pub(crate) async fn views_everywhere(
     session: &Session,
 ) -> Result<Vec<ClusterView>, SelectionError> {
     let mut views = without_pods(&everywhere(session).await?);
@@ -96,12 +98,12 @@ pub(super) async fn views_everywhere(
     Ok(views)
 }
 
-pub(super) fn without_pods(clusters: &[SearchCluster]) -> Vec<ClusterView> {
+pub(crate) fn without_pods(clusters: &[SearchCluster]) -> Vec<ClusterView> {
     clusters.iter().map(|cluster| ClusterView::from_objects(cluster, [])).collect()
 }
 
 /// One SearchCluster, with its pods.
-pub(super) async fn view(
+pub(crate) async fn view(
     session: &Session,
     name: Option<&str>,
 ) -> Result<ClusterView, SelectionError> {
@@ -117,7 +119,7 @@ async fn as_seen_by(session: &Session, view: ClusterView) -> ClusterView {
 }
 
 /// The SearchCluster that has all these nodes, with its pods.
-pub(super) async fn view_with_nodes(
+pub(crate) async fn view_with_nodes(
     session: &Session,
     name: Option<&str>,
     nodes: &[String],
@@ -133,7 +135,7 @@ pub(super) async fn view_with_nodes(
 }
 
 /// All SearchClusters of the namespace, with their pods.
-pub(super) async fn views(session: &Session) -> Result<Vec<ClusterView>, SelectionError> {
+pub(crate) async fn views(session: &Session) -> Result<Vec<ClusterView>, SelectionError> {
     all_with_pods(session, &apiserver::clusters(session).await?).await
 }
 
@@ -149,7 +151,7 @@ async fn all_with_pods(
 }
 
 /// The SearchClusters of the namespace: at least one.
-pub(super) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
+pub(crate) async fn clusters(session: &Session) -> Result<Vec<SearchCluster>, SelectionError> {
     let clusters = apiserver::clusters(session).await?;
     if !clusters.is_empty() {
         return Ok(clusters);

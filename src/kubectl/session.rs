@@ -1,34 +1,33 @@
 //! The connection to the apiserver, with kubeconfig, context and namespace as kubectl finds them.
 
-use std::env;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
+use std::{env, io};
 
 use kube::config::{Cluster, Context, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-
-use super::args::CommonArgs;
-use super::exit::Exit;
-use super::format::root_cause;
-use super::options;
-use super::proxy::{ProxyError, proxy};
 use stayput_kube_access::read_limits::limited;
+
+use crate::args::CommonArgs;
+use crate::exit::Exit;
+use crate::format::root_cause;
+use crate::options;
+use crate::proxy::{ProxyError, proxy};
 
 /// A client for the apiserver, its namespace and its user.
 #[derive(Clone)]
-pub(super) struct Session {
-    pub(super) client: Client,
-    pub(super) namespace: String,
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
     /// The user's name in the kubeconfig. It is shown with a request and proves nothing.
-    pub(super) user: Option<String>,
+    pub(crate) user: Option<String>,
     /// The options with which kubectl finds the same apiserver and user.
     kubectl_options: Vec<OsString>,
 }
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SessionError {
+pub(crate) enum SessionError {
     #[error(
         "no usable kubeconfig: {}; choose one with --kubeconfig or KUBECONFIG, and a context with \
          --context",
@@ -67,7 +66,7 @@ fn cause(error: &KubeconfigError) -> String {
 }
 
 impl SessionError {
-    pub(super) const fn exit(&self) -> Exit {
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Kubeconfig(_) | Self::NoKubeconfig(_) | Self::Proxy(_) | Self::Credentials(_) => {
                 Exit::Usage
@@ -78,7 +77,7 @@ impl SessionError {
 
 impl Session {
     /// Reads the kubeconfig. Without any, the pod's own service account is used.
-    pub(super) async fn new(common: &CommonArgs) -> Result<Self, SessionError> {
+    pub(crate) async fn new(common: &CommonArgs) -> Result<Self, SessionError> {
         let context = common.context.as_deref();
         let files = files(env::var_os("KUBECONFIG"), env::home_dir());
         let read = match &common.kubeconfig {
@@ -109,12 +108,12 @@ impl Session {
         Ok(Self { client, namespace, user, kubectl_options: options::given(common) })
     }
 
-    pub(super) fn kubectl_options(&self) -> &[OsString] {
+    pub(crate) fn kubectl_options(&self) -> &[OsString] {
         &self.kubectl_options
     }
 
     /// The options of kubectl for the same apiserver and user, for commands that a person types.
-    pub(super) fn options_in_shell(&self) -> String {
+    pub(crate) fn options_in_shell(&self) -> String {
         options::in_shell(&self.kubectl_options)
     }
 }

@@ -6,10 +6,10 @@ mod progress;
 mod schema;
 
 use serde_json::{Value, json};
-
-use super::cluster_view::ClusterView;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::Time;
+
+use crate::view::ClusterView;
 
 pub(crate) fn now() -> Time {
     Time::parse("2026-11-21T03:10:00Z").unwrap()

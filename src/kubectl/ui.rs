@@ -4,37 +4,30 @@
 //! ([`page`]), made from a [`page_model`]. [`feed`] follows a SearchCluster and its pods with the user's own
 //! rights, [`server`] answers, and [`events`] sends the changes.
 
-mod access;
-mod answer;
-mod clusters;
-mod error;
-mod events;
 mod feed;
-mod location;
-mod page;
-mod page_model;
-mod route;
 mod server;
-
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use ring::rand::{SecureRandom, SystemRandom};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::json::UiOutput;
-use super::printer::Printer;
-use super::selection;
-use super::session::Session;
-use access::Keys;
-use clusters::Clusters;
-pub(super) use error::UiError;
+use crate::exit::Exit;
+use crate::printer::Printer;
+use crate::selection;
+use crate::selection::SelectionError;
+use crate::session::Session;
+use crate::ui::feed::Clusters;
+use crate::ui::server::Keys;
 
 /// Serves until the program is ended. `name` is the cluster that is shown first.
-pub(super) async fn ui(
+pub(crate) async fn ui(
     session: Session,
     name: Option<&str>,
     port: u16,
@@ -60,4 +53,34 @@ fn token() -> Result<String, UiError> {
     let mut bytes = [0; 16];
     SystemRandom::new().fill(&mut bytes).map_err(|_| UiError::NoToken)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Why no page is served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UiError {
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another --port")]
+    Listen { port: u16, source: io::Error },
+    #[error("the system gives no random numbers")]
+    NoToken,
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl UiError {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Selection(error) => error.exit(),
+            Self::Listen { .. } | Self::NoToken | Self::Output(_) => Exit::Failed,
+        }
+    }
+}
+
+/// `ui`, before it begins to serve.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct UiOutput {
+    /// Where the pages are, with the token that they ask for.
+    pub(crate) address: String,
 }

@@ -1,8 +1,8 @@
 //! Watches a restart: the SearchCluster and its pods, until the restart ends.
 
 mod availability;
-mod error;
-mod objects;
+pub(crate) mod error;
+pub(crate) mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -15,19 +15,19 @@ use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
-use tokio::time::sleep;
-
-use super::apiserver::{self, Operation};
-use super::clock::now;
-use super::cluster_view::ClusterView;
-use super::progress::{Line, Reported, State, observe};
-use availability::{Availability, looks};
-pub(super) use error::WatchError;
-pub(super) use objects::Objects;
-use objects::heard;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::read_limits::watch_config;
 use stayput_restart::HistoryEntry;
+use tokio::time::sleep;
+
+use crate::apiserver;
+use crate::apiserver::Operation;
+use crate::clock::now;
+use crate::progress::{Line, Reported, State, observe};
+use crate::view::ClusterView;
+use crate::watch::availability::{Availability, looks};
+use crate::watch::error::WatchError;
+use crate::watch::objects::{Objects, heard};
 
 /// Watches the restart with this id, or else the one under way, or else the next, until it ends.
 /// `print` gets each change, and `is_requested` says whether somebody has requested that restart.
@@ -35,7 +35,7 @@ use stayput_restart::HistoryEntry;
 /// # Errors
 /// When it cannot be watched, the SearchCluster is deleted, the restart will never begin, or `print`
 /// fails.
-pub(super) async fn watch(
+pub(crate) async fn watch(
     client: &Client,
     cluster: &SearchCluster,
     id: Option<String>,

@@ -1,10 +1,10 @@
 //! Retries of a patch that is refused because others have changed the object meanwhile.
 
-use super::error::ActionError;
+use crate::actions::error::ActionError;
 use crate::apiserver::ApiError;
 
 /// Maximum number of attempts for a patch.
-pub(super) const MAX_ATTEMPTS: usize = 5;
+pub(crate) const MAX_ATTEMPTS: usize = 5;
 
 /// The attempts to patch one object.
 #[derive(Default)]

@@ -1,15 +1,16 @@
 //! `cancel`: no further node is stopped.
 
-use super::attempts::Attempts;
-use super::error::ActionError;
-use super::patch::set_annotation;
-use super::report::{self, ActionReport};
+use stayput_restart::annotation;
+
+use crate::actions::attempts::Attempts;
+use crate::actions::error::ActionError;
+use crate::actions::patch::set_annotation;
+use crate::actions::report;
+use crate::actions::report::{ActionReport, ActionResult};
 use crate::apiserver::patch_cluster;
-use crate::cluster_view::ClusterView;
-use crate::json::ActionResult;
 use crate::selection;
 use crate::session::Session;
-use stayput_restart::annotation;
+use crate::view::ClusterView;
 
 /// The restart to cancel.
 enum Cancellation {

@@ -1,19 +1,21 @@
 //! Asks the user to confirm an outage, a possible outage, and the detaching of a cluster.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io;
+use std::io::{BufRead, IsTerminal, Write};
 
-use super::error::ActionError;
-use crate::cluster_view::ClusterView;
-use crate::format::node_count;
 use stayput_restart::{Request, Strategy};
 
+use crate::actions::error::ActionError;
+use crate::format::node_count;
+use crate::view::ClusterView;
+
 /// True if a restart needs to be confirmed.
-pub(super) fn may_be_outage(request: &Request) -> bool {
+pub(crate) fn may_be_outage(request: &Request) -> bool {
     request.allow_outage || request.strategy == Strategy::Coordinated
 }
 
 /// The question before a restart that may be an outage.
-pub(super) fn outage(view: &ClusterView, request: &Request) -> String {
+pub(crate) fn outage(view: &ClusterView, request: &Request) -> String {
     let count = match request.target.nodes.len() {
         0 => view.restart_order().len(),
         count => count,

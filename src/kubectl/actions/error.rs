@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::attempts::MAX_ATTEMPTS;
+use crate::actions::attempts::MAX_ATTEMPTS;
 use crate::apiserver::ApiError;
 use crate::exit::Exit;
-use crate::pages::NOT_PROCESSED;
+use crate::format::NOT_PROCESSED;
 use crate::selection::SelectionError;
 
 /// Why a command changed nothing.

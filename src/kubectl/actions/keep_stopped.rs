@@ -1,17 +1,18 @@
 //! `stop` and `start`: set and remove the annotation that keeps a node stopped.
 
-use super::attempts::Attempts;
-use super::confirm::confirm;
-use super::error::ActionError;
-use super::patch::set_annotation;
-use super::report::{self, ActionReport};
+use stayput_restart::annotation;
+
+use crate::actions::attempts::Attempts;
+use crate::actions::confirm::confirm;
+use crate::actions::error::ActionError;
+use crate::actions::patch::set_annotation;
+use crate::actions::report;
+use crate::actions::report::{ActionReport, ActionResult};
 use crate::apiserver::patch_pod;
 use crate::args::{NodesArgs, StopArgs};
-use crate::cluster_view::ClusterView;
-use crate::json::ActionResult;
 use crate::selection;
 use crate::session::Session;
-use stayput_restart::annotation;
+use crate::view::ClusterView;
 
 /// Keeps the nodes stopped.
 pub(crate) async fn stop(

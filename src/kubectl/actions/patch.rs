@@ -2,16 +2,16 @@
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::json;
-
-use crate::cluster_view::ClusterView;
 use stayput_kube_access::patch_operations::{
     add, annotation, is_at_version, place, remove, set_finalizers,
 };
 use stayput_restart::annotation::{FINALIZER, REQUEST};
 
+use crate::view::ClusterView;
+
 /// Writes a request onto a SearchCluster, with our finalizer if the reconciler is known to work: it
 /// needs both before the first stop, and would write the finalizer in a patch of its own.
-pub(super) fn request(view: &ClusterView, text: &str, reconciler_works: bool) -> Patch {
+pub(crate) fn request(view: &ClusterView, text: &str, reconciler_works: bool) -> Patch {
     let (version, has_annotations) = (&view.resource_version, view.has_annotations);
     let mut patch = steps_of_annotation(version, has_annotations, REQUEST, Some(text));
     let is_there = view.finalizers.iter().any(|one| one == FINALIZER);
@@ -23,7 +23,7 @@ pub(super) fn request(view: &ClusterView, text: &str, reconciler_works: bool) ->
 }
 
 /// Sets an annotation, or removes it if there is no value.
-pub(super) fn set_annotation(
+pub(crate) fn set_annotation(
     resource_version: &str,
     has_annotations: bool,
     key: &str,
@@ -50,6 +50,6 @@ fn steps_of_annotation(
 }
 
 /// Sets `spec.paused` of a SearchCluster.
-pub(super) fn set_paused(resource_version: &str, paused: bool) -> Patch {
+pub(crate) fn set_paused(resource_version: &str, paused: bool) -> Patch {
     Patch(vec![is_at_version(Some(resource_version)), add(place(["spec", "paused"]), paused)])
 }

@@ -1,14 +1,14 @@
 //! `pause` and `resume`: no node is stopped while a person looks at the cluster.
 
-use super::attempts::Attempts;
-use super::error::ActionError;
-use super::patch::set_paused;
-use super::report::{self, ActionReport};
+use crate::actions::attempts::Attempts;
+use crate::actions::error::ActionError;
+use crate::actions::patch::set_paused;
+use crate::actions::report;
+use crate::actions::report::{ActionReport, ActionResult};
 use crate::apiserver::patch_cluster;
-use crate::cluster_view::ClusterView;
-use crate::json::ActionResult;
 use crate::selection;
 use crate::session::Session;
+use crate::view::ClusterView;
 
 /// Lets no further node be stopped.
 pub(crate) async fn pause(

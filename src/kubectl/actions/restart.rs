@@ -1,20 +1,21 @@
 //! `restart`: writes a request.
 
-use super::attempts::Attempts;
-use super::confirm::{confirm, may_be_outage, outage};
-use super::error::ActionError;
-use super::patch;
-use super::report::{self, ActionReport};
+use stayput_kube_access::random_id::random_id;
+use stayput_restart::{Code, Request, Strategy};
+
+use crate::actions::attempts::Attempts;
+use crate::actions::confirm::{confirm, may_be_outage, outage};
+use crate::actions::error::ActionError;
+use crate::actions::report::{ActionReport, ActionResult};
+use crate::actions::{patch, report};
 use crate::apiserver::patch_cluster;
 use crate::args::RestartArgs;
-use crate::cluster_view::ClusterView;
-use crate::json::{ActionResult, ForecastOutput};
+use crate::json::ForecastOutput;
 use crate::leader::Reconciler;
 use crate::options::into_quoted_commands;
 use crate::session::Session;
-use crate::{forecast, pages, selection};
-use stayput_kube_access::random_id::random_id;
-use stayput_restart::{Code, Request, Strategy};
+use crate::view::ClusterView;
+use crate::{forecast, selection, text};
 
 /// Requests a restart, unless one with the same id was requested before.
 pub(crate) async fn restart(
@@ -73,7 +74,7 @@ async fn dry_run(
         forecast.map_err(|error| into_quoted_commands(&error.to_string(), &view.options));
     let is_refused = forecast.as_ref().is_ok_and(|dated| dated.forecast.is_refused);
     let result = if is_refused { ActionResult::WouldBeRefused } else { ActionResult::DryRun };
-    let page = pages::dry_run(view, request, forecast.as_ref());
+    let page = text::dry_run(view, request, forecast.as_ref());
     let mut report = report(view, request, result, page);
     match forecast {
         Ok(dated) => report.output.forecast = Some(Box::new(ForecastOutput::new(&dated))),

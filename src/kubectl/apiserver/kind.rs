@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::core::{ApiResource, GroupVersionKind};
-
-use super::CLUSTERS;
 use stayput_kube_access::cluster::SearchCluster;
+
+use crate::apiserver::CLUSTERS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -31,7 +31,7 @@ impl Kind {
     }
 
     /// Name of the kind's resource in RBAC rules.
-    pub(super) const fn resource(self) -> &'static str {
+    pub(crate) const fn resource(self) -> &'static str {
         match self {
             Self::Secret => "secrets",
             Self::ConfigMap => "configmaps",
@@ -43,7 +43,7 @@ impl Kind {
     }
 
     /// The kind's resource for calls.
-    pub(super) fn api_resource(self) -> ApiResource {
+    pub(crate) fn api_resource(self) -> ApiResource {
         match self {
             Self::Secret => ApiResource::erase::<Secret>(&()),
             Self::ConfigMap => ApiResource::erase::<ConfigMap>(&()),

@@ -9,7 +9,8 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{ApiError, FIELD_MANAGER, Kind, Operation, call};
+use crate::apiserver::kind::Kind;
+use crate::apiserver::{ApiError, FIELD_MANAGER, Operation, call};
 use crate::session::Session;
 
 /// A client and the namespace of its calls.

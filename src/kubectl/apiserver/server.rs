@@ -6,11 +6,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Api, Client};
-
-use super::{ApiError, Operation, call};
-use crate::session::Session;
 use stayput_http::http_date;
 use stayput_restart::Time;
+
+use crate::apiserver::{ApiError, Operation, call};
+use crate::session::Session;
 
 /// A namespace, if it exists.
 pub(crate) async fn find_namespace(

@@ -6,33 +6,33 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::args::CommonArgs;
-use crate::cluster_view::ClusterView;
 use crate::selection;
 use crate::session::Session;
+use crate::view::ClusterView;
 
 /// Timeout of the apiserver's answer: a person waits with a finger on the key.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Looks up names at the apiserver.
 #[derive(Debug)]
-pub(super) struct NameLookup {
+pub(crate) struct NameLookup {
     common: CommonArgs,
     cluster: Option<String>,
 }
 
 impl NameLookup {
     /// `cluster` is the cluster on the command line.
-    pub(super) const fn new(common: CommonArgs, cluster: Option<String>) -> Self {
+    pub(crate) const fn new(common: CommonArgs, cluster: Option<String>) -> Self {
         Self { common, cluster }
     }
 
     /// Names of all SearchClusters in the namespace.
-    pub(super) fn clusters(&self) -> Vec<String> {
+    pub(crate) fn clusters(&self) -> Vec<String> {
         self.views().into_iter().map(|view| view.name).collect()
     }
 
     /// Names of the nodes of the cluster on the command line, or of all clusters in the namespace.
-    pub(super) fn nodes(&self) -> Vec<String> {
+    pub(crate) fn nodes(&self) -> Vec<String> {
         let is_meant =
             |view: &ClusterView| self.cluster.as_ref().is_none_or(|name| *name == view.name);
         let views = self.views();

@@ -6,15 +6,17 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
 use kube::core::SelectorExt;
 use serde_json::{Value, json};
-
-use crate::apiserver::{self, ApiError, Asked};
-use crate::options::into_commands;
-use crate::session::Session;
 use stayput_kube_access::cluster::{ALLOW, SearchCluster, allow_command, others};
 use stayput_restart::annotation;
 
+use crate::apiserver;
+use crate::apiserver::ApiError;
+use crate::apiserver::objects::Asked;
+use crate::options::into_commands;
+use crate::session::Session;
+
 /// Removes stayput's annotations from the pods, except from those that another SearchCluster selects.
-pub(super) async fn pods(
+pub(crate) async fn pods(
     session: &Session,
     cluster: &SearchCluster,
     pods: &[Pod],
@@ -37,7 +39,7 @@ pub(super) async fn pods(
 }
 
 /// The patch that removes stayput's annotations, if there are any.
-pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
+pub(crate) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
     // That one is ECK's, and belongs on a SearchCluster.
     let ours = annotation::ALL.iter().filter(|key| **key != annotation::DISABLE);
     let there: serde_json::Map<String, Value> = ours
@@ -49,7 +51,7 @@ pub(super) fn removal(annotations: &BTreeMap<String, String>) -> Option<Value> {
 
 /// Removes the permission of this SearchCluster from the Secrets that it names. A person without the
 /// right to do that gets a hint how it is done.
-pub(super) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
+pub(crate) async fn secrets(session: &Session, cluster: &SearchCluster, pods: &[Pod]) -> String {
     let asked = Asked::of(session);
     let mut said = String::new();
     for name in &named(cluster, pods) {
@@ -87,7 +89,7 @@ fn unread(namespace: &str, secret: &str, cluster: &str, error: &str) -> String {
 }
 
 /// The Secrets that the spec names and that may allow their use.
-pub(super) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
+pub(crate) fn named(cluster: &SearchCluster, pods: &[Pod]) -> BTreeSet<String> {
     let spec = cluster.completed_spec();
     let auth = &spec.manager.auth;
     let named =

@@ -1,12 +1,13 @@
 //! Why a cluster was not detached.
 
-use super::may::Refusal;
-use crate::actions::ActionError;
+use stayput_api::Span;
+
+use crate::actions::error::ActionError;
 use crate::apiserver::ApiError;
+use crate::detach::may::Refusal;
 use crate::exit::Exit;
 use crate::format::{duration_as_given, root_cause};
 use crate::selection::SelectionError;
-use stayput_api::Span;
 
 /// Why a cluster was not detached, or not wholly.
 #[derive(Debug, thiserror::Error)]

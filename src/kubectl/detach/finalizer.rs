@@ -3,19 +3,19 @@
 
 use json_patch::Patch;
 use kube::ResourceExt;
-
-use super::error::DetachError;
-use crate::actions::Attempts;
-use crate::apiserver;
-use crate::session::Session;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::patch_operations::{is_at_version, set_finalizers};
 
+use crate::actions::attempts::Attempts;
+use crate::apiserver;
+use crate::detach::error::DetachError;
+use crate::session::Session;
+
 /// Finalizer of `detach`.
-pub(super) const DETACH: &str = "stayput.dev/detach";
+const DETACH: &str = "stayput.dev/detach";
 
 /// Adds the finalizer, unless the SearchCluster is being deleted already: then none can be added.
-pub(super) async fn add(session: &Session, cluster: &str) -> Result<(), DetachError> {
+pub(crate) async fn add(session: &Session, cluster: &str) -> Result<(), DetachError> {
     change(session, cluster, |finalizers, is_deleting| {
         let is_there = finalizers.iter().any(|one| one == DETACH);
         (!is_there && !is_deleting).then(|| [finalizers, &[DETACH.to_owned()]].concat())
@@ -24,7 +24,7 @@ pub(super) async fn add(session: &Session, cluster: &str) -> Result<(), DetachEr
 }
 
 /// Removes the finalizer.
-pub(super) async fn remove(session: &Session, cluster: &str) -> Result<(), DetachError> {
+pub(crate) async fn remove(session: &Session, cluster: &str) -> Result<(), DetachError> {
     change(session, cluster, |finalizers, _| {
         let others: Vec<String> = finalizers.iter().filter(|one| *one != DETACH).cloned().collect();
         (others.len() < finalizers.len()).then_some(others)

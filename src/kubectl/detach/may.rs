@@ -1,11 +1,11 @@
 //! Checks if a cluster may be detached now, and what to do first.
 
 use kube::ResourceExt;
-
-use super::owed::{commands, remove_finalizer};
-use crate::cluster_view::ClusterView;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::annotation;
+
+use crate::detach::owed::{commands, remove_finalizer};
+use crate::view::ClusterView;
 
 /// Why a cluster may not be detached now, and what to do.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ fn is_or_are(nodes: &[String]) -> String {
 ///
 /// # Errors
 /// Why the cluster may not be detached now.
-pub(super) fn may(
+pub(crate) fn may(
     cluster: &SearchCluster,
     view: &ClusterView,
     no_reconciler: Option<&str>,

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use stayput_engine::{Allocation, record_path, restored};
 use stayput_restart::{annotation, shell_word};
 
-use crate::cluster_view::ClusterView;
-use stayput_engine::{Allocation, record_path, restored};
+use crate::view::ClusterView;
 
 /// One command for each change to undo; a remark if there is none.
-pub(super) fn commands(view: &ClusterView) -> Vec<String> {
+pub(crate) fn commands(view: &ClusterView) -> Vec<String> {
     let Some(status) = &view.status else { return vec![NOTHING.to_owned()] };
     let (ledger, debts) = (&status.ledger, &status.ledger.debts);
     let managers: BTreeMap<&str, &str> =
@@ -51,7 +51,7 @@ const NOTHING: &str = "(the ledger has no debts)";
 
 /// The command that removes our finalizer. The patch is refused if another finalizer is at this
 /// place now.
-pub(super) fn remove_finalizer(view: &ClusterView, at: usize) -> String {
+pub(crate) fn remove_finalizer(view: &ClusterView, at: usize) -> String {
     let path = format!("/metadata/finalizers/{at}");
     let patch = json!([
         {"op": "test", "path": path, "value": annotation::FINALIZER},

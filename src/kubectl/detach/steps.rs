@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-
-use super::clean::{named, removal};
-use crate::cluster_view::ClusterView;
 use stayput_kube_access::cluster::{ALLOW, SearchCluster};
 
+use crate::detach::clean::{named, removal};
+use crate::view::ClusterView;
+
 /// One sentence for each step; `ends` is true if restarts are ended.
-pub(super) fn steps(
+pub(crate) fn steps(
     view: &ClusterView,
     cluster: &SearchCluster,
     pods: &[Pod],

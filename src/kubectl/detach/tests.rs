@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-
-use super::clean::removal;
-use super::may::{Refusal, may};
-use super::owed::commands;
-use super::steps;
-use crate::cluster_view::ClusterView;
 use stayput_kube_access::cluster::SearchCluster;
+
+use crate::detach::clean::removal;
+use crate::detach::may::{Refusal, may};
+use crate::detach::owed::commands;
+use crate::detach::steps;
+use crate::view::ClusterView;
 
 /// Three nodes, and this SearchCluster.
 fn cluster(change: impl FnOnce(&mut Value)) -> (SearchCluster, ClusterView) {

@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use stayput_pod_update::{Abilities, UpdateStep};
-
-use super::{Diff, PodDiff, Wanted, leaves, with_content};
-use crate::apiserver::{self, Asked, REVISIONS, STATEFUL_SETS};
-use crate::pod_view::PodView;
-use crate::selection::{self, SelectionError};
-use crate::session::Session;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::workload::{
     ContainerFacts, DEFAULT_CONTAINER, NotComparable, REVISION_LABEL, Revision, Set,
     engine_container, is_stateful_set, update,
 };
+use stayput_pod_update::{Abilities, UpdateStep};
+
+use crate::apiserver::objects::Asked;
+use crate::apiserver::{REVISIONS, STATEFUL_SETS};
+use crate::diff::{Diff, PodDiff, Wanted, leaves, with_content};
+use crate::options::into_commands;
+use crate::selection::SelectionError;
+use crate::session::Session;
+use crate::view::pod::PodView;
+use crate::{apiserver, selection};
 
 /// All pods of the SearchCluster, each compared with the template that its owner wants.
 pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, SelectionError> {
@@ -55,15 +58,19 @@ pub(crate) async fn read(session: &Session, name: Option<&str>) -> Result<Diff, 
             }
             Err(reason) => Wanted::Unknown(reason),
         };
-        compared.push(PodDiff { pod: pod.name_any(), node, wanted, is_outdated });
+        compared.push(PodDiff::new(pod.name_any(), node, wanted, is_outdated));
     }
     let sets = objects.sets.into_values().flatten();
+    let rolling: Vec<Set> = sets.filter(|set| set.replaced_from.is_some()).collect();
+    let namespace = cluster.namespace().unwrap_or_default();
+    let options = session.options_in_shell();
+    let on_delete = |set: &Set| into_commands(&set.on_delete_command(&namespace), &options);
     Ok(Diff {
-        namespace: cluster.namespace().unwrap_or_default(),
         cluster: cluster.name_any(),
         pods: compared,
-        rolling: sets.filter(|set| set.replaced_from.is_some()).collect(),
-        options: session.options_in_shell(),
+        on_delete: rolling.iter().map(on_delete).collect(),
+        rolling_stateful_sets: rolling.into_iter().map(|set| set.name).collect(),
+        namespace,
     })
 }
 

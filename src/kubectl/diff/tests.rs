@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::{Value, json};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::workload::Set;
 use stayput_pod_update::{Difference, Update, UpdateStep};
 use stayput_restart::NodeReport;
 
-use super::{Wanted, leaves, with_content};
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::workload::Set;
+use crate::diff::{Wanted, leaves, with_content};
 
 fn cluster(sets: &Value) -> SearchCluster {
     serde_json::from_value(json!({
@@ -81,7 +81,12 @@ fn the_declaration_says_which_nodes_leave() {
 
 #[test] // proves UPDATE-31
 fn what_secrets_and_config_maps_contain_is_known_from_the_status() {
-    use UpdateStep::{Container, Move, None, Relabel, Replace, Restart};
+    use UpdateStep::Container;
+    use UpdateStep::Move;
+    use UpdateStep::None;
+    use UpdateStep::Relabel;
+    use UpdateStep::Replace;
+    use UpdateStep::Restart;
     let label = "metadata.labels.team: a is new";
     let variable = "ConfigMap logs, key A, in env";
     let image = "spec.containers[search].image: a -> b";

@@ -20,8 +20,8 @@ mod versions;
 
 use std::collections::BTreeMap;
 
-use super::facts::Facts;
-use super::finding::Finding;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 
 const GROUPS: [fn(&Facts) -> Vec<Finding>; 17] = [
     spec::check,
@@ -64,7 +64,7 @@ fn reinstall(facts: &Facts) -> String {
 }
 
 /// All findings, the worst first.
-pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
     gathered(GROUPS.iter().flat_map(|group| group(facts)))
 }
 

@@ -10,94 +10,94 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::DynamicObject;
-
-use crate::leader::why_none;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_pod_update::{Ignore, Source};
 use stayput_restart::{Known, Saved, Time};
 
+use crate::leader::why_none;
+
 /// All facts for the checks.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Time of this machine's clock.
-    pub(super) now: Time,
-    pub(super) cluster: SearchCluster,
-    pub(super) pods: Known<Vec<Pod>>,
+    pub(crate) now: Time,
+    pub(crate) cluster: SearchCluster,
+    pub(crate) pods: Known<Vec<Pod>>,
     /// The StatefulSets of the pods, by name; `None` for one that does not exist.
-    pub(super) sets: BTreeMap<String, Known<Option<StatefulSet>>>,
+    pub(crate) sets: BTreeMap<String, Known<Option<StatefulSet>>>,
     /// The operators' objects that the StatefulSets belong to, by kind and name.
-    pub(super) operated: BTreeMap<(String, String), Known<Option<DynamicObject>>>,
+    pub(crate) operated: BTreeMap<(String, String), Known<Option<DynamicObject>>>,
     /// The Secrets that the spec names, and those with the certificates that managers serve.
-    pub(super) secrets: BTreeMap<String, Known<Option<Secret>>>,
+    pub(crate) secrets: BTreeMap<String, Known<Option<Secret>>>,
     /// Ignored parts of the objects that pods mount where nobody watches them, as far as these could
     /// be read.
-    pub(super) ignored: BTreeMap<Source, Ignore>,
+    pub(crate) ignored: BTreeMap<Source, Ignore>,
     /// The reconciler's snapshot, with the managers and the engine.
-    pub(super) snapshot: Known<Taken>,
-    pub(super) lease: Known<Option<Lease>>,
+    pub(crate) snapshot: Known<Taken>,
+    pub(crate) lease: Known<Option<Lease>>,
     /// The reconciler's pods.
-    pub(super) reconcilers: Known<Vec<Pod>>,
+    pub(crate) reconcilers: Known<Vec<Pod>>,
     /// The reconciler's namespace.
-    pub(super) reconciler_namespace: Known<Option<Namespace>>,
-    pub(super) definition: Known<Option<CustomResourceDefinition>>,
+    pub(crate) reconciler_namespace: Known<Option<Namespace>>,
+    pub(crate) definition: Known<Option<CustomResourceDefinition>>,
     /// NetworkPolicies in the namespace of the SearchCluster.
-    pub(super) policies: Known<Vec<NetworkPolicy>>,
+    pub(crate) policies: Known<Vec<NetworkPolicy>>,
     /// NetworkPolicies in the reconciler's namespace.
-    pub(super) reconciler_policies: Known<Vec<NetworkPolicy>>,
-    pub(super) budgets: Known<Vec<PodDisruptionBudget>>,
+    pub(crate) reconciler_policies: Known<Vec<NetworkPolicy>>,
+    pub(crate) budgets: Known<Vec<PodDisruptionBudget>>,
     /// Rights that the reconciler needs, each with the answer if it has it.
-    pub(super) rights: Vec<(Right, Known<bool>)>,
-    pub(super) apiserver_time: Known<ApiserverTime>,
+    pub(crate) rights: Vec<(Right, Known<bool>)>,
+    pub(crate) apiserver_time: Known<ApiserverTime>,
 }
 
 /// Time of the apiserver's clock, and this machine's before and after the call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ApiserverTime {
-    pub(super) asked: Time,
-    pub(super) server: Time,
-    pub(super) answered: Time,
+pub(crate) struct ApiserverTime {
+    pub(crate) asked: Time,
+    pub(crate) server: Time,
+    pub(crate) answered: Time,
 }
 
 /// A snapshot, and this machine's clock before and after the call.
 #[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) asked: Time,
-    pub(super) saved: Saved,
-    pub(super) answered: Time,
+pub(crate) struct Taken {
+    pub(crate) asked: Time,
+    pub(crate) saved: Saved,
+    pub(crate) answered: Time,
 }
 
 /// A right of the reconciler in the namespace of the SearchCluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Right {
-    pub(super) verb: &'static str,
-    pub(super) group: &'static str,
-    pub(super) resource: &'static str,
-    pub(super) subresource: &'static str,
+pub(crate) struct Right {
+    pub(crate) verb: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) resource: &'static str,
+    pub(crate) subresource: &'static str,
 }
 
 impl Facts {
-    pub(super) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.cluster.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.cluster.metadata.name.as_deref().unwrap_or_default()
     }
 
     /// Name of the right in findings.
-    pub(super) fn object(&self) -> String {
+    pub(crate) fn object(&self) -> String {
         format!("SearchCluster/{}", self.name())
     }
 
     /// Why no reconciler works, if that is known. The Lease is compared with the apiserver's clock: this
     /// machine's may be wrong.
-    pub(super) fn why_no_reconciler(&self) -> Option<String> {
+    pub(crate) fn why_no_reconciler(&self) -> Option<String> {
         let now = self.apiserver_time.as_ref().map_or(self.now, |time| time.server);
         why_none(self.lease.as_ref().ok()?.as_ref(), now)
     }
 
     /// The pods; empty while they are not known.
-    pub(super) fn known_pods(&self) -> &[Pod] {
+    pub(crate) fn known_pods(&self) -> &[Pod] {
         self.pods.as_ref().map(Vec::as_slice).unwrap_or_default()
     }
 }

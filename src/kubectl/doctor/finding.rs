@@ -65,7 +65,7 @@ impl Verdict {
 }
 
 impl Finding {
-    pub(super) fn error(
+    pub(crate) fn error(
         code: &'static str,
         object: impl Into<String>,
         message: impl Into<String>,
@@ -75,15 +75,15 @@ impl Finding {
         Self { severity: Severity::Error, code, object, message, remedy }
     }
 
-    pub(super) fn into_warning(self) -> Self {
+    pub(crate) fn into_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
 
-    pub(super) fn into_note(self) -> Self {
+    pub(crate) fn into_note(self) -> Self {
         Self { severity: Severity::Note, ..self }
     }
 
-    pub(super) fn into_unknown(self) -> Self {
+    pub(crate) fn into_unknown(self) -> Self {
         Self { severity: Severity::Unknown, ..self }
     }
 }

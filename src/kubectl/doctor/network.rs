@@ -12,22 +12,22 @@ use kube::core::{Selector, SelectorExt};
 type Labels = BTreeMap<String, String>;
 
 /// One end of a connection.
-pub(super) struct End<'a> {
-    pub(super) namespace: &'a str,
-    pub(super) namespace_labels: Labels,
-    pub(super) labels: Labels,
+pub(crate) struct End<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) namespace_labels: Labels,
+    pub(crate) labels: Labels,
     /// Names and numbers of the ports.
-    pub(super) ports: Vec<(String, u16)>,
+    pub(crate) ports: Vec<(String, u16)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Ingress,
     Egress,
 }
 
 impl Direction {
-    pub(super) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Ingress => "ingress",
             Self::Egress => "egress",
@@ -37,7 +37,7 @@ impl Direction {
 
 /// Result of the policies for a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Passage {
+pub(crate) enum Passage {
     Open,
     /// No policy allows the connection; these select the pod.
     Closed(Vec<String>),
@@ -47,7 +47,7 @@ pub(super) enum Passage {
 
 /// Evaluates policies of the namespace of `own` for connections to `port`: to it from `other`, or from
 /// it to `other`.
-pub(super) fn passage(
+pub(crate) fn passage(
     policies: &[NetworkPolicy],
     direction: Direction,
     own: &End<'_>,
@@ -79,7 +79,7 @@ pub(super) fn passage(
 }
 
 /// True if the selector matches these labels. An invalid one matches nothing.
-pub(super) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
+pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(labels))
 }
 

@@ -10,20 +10,21 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::core::params::ListParams;
 use kube::{Client, ResourceExt};
-
-use super::facts::{ApiserverTime, Facts, Taken};
-use crate::apiserver::{self, ApiError, Asked, STATEFUL_SETS};
-use crate::clock::now;
-use crate::cluster_view::ClusterView;
-use crate::leader::{NAME, NAMESPACE};
-use crate::reconciler_client;
-use crate::session::Session;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::workload::{is_stateful_set, serving_secret};
 use stayput_restart::{Known, Unknown};
 
+use crate::apiserver::objects::Asked;
+use crate::apiserver::{ApiError, STATEFUL_SETS, server};
+use crate::clock::now;
+use crate::doctor::facts::{ApiserverTime, Facts, Taken};
+use crate::leader::{NAME, NAMESPACE};
+use crate::session::Session;
+use crate::view::ClusterView;
+use crate::{apiserver, reconciler_client};
+
 /// Everything about one SearchCluster.
-pub(super) async fn read(
+pub(crate) async fn read(
     session: &Session,
     cluster: SearchCluster,
     reconciler: Option<&str>,
@@ -59,9 +60,9 @@ pub(super) async fn read(
         snapshot: snapshot(session, reconciler, &view).await,
         apiserver_time: apiserver_time(client).await,
         lease: known(there.find::<Lease>("leases.coordination.k8s.io", NAME).await),
-        reconciler_namespace: known(apiserver::find_namespace(client, NAMESPACE).await),
+        reconciler_namespace: known(server::find_namespace(client, NAMESPACE).await),
         reconcilers,
-        definition: known(apiserver::definition(client).await),
+        definition: known(server::definition(client).await),
         policies: known(ask.list("networkpolicies.networking.k8s.io", &all).await),
         reconciler_policies: known(there.list("networkpolicies.networking.k8s.io", &all).await),
         budgets: known(ask.list("poddisruptionbudgets.policy", &all).await),
@@ -92,7 +93,7 @@ async fn snapshot(session: &Session, reconciler: Option<&str>, view: &ClusterVie
 
 async fn apiserver_time(client: &Client) -> Known<ApiserverTime> {
     let asked = now();
-    let answer = apiserver::time(client).await;
+    let answer = server::time(client).await;
     let answered = now();
     known(answer).map(|server| ApiserverTime { asked, server, answered })
 }

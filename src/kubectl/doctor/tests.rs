@@ -13,10 +13,11 @@ mod rights;
 mod seen;
 mod unwatched;
 
-use super::checks::findings;
-use super::facts::Facts;
-use super::finding::{Finding, Severity, Verdict};
-use healthy::{healthy, unknown};
+use crate::doctor::checks::findings;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::{Finding, Severity, Verdict};
+use crate::doctor::tests::healthy::{healthy, unknown};
+use crate::run;
 
 type Change = fn(&mut Facts);
 /// What is changed, how, and what is then said: severity, code, object, and parts of message and remedy.
@@ -50,7 +51,7 @@ fn each(rows: &[Row]) {
 fn can_be_typed(finding: &Finding) {
     let is_command = |line: &&str| ["kubectl ", "helm "].iter().any(|one| line.starts_with(one));
     for line in finding.remedy.lines().filter(is_command) {
-        let problems = commands::problems(line, crate::definition());
+        let problems = commands::problems(line, run::definition());
         assert!(problems.is_empty(), "{}: {problems:#?}", finding.code);
     }
 }

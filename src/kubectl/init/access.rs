@@ -1,12 +1,14 @@
 //! The reconciler's rights in a namespace: to restart clusters, and to renew what `init` creates.
 
-use super::made::Made;
-use crate::apiserver::{ApiError, Kind};
 use stayput_certificates::names::SecretNames;
 use stayput_kube_access::certificates::{cluster_role_binding, role, role_binding};
 
+use crate::apiserver::ApiError;
+use crate::apiserver::kind::Kind;
+use crate::init::made::Made;
+
 /// Creates the rights; with `secrets`, also for the certificates; with `declared`, also to make nodes.
-pub(super) async fn make(
+pub(crate) async fn make(
     made: &mut Made<'_>,
     names: &SecretNames,
     secrets: bool,

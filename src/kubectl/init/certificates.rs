@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::json;
-
-use super::InitError;
-use super::made::Made;
-use crate::apiserver::{ApiError, Kind};
-use crate::json::InitResult;
 use stayput_certificates::names::{MANAGED_BY, SecretNames};
 use stayput_certificates::{Problem, decide};
 use stayput_kube_access::certificates::{Secrets, is_ours};
+
+use crate::apiserver::ApiError;
+use crate::apiserver::kind::Kind;
+use crate::init::made::Made;
+use crate::init::{InitError, InitResult};
 
 /// Limit of the steps, more than there are.
 const MAX_STEPS: usize = 8;
 
 /// Creates or renews CA and certificate, if they are absent or due.
-pub(super) async fn make(
+pub(crate) async fn make(
     made: &mut Made<'_>,
     names: &SecretNames,
     server_name: &str,
@@ -99,7 +99,7 @@ async fn read(made: &Made<'_>, name: &str) -> Result<Option<Secret>, InitError> 
 
 /// Orders the certificate from cert-manager. `issuer` is the name of an Issuer, or
 /// `ClusterIssuer/NAME`.
-pub(super) async fn order(
+pub(crate) async fn order(
     made: &mut Made<'_>,
     names: &SecretNames,
     issuer: &str,

@@ -9,19 +9,20 @@ use kube::api::ListParams;
 use kube::core::Selector;
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use super::InitError;
-use super::made::Made;
-use super::operators::{OPERATORS, Operator};
-use super::skeleton::{Pods, Wanted, labels, search_cluster};
-use crate::apiserver::{ApiError, Asked, Kind, STATEFUL_SETS};
-use crate::args::InitArgs;
-use crate::json::InitResult;
-use crate::options::{into_commands, into_quoted_commands};
 use stayput_certificates::names::SecretNames;
 use stayput_inject::EngineFound;
 use stayput_kube_access::cluster::allows;
 use stayput_kube_access::workload::Set;
+
+use crate::apiserver::kind::Kind;
+use crate::apiserver::objects::Asked;
+use crate::apiserver::{ApiError, STATEFUL_SETS};
+use crate::args::InitArgs;
+use crate::init::made::Made;
+use crate::init::operators::{OPERATORS, Operator};
+use crate::init::skeleton::{Pods, Wanted, labels, search_cluster};
+use crate::init::{InitError, InitResult};
+use crate::options::{into_commands, into_quoted_commands};
 
 /// The pods that were found.
 struct SelectedPods {
@@ -48,13 +49,13 @@ enum By {
 }
 
 /// Commands to type next, and notes to read before.
-pub(super) struct Next {
-    pub(super) notes: Vec<String>,
-    pub(super) commands: Vec<String>,
+pub(crate) struct Next {
+    pub(crate) notes: Vec<String>,
+    pub(crate) commands: Vec<String>,
 }
 
 /// Creates the SearchCluster unless it `is_there`.
-pub(super) async fn make(
+pub(crate) async fn make(
     made: &mut Made<'_>,
     names: &SecretNames,
     args: &InitArgs,

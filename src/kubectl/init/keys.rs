@@ -1,12 +1,6 @@
 //! The apiserver's public keys, by which managers check the reconciler's tokens.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-
-use super::InitError;
-use super::made::Made;
-use crate::apiserver::{ApiError, Kind, document};
-use crate::json::InitResult;
-use crate::session::Session;
 use stayput_certificates::Problem;
 use stayput_certificates::key_set::{KeySet, KeySetFacts, Unpublished, decide};
 use stayput_certificates::names::{KEY_SET, SecretNames};
@@ -14,9 +8,16 @@ use stayput_kube_access::certificates::{
     DISCOVERY_PATH, KEY_SET_PATH, held, key_set_object, published,
 };
 
+use crate::apiserver::ApiError;
+use crate::apiserver::kind::Kind;
+use crate::apiserver::server::document;
+use crate::init::made::Made;
+use crate::init::{InitError, InitResult};
+use crate::session::Session;
+
 const USE: &str = "the apiserver's public keys; managers check the reconciler's tokens with them";
 
-pub(super) async fn make(
+pub(crate) async fn make(
     made: &mut Made<'_>,
     names: &SecretNames,
     now: u64,

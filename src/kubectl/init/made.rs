@@ -2,24 +2,26 @@
 
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
-
-use crate::apiserver::{ApiError, Asked, Kind};
-use crate::json::{InitObject, InitResult};
-use crate::session::Session;
 use stayput_kube_access::certificates::{is_ours, precondition};
 
-pub(super) struct Made<'a> {
-    pub(super) session: &'a Session,
-    pub(super) dry_run: bool,
-    pub(super) objects: Vec<InitObject>,
+use crate::apiserver::ApiError;
+use crate::apiserver::kind::Kind;
+use crate::apiserver::objects::Asked;
+use crate::init::{InitObject, InitResult};
+use crate::session::Session;
+
+pub(crate) struct Made<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) dry_run: bool,
+    pub(crate) objects: Vec<InitObject>,
 }
 
 impl<'a> Made<'a> {
-    pub(super) const fn new(session: &'a Session, dry_run: bool) -> Self {
+    pub(crate) const fn new(session: &'a Session, dry_run: bool) -> Self {
         Self { session, dry_run, objects: Vec::new() }
     }
 
-    pub(super) fn note(&mut self, kind: Kind, name: &str, result: InitResult, message: &str) {
+    pub(crate) fn note(&mut self, kind: Kind, name: &str, result: InitResult, message: &str) {
         self.objects.push(InitObject {
             kind: kind.as_str().to_owned(),
             name: name.to_owned(),
@@ -28,11 +30,11 @@ impl<'a> Made<'a> {
         });
     }
 
-    pub(super) fn left(&mut self, kind: Kind, name: &str, message: &str) {
+    pub(crate) fn left(&mut self, kind: Kind, name: &str, message: &str) {
         self.note(kind, name, InitResult::Left, message);
     }
 
-    pub(super) async fn find(
+    pub(crate) async fn find(
         &self,
         kind: Kind,
         name: &str,
@@ -40,7 +42,7 @@ impl<'a> Made<'a> {
         Asked::of(self.session).find_kind(kind, name).await
     }
 
-    pub(super) async fn create(
+    pub(crate) async fn create(
         &self,
         kind: Kind,
         object: &Value,
@@ -48,7 +50,7 @@ impl<'a> Made<'a> {
         Asked::of(self.session).create(kind, object, self.dry_run).await
     }
 
-    pub(super) async fn change(
+    pub(crate) async fn change(
         &self,
         kind: Kind,
         name: &str,
@@ -59,7 +61,7 @@ impl<'a> Made<'a> {
 
     /// Creates the object, or updates one of ours. Another's with the same content is left. `use_of` says what
     /// it is for.
-    pub(super) async fn ensure(
+    pub(crate) async fn ensure(
         &mut self,
         kind: Kind,
         object: Value,

@@ -5,13 +5,13 @@ use kube::core::{ApiResource, GroupVersionKind};
 
 /// One operator, in one of its versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Operator {
+pub(crate) struct Operator {
     group: &'static str,
     kind: &'static str,
     /// Resource name of the operator's objects in RBAC rules and for kubectl.
-    pub(super) resource: &'static str,
+    pub(crate) resource: &'static str,
     /// Label of the operator's pods with the name of their cluster.
-    pub(super) label: &'static str,
+    pub(crate) label: &'static str,
     credentials: &'static str,
     authority: &'static str,
     server: &'static str,
@@ -27,7 +27,7 @@ const OPENSEARCH: Operator = Operator {
     server: "",
 };
 
-pub(super) const OPERATORS: [Operator; 3] = [
+pub(crate) const OPERATORS: [Operator; 3] = [
     Operator {
         group: "elasticsearch.k8s.elastic.co",
         kind: "Elasticsearch",
@@ -49,24 +49,24 @@ pub(super) const OPERATORS: [Operator; 3] = [
 
 impl Operator {
     /// The kind of the object from which the operator makes a cluster.
-    pub(super) fn api_resource(&self) -> ApiResource {
+    pub(crate) fn api_resource(&self) -> ApiResource {
         let plural = self.resource.split('.').next().unwrap_or_default();
         let kind = GroupVersionKind::gvk(self.group, "v1", self.kind);
         ApiResource::from_gvk_with_plural(&kind, plural)
     }
 
     /// The Secret with the credentials of the user that may do everything.
-    pub(super) fn credentials(&self, cluster: &str) -> String {
+    pub(crate) fn credentials(&self, cluster: &str) -> String {
         format!("{cluster}{}", self.credentials)
     }
 
     /// The Secret with the CA of the engine's certificates.
-    pub(super) fn authority(&self, cluster: &str) -> String {
+    pub(crate) fn authority(&self, cluster: &str) -> String {
         format!("{cluster}{}", self.authority)
     }
 
     /// The name in the engine's certificates.
-    pub(super) fn server(&self, cluster: &str) -> String {
+    pub(crate) fn server(&self, cluster: &str) -> String {
         format!("{cluster}{}", self.server)
     }
 }

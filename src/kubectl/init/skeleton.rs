@@ -4,31 +4,30 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
-
 use stayput_certificates::names::SecretNames;
 use stayput_inject::Reachability;
 
 /// The selector of the pods, and how to reach their engine.
 #[derive(Debug)]
-pub(super) struct Pods {
-    pub(super) selector: LabelSelector,
-    pub(super) reached: Reachability,
+pub(crate) struct Pods {
+    pub(crate) selector: LabelSelector,
+    pub(crate) reached: Reachability,
 }
 
 /// Settings of the engine in the SearchCluster, and the issuer of the managers' certificate: from the
 /// command line, or found.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
-    pub(super) engine_http: bool,
-    pub(super) engine_ca: Option<String>,
-    pub(super) server_name: Option<String>,
-    pub(super) credentials: Option<String>,
-    pub(super) is_cert_managers: bool,
+pub(crate) struct Wanted {
+    pub(crate) engine_http: bool,
+    pub(crate) engine_ca: Option<String>,
+    pub(crate) server_name: Option<String>,
+    pub(crate) credentials: Option<String>,
+    pub(crate) is_cert_managers: bool,
 }
 
 /// The SearchCluster, or the setting that is missing and how to give it. The reconciler itself finds the
 /// config's sources in the pods.
-pub(super) fn search_cluster(
+pub(crate) fn search_cluster(
     names: &SecretNames,
     pods: &Pods,
     wanted: &Wanted,
@@ -76,7 +75,7 @@ pub(super) fn search_cluster(
 }
 
 /// Parses labels such as `app=logs,role=data`.
-pub(super) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+pub(crate) fn labels(text: &str) -> Option<BTreeMap<String, String>> {
     let label = |label: &str| {
         let (key, value) = label.split_once('=')?;
         let (key, value) = (key.trim(), value.trim_start_matches('=').trim());

@@ -1,13 +1,13 @@
 //! Dry runs, from the sample of a snapshot.
 
 use serde_json::json;
+use stayput_restart::{LivePod, PodPatch, PodUpdate, Request, Saved, Strategy, Target, UpdateStep};
 
-use crate::cluster_view::ClusterView;
 use crate::forecast::DatedForecast;
 use crate::json::PlanOutput;
-use crate::page::Paint;
-use crate::pages;
-use stayput_restart::{LivePod, PodPatch, PodUpdate, Request, Saved, Strategy, Target, UpdateStep};
+use crate::text;
+use crate::text::Paint;
+use crate::view::ClusterView;
 
 const PLAIN: Paint = Paint { colored: false };
 
@@ -16,7 +16,7 @@ fn sample() -> Saved {
 }
 
 fn page(saved: &Saved, request: Option<&Request>) -> String {
-    pages::forecast(&ClusterView::from_snapshot(saved), &DatedForecast::new(saved, request), PLAIN)
+    text::forecast(&ClusterView::from_snapshot(saved), &DatedForecast::new(saved, request), PLAIN)
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn one_node_at_the_moment_of_the_snapshot() {
     let view = ClusterView::from_snapshot(&saved);
     let forecast = DatedForecast::new(&saved, None);
     let pod = view.pod_of_node("logs-hot-1").unwrap();
-    assert_eq!(pages::why_in_snapshot(&view, pod, &forecast, PLAIN), "\
+    assert_eq!(text::why_in_snapshot(&view, pod, &forecast, PLAIN), "\
 observed at 2026-11-18T11:07:30Z
 node        logs-hot-1 of search/logs
 pod         logs-hot-1, ready, uid logs-hot-1-uid1

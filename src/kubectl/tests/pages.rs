@@ -1,13 +1,13 @@
 //! The text pages of each command.
 
 use serde_json::{Value, json};
-
-use super::{idle, now, pods, ready, rolling, view};
-use crate::cluster_view::ClusterView;
-use crate::json::NodeOutput;
-use crate::page::Paint;
-use crate::pages;
 use stayput_restart::{Request, Strategy, Target};
+
+use crate::json::NodeOutput;
+use crate::tests::{idle, now, pods, ready, rolling, view};
+use crate::text::Paint;
+use crate::view::ClusterView;
+use crate::{tests, text};
 
 const PLAIN: Paint = Paint { colored: false };
 
@@ -15,7 +15,7 @@ const PLAIN: Paint = Paint { colored: false };
 fn status_in_the_middle_of_a_restart() {
     let view = view(&rolling(), &Value::Null, pods());
     assert_eq!(
-        pages::status(&view, now(), PLAIN),
+        text::status(&view, now(), PLAIN),
         "\
 cluster     search/logs
 phase       Restarting, rolling 1/3 done
@@ -41,21 +41,21 @@ fn the_step_of_each_node_and_its_fields_are_shown() {
     status["nodes"][0]["because"] = json!([image]);
     status["nodes"][1]["step"] = "restart".into();
     let view = view(&status, &Value::Null, pods());
-    let page = pages::status(&view, now(), PLAIN);
+    let page = text::status(&view, now(), PLAIN);
     let line = format!("\n\nlogs-1: container, keeps pod, address and volumes: {image}\n");
     assert!(page.ends_with(&line), "{page}");
-    let why = pages::why(&view, &view.pods[1], now(), PLAIN);
+    let why = text::why(&view, &view.pods[1], now(), PLAIN);
     assert!(why.contains("template") && why.contains(image), "{why}");
     let update =
         format!("template    logs-1: container, keeps pod, address and volumes: {image}\n");
     let kept = "            (restart, unless another step is named: keeps container, pod, address and volumes)\n";
-    let plan = pages::plan(&view, "nobody answers", PLAIN);
+    let plan = text::plan(&view, "nobody answers", PLAIN);
     assert!(plan.contains(&format!("finished    1 node\n{update}{kept}")), "{plan}");
     // A person may decide against a field that needs another pod, also if nothing is under way.
     let mut rest = idle();
     let affinity = "spec.affinity: {} is new";
     rest["nodes"] = json!([{"name": "logs-0", "step": "replace", "because": [affinity]}]);
-    let plan = pages::plan(&super::view(&rest, &Value::Null, pods()), "nobody answers", PLAIN);
+    let plan = text::plan(&tests::view(&rest, &Value::Null, pods()), "nobody answers", PLAIN);
     let update = format!("template    logs-0: replace, keeps name and volume claims: {affinity}\n");
     assert!(plan.contains(&update), "{plan}");
 
@@ -64,7 +64,7 @@ fn the_step_of_each_node_and_its_fields_are_shown() {
         "started": "2026-11-21T03:08:00Z", "seconds": 100, "nodes": 3,
         "steps": {"container": 2, "restart": 1},
     }]);
-    let history = pages::history(&super::view(&status, &Value::Null, pods()));
+    let history = text::history(&tests::view(&status, &Value::Null, pods()));
     assert!(history.contains("3 (2 container, 1 restart)"), "{history}");
 }
 
@@ -82,7 +82,7 @@ fn status_with_what_is_left_and_what_is_off() {
                             purpose: {undo}"),
         "lastTransitionTime": "2026-11-21T03:08:00Z",
     }));
-    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    let page = text::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
     let (head, _) = page.split_once("\n\n").unwrap();
     assert_eq!(
         head,
@@ -101,7 +101,7 @@ rules off   require_started_replica is not evaluated; when it has served its pur
     // Blocked, the estimate stands in its place all the same.
     status["blocked"] = "one_master_at_a_time".into();
     status["message"] = "another one is under way".into();
-    let page = pages::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
+    let page = text::status(&view(&status, &Value::Null, pods()), now(), PLAIN);
     assert!(
         page.contains("blocked by  one_master_at_a_time: another one is under way\n"),
         "{page}"
@@ -113,7 +113,7 @@ rules off   require_started_replica is not evaluated; when it has served its pur
 fn status_at_rest() {
     let view = view(&idle(), &json!({}), ready(3));
     assert_eq!(
-        pages::status(&view, now(), PLAIN),
+        text::status(&view, now(), PLAIN),
         "\
 cluster     search/logs
 phase       Idle
@@ -127,7 +127,7 @@ last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 #[test] // proves UPDATE-64
 fn status_tells_in_one_line_where_the_config_comes_from() {
     let line = |status: &Value, pods: Vec<Value>| {
-        let page = pages::status(&view(status, &Value::Null, pods), now(), PLAIN);
+        let page = text::status(&view(status, &Value::Null, pods), now(), PLAIN);
         let line = page.lines().find_map(|line| line.strip_prefix("config      "));
         line.expect("a line").to_owned()
     };
@@ -147,14 +147,14 @@ fn status_tells_in_one_line_where_the_config_comes_from() {
     let page = line(&idle(), own);
     assert!(page.contains("(found in the pods); not known: the pod logs-2 has neither"), "{page}");
 
-    let mut named = super::cluster(&idle(), &Value::Null);
+    let mut named = tests::cluster(&idle(), &Value::Null);
     named.spec.config.sources = serde_json::from_value(json!([
         {"secret": "{pod}-config"}, {"configMap": "words"},
     ]))
     .unwrap();
     let pods: Vec<_> = pods().into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();
     let view = ClusterView::from_objects(&named, &pods);
-    let page = pages::status(&view, now(), PLAIN);
+    let page = text::status(&view, now(), PLAIN);
     let config = "config      ConfigMap words, Secret {pod}-config (spec.config.sources)\n";
     assert!(page.contains(config), "{page}");
 }
@@ -172,7 +172,7 @@ fn status_of_what_is_blocked_and_asked_for() {
     let asked = json!({"stayput.dev/restart-request": request.to_string()});
     let view = view(&status, &asked, ready(3));
     assert_eq!(
-        pages::status(&view, now(), PLAIN),
+        text::status(&view, now(), PLAIN),
         "\
 cluster     search/logs
 phase       Blocked
@@ -189,7 +189,7 @@ last        rolling 4f2a91c07b3e done, 2026-11-21T03:09:40Z (20s ago)
 fn status_before_the_first_look() {
     let view = view(&Value::Null, &json!({"stayput.dev/restart-request": "{}"}), Vec::new());
     assert_eq!(
-        pages::status(&view, now(), PLAIN),
+        text::status(&view, now(), PLAIN),
         "\
 cluster     search/logs
 phase       unknown
@@ -208,7 +208,7 @@ fn why_names_what_a_change_of_restarts_nothing() {
     let certs = json!({"name": "certs", "secret": {"secretName": "logs-certs"}});
     spec["volumes"].as_array_mut().unwrap().push(certs);
     let view = view(&rolling(), &Value::Null, all);
-    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let page = |node: &str| text::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
     let line = "\nnot watched Secret logs-certs at /certs: a change restarts nothing\n";
     assert!(page("logs-0").contains(line), "{}", page("logs-0"));
     assert!(!page("logs-2").contains("not watched"), "{}", page("logs-2"));
@@ -217,7 +217,7 @@ fn why_names_what_a_change_of_restarts_nothing() {
 #[test]
 fn why_a_node_waits_and_how_it_was_last() {
     let view = view(&rolling(), &Value::Null, pods());
-    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let page = |node: &str| text::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
     assert_eq!(
         page("logs-0"),
         "\
@@ -251,7 +251,7 @@ fn why_tells_why_nobody_knows_what_the_config_is_made_from() {
     let mut pods = pods();
     pods[2]["spec"]["volumes"][0] = json!({"name": "config", "emptyDir": {}});
     let view = view(&idle(), &Value::Null, pods);
-    let page = pages::why(&view, view.pod_of_node("logs-2").unwrap(), now(), PLAIN);
+    let page = text::why(&view, view.pod_of_node("logs-2").unwrap(), now(), PLAIN);
     let line = "config      its Secrets and ConfigMaps are not known: the pod logs-2 watches /config, whose \
                 volume is of the kind emptyDir: ";
     assert!(page.contains(line), "{page}");
@@ -260,7 +260,7 @@ fn why_tells_why_nobody_knows_what_the_config_is_made_from() {
 #[test]
 fn plan_says_what_is_next_and_why_the_others_wait() {
     assert_eq!(
-        pages::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
+        text::plan(&view(&rolling(), &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 restart     rolling 4f2a91c07b3e, requested by alice
 under way   logs-1: logs-1 was started and has not joined yet
@@ -272,7 +272,7 @@ no dry run  nobody answers
     let mut pending = idle();
     pending["counts"]["pendingRestart"] = 2.into();
     assert_eq!(
-        pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
+        text::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 next        nothing: no restart is requested; 2 nodes run on another config than their sources have: restart with `kubectl stayput -n search restart logs`
 no dry run  nobody answers
@@ -281,7 +281,7 @@ no dry run  nobody answers
     pending["blocked"] = "needs_coordinated".into();
     pending["message"] = "cluster.name changes from a to b".into();
     assert_eq!(
-        pages::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
+        text::plan(&view(&pending, &Value::Null, pods()), "nobody answers", PLAIN),
         "\
 blocked by  needs_coordinated: cluster.name changes from a to b
 next        nothing by itself: 2 nodes on another config than their sources have; all nodes need it at once, an outage: `kubectl stayput -n search restart logs --coordinated`
@@ -298,7 +298,7 @@ fn a_dry_run_tells_the_order() {
     let why = "nobody answers".to_owned();
     let rolling = Request { id: "a".into(), ..Request::default() };
     assert_eq!(
-        pages::dry_run(&view, &rolling, Err(&why)),
+        text::dry_run(&view, &rolling, Err(&why)),
         "\
 request     rolling a
 order       logs-1, logs-2
@@ -312,7 +312,7 @@ This is a dry run: nothing was requested.
     let role = Request { target, ..rolling };
     let coordinated = Request { strategy: Strategy::Coordinated, ..role.clone() };
     assert_eq!(
-        pages::dry_run(&view, &role, Err(&why)),
+        text::dry_run(&view, &role, Err(&why)),
         "\
 request     rolling a, role data
 order       logs-1, logs-2
@@ -324,7 +324,7 @@ This is a dry run: nothing was requested.
 "
     );
     assert_eq!(
-        pages::dry_run(&view, &coordinated, Err(&why)),
+        text::dry_run(&view, &coordinated, Err(&why)),
         "\
 request     coordinated a, role data
 nodes       logs-1, logs-2: all are stopped before any is started
@@ -345,7 +345,7 @@ fn history_is_a_table_with_the_latest_first() {
         "nodes": 12,
     }));
     assert_eq!(
-        pages::history(&view(&status, &Value::Null, pods())),
+        text::history(&view(&status, &Value::Null, pods())),
         "\
 STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID             REASON
 2026-11-21T03:10:00Z   1h 6m    coordinated   12      rolledBack   b              logs-1 did not come up
@@ -353,7 +353,7 @@ STARTED                TOOK     STRATEGY      NODES   OUTCOME      ID           
 "
     );
     let none = view(&json!({"phase": "Idle"}), &Value::Null, pods());
-    assert_eq!(pages::history(&none), "no restart has ended yet\n");
+    assert_eq!(text::history(&none), "no restart has ended yet\n");
 }
 
 #[test] // proves UPDATE-62
@@ -368,14 +368,14 @@ fn a_change_that_is_ignored_is_told_with_the_annotation() {
              stayput.dev/ignore takes out differs\n"
         )
     };
-    let page = |node: &str| pages::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+    let page = |node: &str| text::why(&view, view.pod_of_node(node).unwrap(), now(), PLAIN);
     let own = page("logs-0");
     assert!(own.contains(&format!("ignored     {}", told("ba9876543210"))), "{own}");
     assert!(!own.contains("feed"), "another node's: {own}");
     let unknown = page("logs-2");
     assert!(unknown.contains(&told("ba9876543210")), "{unknown}");
     assert!(unknown.contains(&told("feedfeedfeed")), "{unknown}");
-    let history = pages::history(&view);
+    let history = text::history(&view);
     assert!(history.ends_with(&told("feedfeedfeed")), "{history}");
 }
 
@@ -387,9 +387,9 @@ fn nothing_in_an_annotation_moves_the_cursor() {
     status["restart"]["request"]["by"] = "eve\r".into();
     let view = view(&status, &Value::Null, pods());
     let pages = [
-        pages::status(&view, now(), PLAIN),
-        pages::plan(&view, "nobody answers", PLAIN),
-        pages::why(&view, view.pod_of_node("logs-1").unwrap(), now(), PLAIN),
+        text::status(&view, now(), PLAIN),
+        text::plan(&view, "nobody answers", PLAIN),
+        text::why(&view, view.pod_of_node("logs-1").unwrap(), now(), PLAIN),
     ];
     for page in pages {
         assert!(!page.replace('\n', "").contains(char::is_control), "{page:?}");
@@ -415,7 +415,7 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     });
     status["conditions"] = json!([degraded]);
     let view = view(&status, &Value::Null, pods());
-    let page = pages::status(&view, now(), PLAIN);
+    let page = text::status(&view, now(), PLAIN);
     for line in [
         "phase       Degraded\n".to_owned(),
         format!("            {sentence}\n"),
@@ -426,7 +426,7 @@ fn a_node_that_is_down_is_shown_to_a_tired_operator() {
     }
     assert!(!page.contains("degraded"), "said once:\n{page}");
     let pod = view.pod_of_node("logs-2").unwrap();
-    let page = pages::why(&view, pod, now(), PLAIN);
+    let page = text::why(&view, pod, now(), PLAIN);
     assert!(page.contains(&format!("DOWN: {message}\n")), "{page}");
     assert!(!page.contains("nothing"), "{page}");
 }
@@ -438,28 +438,28 @@ fn a_node_that_the_status_has_no_room_for_is_not_called_fine() {
         (0..100).map(|number| json!({"name": format!("logs-{number}"), "message": "drifts"}));
     status["nodes"] = listed.collect();
     let cut = view(&status, &Value::Null, ready(102));
-    let page = pages::status(&cut, now(), PLAIN);
+    let page = text::status(&cut, now(), PLAIN);
     assert!(page.ends_with("\n(the first 100 nodes: the status names no more)\n"), "{page}");
     let unknown = "not known: the status names only the first 100 nodes: `kubectl stayput -n search \
                    plan logs`";
     let why =
-        |view: &ClusterView, node| pages::why(view, view.pod_of_node(node).unwrap(), now(), PLAIN);
+        |view: &ClusterView, node| text::why(view, view.pod_of_node(node).unwrap(), now(), PLAIN);
     let page = why(&cut, "logs-101");
     assert!(page.contains(&format!("why         {unknown}\n")), "{page}");
-    let output = json!(NodeOutput::new(&cut, "logs-101"));
+    let output = json!(NodeOutput::new(&cut.node("logs-101")));
     assert_eq!(output["message"], unknown);
     assert!(why(&cut, "logs-7").contains("why         drifts\n"));
     status["nodes"].as_array_mut().unwrap().pop();
     let whole = view(&status, &Value::Null, ready(102));
     assert!(why(&whole, "logs-101").contains("why         nothing to do\n"));
-    assert!(!pages::status(&whole, now(), PLAIN).contains("no more"));
+    assert!(!text::status(&whole, now(), PLAIN).contains("no more"));
 }
 
 #[test] // proves OPERATE-3
 fn why_names_the_page_of_the_runbook() {
     let runbook = |status: &Value, pod: usize| -> Vec<String> {
         let view = view(status, &Value::Null, pods());
-        let page = pages::why(&view, &view.pods[pod], now(), PLAIN);
+        let page = text::why(&view, &view.pods[pod], now(), PLAIN);
         let lines = page.lines().filter_map(|line| line.split_once("docs/runbook/"));
         lines.map(|(_, rest)| rest.to_owned()).collect()
     };

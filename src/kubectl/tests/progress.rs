@@ -1,11 +1,11 @@
 //! The lines of `watch`, while a restart goes on.
 
 use serde_json::{Value, json};
-
-use super::{idle, now, pods, rolling, view};
-use crate::cluster_view::ClusterView;
-use crate::progress::{Line, Observation, Reported, State, observe};
 use stayput_restart::{Outcome, Time};
+
+use crate::progress::{Line, Observation, Reported, State, observe};
+use crate::tests::{idle, now, pods, rolling, view};
+use crate::view::ClusterView;
 
 /// Observes again, from what was reported before.
 fn observed(reported: &mut Reported, view: &ClusterView, now: Time) -> (Vec<Line>, State) {

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::json;
+
 #[track_caller]
 fn is_as_written(name: &str, schema: &Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto").join(name);
@@ -21,5 +23,5 @@ fn is_as_written(name: &str, schema: &Value) {
 
 #[test] // proves DOCTOR-3
 fn the_file_is_what_the_types_say() {
-    is_as_written("kubectl-stayput.schema.json", &crate::schema());
+    is_as_written("kubectl-stayput.schema.json", &json::schema());
 }

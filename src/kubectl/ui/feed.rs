@@ -4,8 +4,9 @@
 //! SearchCluster itself from time to time. After an error in one of them, everything is read anew; if
 //! that fails, the page says so and since when. Each check also reads the Lease of the reconciler.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
@@ -13,31 +14,35 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::runtime::watcher::watcher;
 use kube::{Api, Client};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::read_limits::watch_config;
+use tokio::sync::watch;
 use tokio::sync::watch::Sender;
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
-use super::location::{Zones, zone};
-use super::page::Page;
-use super::page_model::PageModel;
-use crate::apiserver::{self, ApiError, Asked, CLUSTERS};
+use crate::apiserver::objects::Asked;
+use crate::apiserver::{ApiError, CLUSTERS};
 use crate::clock::now;
+use crate::html::Page;
 use crate::leader::Reconciler;
-use crate::watch::Objects;
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_kube_access::read_limits::watch_config;
+use crate::session::Session;
+use crate::view::ClusterView;
+use crate::view::live::{PageModel, Zones, zone};
+use crate::watch::objects::Objects;
+use crate::{apiserver, selection};
 
 /// Intervals and timeouts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Interval of the checks.
-    pub(super) check: Duration,
+    pub(crate) check: Duration,
     /// Timeout of an answer.
-    pub(super) answer: Duration,
+    pub(crate) answer: Duration,
     /// Delay before everything is read anew.
-    pub(super) retry: Duration,
+    pub(crate) retry: Duration,
 }
 
-pub(super) const PACE: Pace = Pace {
+const PACE: Pace = Pace {
     check: Duration::from_secs(10),
     answer: Duration::from_secs(10),
     retry: Duration::from_secs(1),
@@ -45,22 +50,22 @@ pub(super) const PACE: Pace = Pace {
 
 /// A page, and its number: a browser that has this one needs nothing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    pub(super) version: u64,
-    pub(super) page: Arc<Page>,
+pub(crate) struct Seen {
+    pub(crate) version: u64,
+    pub(crate) page: Arc<Page>,
 }
 
 /// The followed SearchCluster.
 #[derive(Clone)]
-pub(super) struct Subject {
-    pub(super) client: Client,
-    pub(super) namespace: String,
-    pub(super) name: String,
-    pub(super) pace: Pace,
+pub(crate) struct Subject {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) pace: Pace,
 }
 
 /// Everything that was read about it.
-pub(super) struct ClusterRead {
+pub(crate) struct ClusterRead {
     cluster: SearchCluster,
     pods: Vec<Pod>,
     zones: Zones,
@@ -68,7 +73,7 @@ pub(super) struct ClusterRead {
 }
 
 impl ClusterRead {
-    pub(super) fn model(&self, before: PageModel) -> PageModel {
+    pub(crate) fn model(&self, before: PageModel) -> PageModel {
         let before = before.with_reconciler(self.reconciler.clone());
         before.read(&self.cluster, self.pods.iter(), &self.zones, now())
     }
@@ -76,7 +81,7 @@ impl ClusterRead {
 
 impl Subject {
     /// Reads everything, if the SearchCluster exists.
-    pub(super) async fn read(&self) -> Result<Option<ClusterRead>, ApiError> {
+    pub(crate) async fn read(&self) -> Result<Option<ClusterRead>, ApiError> {
         let Some(cluster) = self.cluster().await? else { return Ok(None) };
         let pods = match apiserver::selector(&cluster) {
             Ok(_) => apiserver::pods(&self.client, &cluster).await?,
@@ -111,7 +116,7 @@ impl Subject {
     }
 
     /// Follows the SearchCluster until nobody can get the pages any more.
-    pub(super) async fn follow(self, first: ClusterRead, model: PageModel, out: Sender<Seen>) {
+    pub(crate) async fn follow(self, first: ClusterRead, model: PageModel, out: Sender<Seen>) {
         let mut model = model;
         let mut found = Some(first);
         loop {
@@ -229,4 +234,67 @@ fn publish(out: &Sender<Seen>, model: &PageModel) {
         }
         is_new
     });
+}
+
+pub(crate) struct Clusters {
+    session: Session,
+    /// Name of the cluster on the command line.
+    first: Option<String>,
+    followed: Mutex<BTreeMap<String, watch::Receiver<Seen>>>,
+}
+
+impl Clusters {
+    pub(crate) fn new(session: Session, first: Option<String>) -> Self {
+        Self { session, first, followed: Mutex::default() }
+    }
+
+    pub(crate) fn namespace(&self) -> &str {
+        &self.session.namespace
+    }
+
+    /// Name of the cluster to show first, if there is one.
+    pub(crate) async fn first(&self) -> Result<Option<String>, ApiError> {
+        if self.first.is_some() {
+            return Ok(self.first.clone());
+        }
+        let mut all = self.list().await?;
+        Ok(all.pop().filter(|_| all.is_empty()).map(|only| only.name))
+    }
+
+    /// All clusters, without their pods.
+    pub(crate) async fn list(&self) -> Result<Vec<ClusterView>, ApiError> {
+        Ok(selection::without_pods(&apiserver::clusters(&self.session).await?))
+    }
+
+    /// The pages of one SearchCluster, if it exists.
+    pub(crate) async fn pages(
+        &self,
+        name: &str,
+    ) -> Result<Option<watch::Receiver<Seen>>, ApiError> {
+        if let Some(known) = self.followed().get(name) {
+            return Ok(Some(known.clone()));
+        }
+        let subject = Subject {
+            client: self.session.client.clone(),
+            namespace: self.session.namespace.clone(),
+            name: name.to_owned(),
+            pace: PACE,
+        };
+        let Some(found) = subject.read().await? else { return Ok(None) };
+        let model = found.model(PageModel::default());
+        let page = Arc::new(Page::new(&model));
+        let (sender, receiver) = watch::channel(Seen { version: 1, page });
+        let mut followed = self.followed();
+        // Two may have asked at the same time.
+        if let Some(known) = followed.get(name) {
+            return Ok(Some(known.clone()));
+        }
+        followed.insert(name.to_owned(), receiver.clone());
+        tokio::spawn(subject.follow(found, model, sender));
+        Ok(Some(receiver))
+    }
+
+    fn followed(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, watch::Receiver<Seen>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

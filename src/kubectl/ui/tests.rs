@@ -9,9 +9,8 @@ mod saved;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use super::location::Zones;
-use super::page_model::PageModel;
-use crate::tests::{cluster, idle, now, pods, rolling};
+use crate::tests::{cluster, now, rolling};
+use crate::view::live::{PageModel, Zones};
 
 fn model(status: &Value, pods: Vec<Value>) -> PageModel {
     let pods: Vec<Pod> = pods.into_iter().map(|pod| serde_json::from_value(pod).unwrap()).collect();

@@ -6,21 +6,21 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use kube::Client;
 use kube::runtime::watcher::Event;
+use stayput_restart::Time;
 use tokio::time::sleep;
 
-use super::objects::Heard;
 use crate::apiserver::ApiError;
 use crate::leader::Reconciler;
-use crate::page::Tone;
 use crate::progress::Line;
-use stayput_restart::Time;
+use crate::view::Tone;
+use crate::watch::objects::Heard;
 
 /// Interval at which the Lease is read.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Warnings given so far, so that each is given once.
 #[derive(Debug, Default)]
-pub(super) struct Availability {
+pub(crate) struct Availability {
     /// True if a watch could not begin, or a read of the Lease failed, and there was no answer since.
     is_broken: bool,
     is_absent: bool,
@@ -28,7 +28,7 @@ pub(super) struct Availability {
 
 impl Availability {
     /// The event, if there is one, and a line to print.
-    pub(super) fn hear<T>(
+    pub(crate) fn hear<T>(
         &mut self,
         heard: Heard<T>,
         now: Time,
@@ -55,7 +55,7 @@ impl Availability {
     /// Lines to print after a read of the Lease. It also shows if the apiserver answers: a watch that
     /// hangs is broken only after its timeout, and one that has begun again has no event before
     /// something changes.
-    pub(super) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
+    pub(crate) fn look(&mut self, seen: Result<Reconciler, ApiError>, now: Time) -> Vec<Line> {
         let reconciler = match seen {
             Ok(reconciler) => reconciler,
             Err(error) => return self.breaks(&error, now).into_iter().collect(),
@@ -78,7 +78,7 @@ impl Availability {
 }
 
 /// Reads the Lease, at once and then again and again.
-pub(super) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, ApiError>> + '_ {
+pub(crate) fn looks(client: &Client) -> impl Stream<Item = Result<Reconciler, ApiError>> + '_ {
     unfold(Duration::ZERO, move |pause| async move {
         sleep(pause).await;
         Some((Reconciler::look(client).await, LOOK_INTERVAL))

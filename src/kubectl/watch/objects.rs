@@ -5,11 +5,12 @@ use std::mem;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::runtime::watcher::{self, Event};
-
-use super::error::WatchError;
-use crate::apiserver::{ApiError, Operation};
+use kube::runtime::watcher;
+use kube::runtime::watcher::Event;
 use stayput_kube_access::cluster::SearchCluster;
+
+use crate::apiserver::{ApiError, Operation};
+use crate::watch::error::WatchError;
 
 /// Objects that the watches have delivered so far.
 pub(crate) struct Objects {
@@ -85,14 +86,14 @@ impl Objects {
 }
 
 /// An item from a watch.
-pub(super) enum Heard<T> {
+pub(crate) enum Heard<T> {
     Event(Event<T>),
     /// The watch broke and retries by itself; with the error, if it could not begin.
     Broken(Option<ApiError>),
 }
 
 /// Sorts an item of a watch; an error if a retry cannot help.
-pub(super) fn heard<T>(
+pub(crate) fn heard<T>(
     operation: &Operation,
     event: Option<watcher::Result<Event<T>>>,
 ) -> Result<Heard<T>, WatchError> {

@@ -9,15 +9,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use stayput_standin::harness::paused_clock;
 use tokio::time::timeout;
 
-use super::{WatchError, watch};
 use crate::args::Cli;
 use crate::progress::Line;
 use crate::session::Session;
-use stayput_kube_access::cluster::{SearchCluster, crd};
+use crate::watch::error::WatchError;
+use crate::watch::watch;
 
 /// What is said of the apiserver.
 async fn trouble(fault: Fault) -> String {

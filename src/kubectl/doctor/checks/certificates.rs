@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use stayput_http::pem::certificates;
 use stayput_http::validity::Validity;
-
-use super::{Facts, Finding};
-use crate::format::time_to_second;
 use stayput_kube_access::cluster::key;
 use stayput_kube_access::workload::serving_secret;
 use stayput_restart::Time;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+use crate::format::time_to_second;
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let serving = facts
         .known_pods()
         .iter()

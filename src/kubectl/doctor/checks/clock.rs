@@ -1,10 +1,11 @@
 //! Checks that this machine's clock and the reconciler's agree with the apiserver's, and the managers'
 //! with the reconciler's. Tokens and Leases have times in them.
 
-use super::{Facts, Finding};
-use crate::doctor::facts::{ApiserverTime, Taken};
 use stayput_http::jwt::LEEWAY;
 use stayput_restart::Time;
+
+use crate::doctor::facts::{ApiserverTime, Facts, Taken};
+use crate::doctor::finding::Finding;
 
 /// A difference that is worth a finding, in milliseconds.
 const LARGE: i64 = 5_000;
@@ -18,7 +19,7 @@ const REMEDY: &str = "kubectl get nodes -o wide; on the nodes: timedatectl statu
 /// How far a clock is ahead of this machine's, at least and at most, in milliseconds.
 type Ahead = [i64; 2];
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let taken = facts.snapshot.as_ref().ok();
     let mut found: Vec<Finding> = match &facts.apiserver_time {
         Err(unknown) => {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
-
-use super::{Facts, Finding};
 use stayput_kube_access::cluster::{SearchClusterSpec, allows, engine_keys, key};
+
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 
 /// A Secret that the spec names.
 struct Named<'a> {
@@ -22,7 +23,7 @@ enum Use {
     Certificate,
 }
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let spec = facts.cluster.completed_spec();
     named(&spec).iter().flat_map(|named| of_secret(facts, named)).collect()
 }

@@ -4,10 +4,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use kube::ResourceExt;
 use stayput_restart::shell_word;
 
-use super::{Facts, Finding};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 use crate::doctor::network::selects;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let (namespace, name) = (facts.namespace(), facts.name());
     let get = format!("kubectl -n {namespace} get poddisruptionbudgets");
     let budgets = match &facts.budgets {

@@ -1,9 +1,11 @@
 //! Checks that the reconciler reaches the engine, and may change it.
 
-use super::{Facts, Finding};
 use stayput_restart::Color;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     // Without a snapshot the group of the managers says that nothing is known.
     let Ok(taken) = &facts.snapshot else { return Vec::new() };
     let (namespace, name) = (facts.namespace(), facts.name());

@@ -1,10 +1,12 @@
 //! Checks that the reconciler reaches each manager, and may send it requests.
 
-use super::{Facts, Finding};
-use crate::leader::{NAME, NAMESPACE};
 use stayput_restart::{Pod, Snapshot};
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+use crate::leader::{NAME, NAMESPACE};
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let (namespace, name) = (facts.namespace(), facts.name());
     let status = format!("kubectl stayput -n {namespace} status {name}");
     match &facts.snapshot {

@@ -6,11 +6,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::{Facts, Finding};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 use crate::doctor::network::{Direction, End, Passage, passage};
 use crate::leader::{NAME, NAMESPACE};
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let object = || "NetworkPolicy".to_owned();
     let (policies, of_reconciler) = match (&facts.policies, &facts.reconciler_policies) {
         (Ok(policies), Ok(of_reconciler)) => (policies, of_reconciler),

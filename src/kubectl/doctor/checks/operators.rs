@@ -5,10 +5,11 @@
 
 use kube::ResourceExt;
 use kube::core::DynamicObject;
-
-use super::{Facts, Finding};
 use stayput_kube_access::cluster::UpdateMode;
 use stayput_restart::annotation;
+
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 
 /// Annotation with which ECK edits no StatefulSet and restarts nothing, and goes on to renew
 /// certificates. ECK before 3.5 does not know it.
@@ -18,7 +19,7 @@ const PAUSED: &str = "OrchestrationPaused";
 /// Annotation with which ECK does nothing at all.
 const MANAGED: &str = "eck.k8s.elastic.co/managed";
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> =
         facts.operated.keys().filter_map(|(kind, name)| of_object(facts, kind, name)).collect();
     let updates = facts.cluster.spec.update.mode == UpdateMode::InPlace;

@@ -1,13 +1,14 @@
 //! Checks the owners of the pods: one that replaces them by itself is a finding.
 
 use kube::ResourceExt;
-use stayput_restart::shell_word;
-
-use super::{Facts, Finding};
 use stayput_kube_access::cluster::UpdateMode;
 use stayput_kube_access::workload::{REVISION_LABEL, Set, is_stateful_set, replaces};
+use stayput_restart::shell_word;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = facts.sets.keys().flat_map(|name| of_set(facts, name)).collect();
     for pod in facts.known_pods() {
         let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true));

@@ -2,10 +2,12 @@
 
 use kube::ResourceExt;
 
-use super::{Facts, Finding, reinstall};
+use crate::doctor::checks::reinstall;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 use crate::leader::{NAME, NAMESPACE};
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = lease(facts).into_iter().collect();
     let object = format!("Deployment/{NAME}");
     let get = format!("kubectl -n {NAMESPACE} get pods,events");

@@ -3,13 +3,14 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use stayput_kube_access::workload::REVISION_LABEL;
 use stayput_restart::annotation;
 
-use super::{Facts, Finding};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 use crate::leader::NAME;
-use stayput_kube_access::workload::REVISION_LABEL;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     facts.known_pods().iter().filter_map(of_pod).collect()
 }
 

@@ -1,10 +1,11 @@
 //! Checks the rights of the reconciler in the namespace of the SearchCluster.
 
-use super::{Facts, Finding, reinstall, versions};
-use crate::doctor::facts::Right;
+use crate::doctor::checks::{reinstall, versions};
+use crate::doctor::facts::{Facts, Right};
+use crate::doctor::finding::Finding;
 use crate::leader::{NAME, NAMESPACE};
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let object = "ServiceAccount/stayput-reconciler";
     let mut denied = Vec::new();
     let mut unknown = None;

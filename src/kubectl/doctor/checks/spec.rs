@@ -1,9 +1,11 @@
 //! Checks the spec of the SearchCluster, and the pods that it finds.
 
-use super::{Facts, Finding};
 use stayput_kube_access::cluster::Scheme;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let (namespace, name) = (facts.namespace(), facts.name());
     let edit = || format!("kubectl -n {namespace} edit searchcluster {name}");
     let faults = facts.cluster.check().err().unwrap_or_default();

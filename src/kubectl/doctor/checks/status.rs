@@ -1,14 +1,15 @@
 //! Checks the reconciler's status on the SearchCluster: progress, and changes to undo.
 
-use super::{Facts, Finding};
-use crate::format::rounded_duration;
-use crate::pages::NOT_PROCESSED;
 use stayput_restart::{Condition, debts_due};
+
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+use crate::format::{NOT_PROCESSED, rounded_duration};
 
 /// Age from which waiting does not help to undo a change, in milliseconds.
 const OLD_DEBT: u64 = 15 * 60_000;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let (namespace, name) = (facts.namespace(), facts.name());
     let look = || format!("kubectl stayput -n {namespace} status {name}");
     let Some(status) = &facts.cluster.status else {

@@ -5,15 +5,16 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use stayput_inject::{Entrypoint, OperatedBy, entrypoint, files_by_sub_path};
-use stayput_pod_update::manager_option;
-
-use super::{Facts, Finding};
 use stayput_kube_access::workload::{
     ContainerFacts, DEFAULT_CONTAINER, deadly_probe, engine_container, is_stateful_set,
     probe_targets,
 };
+use stayput_pod_update::manager_option;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     facts.known_pods().iter().flat_map(|pod| of_pod(facts, pod)).collect()
 }
 

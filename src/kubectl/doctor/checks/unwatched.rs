@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use stayput_kube_access::workload::{Set, unwatched};
 use stayput_pod_update::{Ignore, Source, SourceKind, Unwatched};
 
-use super::{Facts, Finding};
-use k8s_openapi::api::core::v1::Pod;
-use stayput_kube_access::workload::{Set, unwatched};
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let named = facts.cluster.check().ok().map(|checked| checked.sources);
     let is_named = |pod: &Pod, source: &Source| {
         named.as_ref().is_some_and(|named| named.objects(&pod.name_any()).contains(source))

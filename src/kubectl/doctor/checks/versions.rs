@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::ResourceExt;
 use serde_json::{Value, json};
-
-use super::{Facts, Finding, OURS, reinstall};
-use crate::doctor::facts::Taken;
 use stayput_kube_access::cluster::{FieldsOfOneSide, missing_fields, unknown_fields};
 use stayput_kube_access::workload::{
     ContainerFacts, DEFAULT_CONTAINER, Set, engine_container, is_stateful_set,
 };
+
+use crate::doctor::checks::{OURS, reinstall};
+use crate::doctor::facts::{Facts, Taken};
+use crate::doctor::finding::Finding;
 
 /// The init container of `kubectl stayput inject`.
 const INJECTED: &str = "stayput";
@@ -19,7 +20,7 @@ const DEFINITION: &str = "CustomResourceDefinition/searchclusters.stayput.dev";
 
 /// A part in the cluster that is newer than this program.
 #[derive(Debug)]
-pub(super) enum Newer {
+pub(crate) enum Newer {
     /// The reconciler, with its version.
     Reconciler(String),
     /// The definition, with the fields that this program does not know.
@@ -28,7 +29,7 @@ pub(super) enum Newer {
 
 /// The part that is newer than this program, if any. A definition that both has and lacks fields is of
 /// another version: the reconciler's version, if it is known, decides which one is newer.
-pub(super) fn newer(facts: &Facts) -> Option<Newer> {
+pub(crate) fn newer(facts: &Facts) -> Option<Newer> {
     let reconciler = facts.snapshot.as_ref().ok().map(|taken| taken.saved.version());
     if let Some(version) = reconciler
         && is_newer(version, OURS)
@@ -41,7 +42,7 @@ pub(super) fn newer(facts: &Facts) -> Option<Newer> {
 }
 
 /// The advice if a part of the cluster is newer than this program.
-pub(super) fn upgrade_this_program(newer: &Newer) -> String {
+pub(crate) fn upgrade_this_program(newer: &Newer) -> String {
     let version = match newer {
         Newer::Reconciler(version) => version,
         Newer::Definition(_) => "the version of the reconciler",
@@ -61,7 +62,7 @@ fn is_newer(one: &str, other: &str) -> bool {
     one != other && numbers(one).is_none_or(|one| Some(one) >= numbers(other))
 }
 
-pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+pub(crate) fn check(facts: &Facts) -> Vec<Finding> {
     let mut found: Vec<Finding> = definition(facts).into_iter().collect();
     let Ok(taken) = &facts.snapshot else { return found };
     let reconciler = taken.saved.version();

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::ResourceExt;
+use stayput_kube_access::workload::unwatched;
 use stayput_pod_update::{IGNORE, Ignore, Source, SourceKind};
 
-use crate::apiserver::Asked;
-use stayput_kube_access::workload::unwatched;
+use crate::apiserver::objects::Asked;
 
 /// The annotations of the objects that can be read.
-pub(super) async fn read(
+pub(crate) async fn read(
     ask: &Asked<'_>,
     pods: &[Pod],
     manager_port: u16,

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::ResourceExt;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-
-use super::known;
-use crate::apiserver::Asked;
 use stayput_restart::Known;
 
+use crate::apiserver::objects::Asked;
+use crate::doctor::read::known;
+
 /// The objects, by kind and name.
-pub(super) async fn read(
+pub(crate) async fn read(
     ask: &Asked<'_>,
     sets: &BTreeMap<String, Known<Option<StatefulSet>>>,
 ) -> BTreeMap<(String, String), Known<Option<DynamicObject>>> {

@@ -5,13 +5,13 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::{Client, ResourceExt};
-
-use super::known;
-use crate::apiserver;
-use crate::doctor::facts::Right;
-use crate::leader::{NAME, NAMESPACE};
 use stayput_kube_access::cluster::{SearchCluster, UpdateMode};
 use stayput_restart::Known;
+
+use crate::apiserver::server;
+use crate::doctor::facts::Right;
+use crate::doctor::read::known;
+use crate::leader::{NAME, NAMESPACE};
 
 const ALWAYS: [Right; 10] = [
     right("patch", "stayput.dev", "searchclusters", ""),
@@ -47,7 +47,7 @@ const fn right(
 }
 
 /// Each right, and the answer if the reconciler has it.
-pub(super) async fn read(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
+pub(crate) async fn read(client: &Client, cluster: &SearchCluster) -> Vec<(Right, Known<bool>)> {
     let mut needed = ALWAYS.to_vec();
     if cluster.spec.update.mode == UpdateMode::InPlace {
         needed.extend(UPDATES);
@@ -57,7 +57,7 @@ pub(super) async fn read(client: &Client, cluster: &SearchCluster) -> Vec<(Right
     }
     let namespace = cluster.namespace().unwrap_or_default();
     let ask = async |right: Right| {
-        (right, known(apiserver::review(client, review(&namespace, right)).await))
+        (right, known(server::review(client, review(&namespace, right)).await))
     };
     join_all(needed.into_iter().map(ask)).await
 }

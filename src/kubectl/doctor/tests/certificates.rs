@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
-use super::Severity::{Error, Unknown, Warning};
-use super::healthy::{certificate, encoded, healthy};
-use super::{Facts, each, findings, unknown};
+use crate::doctor::checks::findings;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::finding::Severity::{Unknown, Warning};
+use crate::doctor::tests::each;
+use crate::doctor::tests::healthy::{certificate, encoded, healthy, unknown};
 
 fn ca(facts: &mut Facts, pem: &str) {
     facts.put_secret(json!({"metadata": {"name": "logs-ca"}, "data": {"ca.crt": encoded(pem)}}));

@@ -1,12 +1,14 @@
 //! Clocks of managers, the reconciler, the apiserver and this machine.
 
 use serde_json::json;
-
-use super::Severity::{Error, Warning};
-use super::healthy::{certificate, encoded, from, healthy, now, unknown};
-use super::{each, findings};
-use crate::doctor::facts::{ApiserverTime, Facts, Taken};
 use stayput_restart::Time;
+
+use crate::doctor::checks::findings;
+use crate::doctor::facts::{ApiserverTime, Facts, Taken};
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::finding::Severity::Warning;
+use crate::doctor::tests::each;
+use crate::doctor::tests::healthy::{certificate, encoded, from, healthy, now, unknown};
 
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";

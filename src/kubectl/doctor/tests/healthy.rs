@@ -4,27 +4,27 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt;
 use serde_json::{Value, json};
-
-use crate::doctor::facts::{ApiserverTime, Facts, Right, Taken};
 use stayput_kube_access::cluster::crd;
 use stayput_restart::{Saved, Time, Unknown};
 
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+use crate::doctor::facts::{ApiserverTime, Facts, Right, Taken};
 
-pub(super) fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(crate) fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-pub(super) fn now() -> Time {
+pub(crate) fn now() -> Time {
     Time::parse("2026-11-21T03:10:00Z").unwrap()
 }
 
-pub(super) fn unknown() -> Unknown {
+pub(crate) fn unknown() -> Unknown {
     Unknown { message: "forbidden".into() }
 }
 
 /// Three pods of a StatefulSet, each with the manager; everything was read.
-pub(super) fn healthy() -> Facts {
+pub(crate) fn healthy() -> Facts {
     let rights = ["pods", "secrets", "configmaps", "statefulsets"];
     let rights = rights
         .map(|resource| (Right { verb: "get", group: "", resource, subresource: "" }, Ok(true)));
@@ -74,7 +74,7 @@ fn cluster() -> Value {
     })
 }
 
-pub(super) fn pod(number: u32) -> Value {
+pub(crate) fn pod(number: u32) -> Value {
     json!({
         "metadata": {
             "name": format!("logs-{number}"), "namespace": "search", "uid": format!("uid-{number}"),
@@ -122,7 +122,7 @@ fn ca(name: &str) -> Value {
 }
 
 /// A certificate from 2025 on, as PEM.
-pub(super) fn certificate(until: i32) -> String {
+pub(crate) fn certificate(until: i32) -> String {
     let mut params = rcgen::CertificateParams::default();
     params.not_before = rcgen::date_time_ymd(2025, 1, 1);
     params.not_after = rcgen::date_time_ymd(until, 11, 25);
@@ -130,7 +130,7 @@ pub(super) fn certificate(until: i32) -> String {
 }
 
 /// As a Secret has it.
-pub(super) fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(text)
 }
@@ -152,7 +152,7 @@ fn egress() -> Value {
 }
 
 /// What the reconciler sees, with a change.
-pub(super) fn saved(change: impl FnOnce(&mut Value)) -> Saved {
+pub(crate) fn saved(change: impl FnOnce(&mut Value)) -> Saved {
     let sample = include_str!("../../../../proto/samples/snapshot.json");
     let mut saved: Value = serde_json::from_str(sample).unwrap();
     let template = saved["snapshot"]["pods"][0].clone();
@@ -173,12 +173,12 @@ pub(super) fn saved(change: impl FnOnce(&mut Value)) -> Saved {
 
 impl Facts {
     /// What the reconciler sees is another thing.
-    pub(super) fn see(&mut self, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn see(&mut self, change: impl FnOnce(&mut Value)) {
         self.snapshot = Ok(Taken { asked: now(), saved: saved(change), answered: now() });
     }
 
     /// Changes the first pod.
-    pub(super) fn change_pod(&mut self, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn change_pod(&mut self, change: impl FnOnce(&mut Value)) {
         let pods = self.pods.as_mut().unwrap();
         let mut changed = json!(pods[0]);
         change(&mut changed);
@@ -186,21 +186,21 @@ impl Facts {
     }
 
     /// Changes the StatefulSet.
-    pub(super) fn change_set(&mut self, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn change_set(&mut self, change: impl FnOnce(&mut Value)) {
         let mut changed = json!(self.sets["logs"].as_ref().unwrap());
         change(&mut changed);
         self.sets.insert("logs".into(), Ok(Some(from(changed))));
     }
 
     /// Changes the SearchCluster.
-    pub(super) fn change_cluster(&mut self, change: impl FnOnce(&mut Value)) {
+    pub(crate) fn change_cluster(&mut self, change: impl FnOnce(&mut Value)) {
         let mut changed = json!(self.cluster);
         change(&mut changed);
         self.cluster = from(changed);
     }
 
     /// Adds or replaces a Secret.
-    pub(super) fn put_secret(&mut self, secret: Value) {
+    pub(crate) fn put_secret(&mut self, secret: Value) {
         let secret: k8s_openapi::api::core::v1::Secret = from(secret);
         self.secrets.insert(secret.name_any(), Ok(Some(secret)));
     }

@@ -2,11 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::Severity::{Error, Note, Warning};
-use super::healthy::healthy;
-use super::{Facts, each, findings};
+use crate::doctor::checks::findings;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::finding::Severity::{Note, Warning};
+use crate::doctor::tests::each;
+use crate::doctor::tests::healthy::healthy;
 
-pub(super) const CLUSTER: &str = "SearchCluster/logs";
+pub(crate) const CLUSTER: &str = "SearchCluster/logs";
 const POD: &str = "Pod/logs-0";
 
 #[test] // proves DOCTOR-1

@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Severity::{Error, Note, Warning};
-use super::healthy::{from, healthy};
-use super::objects::CLUSTER;
-use super::{Facts, each, findings};
+use crate::doctor::checks::findings;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::finding::Severity::{Note, Warning};
+use crate::doctor::tests::each;
+use crate::doctor::tests::healthy::{from, healthy};
+use crate::doctor::tests::objects::CLUSTER;
 
 /// What ECK knows as paused, from 3.5 on.
 const PAUSED: &str = "eck.k8s.elastic.co/pause-orchestration";

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::healthy::from;
-use super::{Severity, each};
+use crate::doctor::finding::Severity;
+use crate::doctor::tests::each;
+use crate::doctor::tests::healthy::from;
 
 #[test] // proves DOCTOR-6
 fn what_a_living_pod_got_is_named_and_what_the_reconciler_needs_itself_is_not() {

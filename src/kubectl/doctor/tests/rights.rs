@@ -2,9 +2,9 @@
 
 use stayput_restart::Known;
 
-use super::Severity::Error;
-use super::each;
 use crate::doctor::facts::Right;
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::tests::each;
 
 fn denied(verb: &'static str, resource: &'static str) -> (Right, Known<bool>) {
     (Right { verb, group: "", resource, subresource: "" }, Ok(false))

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
-use super::Severity::{Error, Note, Warning};
-use super::healthy::{from, healthy};
-use super::{Change, each, findings};
-use crate::doctor::Finding;
+use crate::doctor::checks::findings;
 use crate::doctor::facts::Facts;
+use crate::doctor::finding::Finding;
+use crate::doctor::finding::Severity::Error;
+use crate::doctor::finding::Severity::{Note, Warning};
+use crate::doctor::tests::healthy::{from, healthy, unknown};
+use crate::doctor::tests::{Change, each};
 
 const POD: &str = "Pod/logs-0";
 const RECONCILER: &str = "Deployment/stayput-reconciler";
@@ -128,7 +130,7 @@ fn a_budget_selects_what_the_search_cluster_selects_also_by_expressions() {
 #[test]
 fn without_a_snapshot_the_status_still_counts() {
     let mut facts = healthy();
-    facts.snapshot = Err(super::unknown());
+    facts.snapshot = Err(unknown());
     facts.change_cluster(|it| it["status"]["counts"] = json!({"unreachable": 2}));
     let found = findings(&facts);
     let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();

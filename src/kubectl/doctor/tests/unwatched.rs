@@ -3,9 +3,11 @@
 use serde_json::json;
 use stayput_pod_update::{Ignore, Source, SourceKind};
 
-use super::Severity::Note;
-use super::healthy::healthy;
-use super::{Change, Facts, each, findings};
+use crate::doctor::checks::findings;
+use crate::doctor::facts::Facts;
+use crate::doctor::finding::Severity::Note;
+use crate::doctor::tests::healthy::healthy;
+use crate::doctor::tests::{Change, each};
 
 /// The engine's container watches `/config`, and mounts a Secret at `/certs`, too.
 fn mount(facts: &mut Facts) {

@@ -7,11 +7,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{idle, model, pods, rolling};
-use crate::tests::ready;
-use crate::ui::events::events;
+use crate::html::{Page, changes};
+use crate::tests::{idle, pods, ready, rolling};
 use crate::ui::feed::Seen;
-use crate::ui::page::{Page, changes};
+use crate::ui::server;
+use crate::ui::server::events;
+use crate::ui::tests::model;
 
 fn ids(before: &Page, now: &Page) -> Vec<String> {
     changes(Some(before), now).iter().map(|change| change.id.to_owned()).collect()
@@ -46,7 +47,7 @@ fn seen(version: u64, status: &Value) -> Seen {
     Seen { version, page: Page::new(&model(status, pods())).into() }
 }
 
-async fn next(body: &mut crate::ui::answer::Body) -> String {
+async fn next(body: &mut server::Body) -> String {
     let frame = body.frame().await.expect("it goes on").unwrap().into_data().unwrap();
     String::from_utf8(frame.to_vec()).unwrap()
 }

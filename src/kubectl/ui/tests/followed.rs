@@ -8,15 +8,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use stayput_kube_access::cluster::{SearchCluster, crd};
 use stayput_standin::apiserver::{ApiServer, Fault, How};
 use tokio::sync::watch;
 
-use super::{cluster, idle, rolling};
+use crate::html;
+use crate::html::Page;
 use crate::leader::{NAME, NAMESPACE};
+use crate::tests::{cluster, idle, rolling};
 use crate::ui::feed::{Pace, Seen, Subject};
-use crate::ui::page::{Page, document};
-use crate::ui::page_model::PageModel;
-use stayput_kube_access::cluster::{SearchCluster, crd};
+use crate::view::live::PageModel;
 
 const SOON: Duration = Duration::from_millis(20);
 const NEVER: Duration = Duration::from_secs(3600);
@@ -64,13 +65,13 @@ impl Followed {
 
     /// Waits until the page does not show this any more.
     async fn hides(&mut self, text: &str) {
-        let hides = |seen: &Seen| !document::cluster(&seen.page, "logs", 1).contains(text);
+        let hides = |seen: &Seen| !html::cluster(&seen.page, "logs", 1).contains(text);
         self.seen.wait_for(hides).await.expect("it is followed");
     }
 
     /// Waits until the page shows this.
     async fn shows(&mut self, text: &str) {
-        let shows = |seen: &Seen| document::cluster(&seen.page, "logs", 1).contains(text);
+        let shows = |seen: &Seen| html::cluster(&seen.page, "logs", 1).contains(text);
         self.seen.wait_for(shows).await.expect("it is followed");
     }
 }

@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{PageModel, idle, model, pods, trouble};
-use crate::ui::page::{Page, changes, document};
+use crate::html;
+use crate::html::{Page, changes};
+use crate::tests::{idle, pods};
+use crate::ui::tests::{model, trouble};
+use crate::view::live::PageModel;
 
 const HOSTILE: &str =
     "</title><script>alert(1)</script>\" onload=\"x' `<img src=x onerror=y>` &lt; <!--";
@@ -88,7 +91,7 @@ fn poisoned(text: &str) -> PageModel {
 fn no_text_of_the_cluster_becomes_a_tag_or_an_attribute() {
     let document = |text: &str| {
         let page = Page::new(&poisoned(text).lost(text.to_owned()));
-        document::cluster(&page, "logs", 1)
+        html::cluster(&page, "logs", 1)
     };
     // The message's backquotes are read: they are in both.
     let harmless = document("a `b` c");
@@ -104,8 +107,8 @@ fn nor_in_what_changes_in_the_list_or_in_a_problem() {
     for change in changes(None, &page) {
         assert!(!change.html.contains("<script") && !change.html.contains("<img"), "{change:?}");
     }
-    let list = document::list(HOSTILE, &[poisoned(HOSTILE).view, model(&idle(), vec![]).view]);
-    let problem = document::problem(HOSTILE, HOSTILE);
+    let list = html::list(HOSTILE, &[poisoned(HOSTILE).view, model(&idle(), vec![]).view]);
+    let problem = html::problem(HOSTILE, HOSTILE);
     for html in [list, problem] {
         assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
     }

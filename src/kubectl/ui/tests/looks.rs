@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ui::page::document::{SCRIPT, STYLE};
+use crate::html::{SCRIPT, STYLE};
 
 /// The colors of one scheme, by name.
 fn colors(style: &str) -> BTreeMap<&str, [f64; 3]> {

@@ -4,11 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use super::{PageModel, idle, model, now, pods, trouble};
-use crate::cluster_view::ClusterView;
-use crate::ui::location::Location;
-use crate::ui::page::{Page, document};
 use stayput_restart::Saved;
+
+use crate::html;
+use crate::html::Page;
+use crate::tests::{idle, now, pods};
+use crate::ui::tests::{model, trouble};
+use crate::view::ClusterView;
+use crate::view::live::{Location, PageModel};
 
 #[track_caller]
 fn is_as_saved(name: &str, html: &str) {
@@ -25,7 +28,7 @@ fn is_as_saved(name: &str, html: &str) {
 }
 
 fn page(model: &PageModel) -> String {
-    document::cluster(&Page::new(model), "logs", 1)
+    html::cluster(&Page::new(model), "logs", 1)
 }
 
 #[test] // proves PAGE-1

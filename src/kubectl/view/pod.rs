@@ -3,49 +3,50 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
-
-use stayput_kube_access::cluster::{self, SearchCluster};
+use stayput_kube_access::cluster;
+use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::workload::{
     ContainerFacts, DEFAULT_CONTAINER, FindConfig, container_with, engine_container, program_of,
     unwatched,
 };
-use stayput_restart::{self as restart, LastRestart, Sources, Unknown, annotation, exec_manager};
+use stayput_restart as restart;
+use stayput_restart::{LastRestart, Sources, Unknown, annotation, exec_manager};
 
 /// One pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct PodView {
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) resource_version: String,
-    pub(super) has_annotations: bool,
+pub(crate) struct PodView {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) resource_version: String,
+    pub(crate) has_annotations: bool,
     /// Name of the pod's engine node.
-    pub(super) node: String,
+    pub(crate) node: String,
     /// Arguments of `kubectl exec` that run the manager's program.
-    pub(super) exec_manager: String,
-    pub(super) ready: bool,
-    pub(super) crash_looping: bool,
+    pub(crate) exec_manager: String,
+    pub(crate) ready: bool,
+    pub(crate) crash_looping: bool,
     /// Value of the phase annotation, which a person may have written.
-    pub(super) phase: Option<String>,
+    pub(crate) phase: Option<String>,
     /// True if an annotation on the pod keeps its node stopped.
-    pub(super) kept_stopped_by_annotation: bool,
-    pub(super) last_restart: Option<LastRestart>,
+    pub(crate) kept_stopped_by_annotation: bool,
+    pub(crate) last_restart: Option<LastRestart>,
     /// Secrets and ConfigMaps with the node's config; empty if they are not known.
-    pub(super) config_from: Vec<String>,
+    pub(crate) config_from: Vec<String>,
     /// Why the config's sources are not known.
-    pub(super) config_unknown: Option<String>,
+    pub(crate) config_unknown: Option<String>,
     /// Objects that the engine's container mounts and nobody watches, with the paths.
-    pub(super) unwatched: Vec<String>,
+    pub(crate) unwatched: Vec<String>,
 }
 
 /// Place where the config's Secrets and ConfigMaps are named: the spec, or each pod.
-pub(super) enum ConfigFrom {
+pub(crate) enum ConfigFrom {
     Spec(cluster::Sources),
     Pod(FindConfig),
 }
 
 impl ConfigFrom {
     /// The place for this cluster. `None` for an invalid spec that names sources.
-    pub(super) fn of(cluster: &SearchCluster) -> Option<Self> {
+    pub(crate) fn of(cluster: &SearchCluster) -> Option<Self> {
         match FindConfig::of(&cluster.completed_spec()) {
             Some(find) => Some(Self::Pod(find)),
             None => cluster.check().ok().map(|checked| Self::Spec(checked.sources)),
@@ -67,7 +68,7 @@ impl ConfigFrom {
 }
 
 impl PodView {
-    pub(super) fn from_object(
+    pub(crate) fn from_object(
         pod: &Pod,
         node_name_label: Option<&str>,
         manager_port: u16,
@@ -112,7 +113,7 @@ impl PodView {
         }
     }
 
-    pub(super) fn from_snapshot(pod: &restart::Pod) -> Self {
+    pub(crate) fn from_snapshot(pod: &restart::Pod) -> Self {
         let annotation = |key| pod.annotations.get(key);
         Self {
             name: pod.name.clone(),
@@ -137,7 +138,7 @@ impl PodView {
     }
 
     /// The pod as input of the rules for the order. They read no other field than those set here.
-    pub(super) fn for_ordering(&self) -> restart::Pod {
+    pub(crate) fn for_ordering(&self) -> restart::Pod {
         restart::Pod {
             uid: self.uid.clone(),
             name: self.name.clone(),

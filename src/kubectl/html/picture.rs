@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::state::State;
-use crate::cluster_view::ClusterView;
-use crate::pod_view::PodView;
-use crate::ui::location::{Location, tier};
-use crate::ui::page_model::PageModel;
+use crate::html::class;
+use crate::view::live::{Location, PageModel, tier};
+use crate::view::node::NodeState;
+use crate::view::pod::PodView;
 
 /// Number of nodes from which a set has small tiles, with their numbers alone.
 const MANY: usize = 60;
@@ -17,7 +16,7 @@ const MANY: usize = 60;
 struct Tile {
     pod: String,
     node: String,
-    state: State,
+    state: NodeState,
     /// Phase of the node, or the reason why it is down.
     detail: Option<String>,
     /// True if the table has a line about the node.
@@ -28,12 +27,12 @@ struct Tile {
 type ByZone = BTreeMap<Option<String>, Vec<Tile>>;
 
 /// The sets, in the order of their tiers.
-pub(super) struct Picture {
+pub(crate) struct Picture {
     sets: BTreeMap<(Option<u8>, String), (String, ByZone)>,
 }
 
 impl Picture {
-    pub(super) fn new(model: &PageModel) -> Self {
+    pub(crate) fn new(model: &PageModel) -> Self {
         let mut sets: BTreeMap<_, (String, ByZone)> = BTreeMap::new();
         let nowhere = Location::default();
         for pod in &model.view.pods {
@@ -42,13 +41,13 @@ impl Picture {
             let (_, zones) = sets
                 .entry((rank, location.set.clone()))
                 .or_insert_with(|| (what_for(location), ByZone::new()));
-            let report = model.view.node_report(&pod.node);
+            let node = model.view.node(&pod.node);
             zones.entry(location.zone.clone()).or_default().push(Tile {
                 pod: pod.name.clone(),
                 node: pod.node.clone(),
-                state: State::of(&model.view, pod),
-                detail: report.and_then(|report| report.down.clone()).or_else(|| phase(pod)),
-                is_listed: is_listed(&model.view, &pod.node),
+                state: node.state(),
+                detail: node.report.and_then(|report| report.down.clone()).or_else(|| phase(pod)),
+                is_listed: node.report.is_some(),
             });
         }
         for (_, zones) in sets.values_mut() {
@@ -64,16 +63,16 @@ impl Picture {
     }
 
     /// Number of nodes in each state: the picture in words.
-    pub(super) fn legend(&self) -> Markup {
-        let mut counts: BTreeMap<State, usize> = BTreeMap::new();
+    pub(crate) fn legend(&self) -> Markup {
+        let mut counts: BTreeMap<NodeState, usize> = BTreeMap::new();
         for tile in self.all() {
             *counts.entry(tile.state).or_default() += 1;
         }
         html! {
             ul.legend aria-label="Nodes by what they do" {
                 @for (state, count) in counts {
-                    li class=(state.class()) {
-                        span.sign aria-hidden="true" { (state.sign()) }
+                    li class=(class_of(state)) {
+                        span.sign aria-hidden="true" { (sign_of(state)) }
                         (count) " " (state.word())
                     }
                 }
@@ -82,7 +81,7 @@ impl Picture {
     }
 
     /// The whole picture, or with `filled` false its frame without the contents of the nodes.
-    pub(super) fn html(&self, filled: bool) -> Markup {
+    pub(crate) fn html(&self, filled: bool) -> Markup {
         html! {
             @if self.sets.is_empty() { p { "No pods are selected." } }
             @for ((_, set), (what_for, zones)) in &self.sets {
@@ -113,7 +112,7 @@ impl Picture {
         }
     }
 
-    pub(super) fn tiles(&self) -> BTreeMap<String, String> {
+    pub(crate) fn tiles(&self) -> BTreeMap<String, String> {
         self.all().map(|tile| (tile.id(), tile.html().into_string())).collect()
     }
 }
@@ -126,7 +125,7 @@ impl Tile {
     fn html(&self) -> Markup {
         let stem = stem(&self.node);
         let inner = html! {
-            span.sign aria-hidden="true" { (self.state.sign()) }
+            span.sign aria-hidden="true" { (sign_of(self.state)) }
             span.name { span.stem { (stem) } (&self.node[stem.len()..]) }
             " "
             span.word {
@@ -134,7 +133,7 @@ impl Tile {
             }
         };
         let title = format!("{}: {}", self.node, self.state.word());
-        let class = format!("tile {}", self.state.class());
+        let class = format!("tile {}", class_of(self.state));
         html! {
             @if self.is_listed {
                 a class=(class) href={ "#why-" (self.node) } title=(title) { (inner) }
@@ -146,11 +145,6 @@ impl Tile {
 /// Phase of the pod, unless it only waits for its turn.
 fn phase(pod: &PodView) -> Option<String> {
     pod.phase.clone().filter(|phase| !phase.starts_with("schedule"))
-}
-
-/// True if the table of nodes has a line about the node.
-fn is_listed(view: &ClusterView, node: &str) -> bool {
-    view.node_report(node).is_some()
 }
 
 fn name_of(set: &str) -> &str {
@@ -175,4 +169,25 @@ fn stem(node: &str) -> &str {
 /// Parts of a name for sorting: `logs-10` comes after `logs-9`.
 fn number(node: &str) -> (&str, Option<u64>, &str) {
     (stem(node), node[stem(node).len()..].parse().ok(), node)
+}
+
+/// Sign of a state, so that color is not needed to see it.
+pub(crate) const fn sign_of(state: NodeState) -> &'static str {
+    match state {
+        NodeState::Down => "✕",
+        NodeState::NotDone => "‼",
+        NodeState::UnderWay => "↻",
+        NodeState::Blocked => "■",
+        NodeState::NotReady => "○",
+        NodeState::Waiting => "…",
+        NodeState::KeptStopped => "‖",
+        NodeState::Pending => "△",
+        NodeState::Done => "✓",
+        NodeState::Ready => "●",
+    }
+}
+
+/// CSS class of a state.
+pub(crate) const fn class_of(state: NodeState) -> &'static str {
+    if matches!(state, NodeState::UnderWay) { "active" } else { class(state.tone()) }
 }

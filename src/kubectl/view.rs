@@ -1,56 +1,111 @@
-//! One SearchCluster and its pods at a point in time, as plain data.
+//! One SearchCluster and its pods at a point in time, as plain data: what every page and every JSON is made from.
+
+pub(crate) mod live;
+pub(crate) mod node;
+pub(crate) mod pod;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
-
-use super::leader::Reconciler;
-use super::pod_view::{ConfigFrom, PodView};
 use stayput_kube_access::cluster::{SearchCluster, SearchClusterStatus};
+use stayput_restart as restart;
 use stayput_restart::{
-    self as restart, Code, HistoryEntry, MAX_NODES, NodeReport, OnConfigChange, Request, Restart,
-    Saved, annotation,
+    Code, Condition, HistoryEntry, MAX_NODES, MemberStep, NodeReport, OnConfigChange, Outcome,
+    Report, Request, Restart, Saved, annotation,
 };
+
+use crate::leader::Reconciler;
+use crate::view::node::NodeView;
+use crate::view::pod::{ConfigFrom, PodView};
 
 /// One SearchCluster and its pods.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ClusterView {
-    pub(super) namespace: String,
-    pub(super) name: String,
+pub(crate) struct ClusterView {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
     /// The version for patches: the apiserver refuses one if the object has changed since.
-    pub(super) resource_version: String,
-    pub(super) has_annotations: bool,
-    pub(super) finalizers: Vec<String>,
-    pub(super) paused: bool,
+    pub(crate) resource_version: String,
+    pub(crate) has_annotations: bool,
+    pub(crate) finalizers: Vec<String>,
+    pub(crate) paused: bool,
     /// Errors in the spec: with any of them, no node is stopped.
-    pub(super) faults: Vec<String>,
-    pub(super) deleting: bool,
-    pub(super) on_config_change: OnConfigChange,
+    pub(crate) faults: Vec<String>,
+    pub(crate) deleting: bool,
+    pub(crate) on_config_change: OnConfigChange,
     /// Nodes that `spec.stopped` keeps stopped.
-    pub(super) kept_stopped_by_spec: BTreeSet<String>,
-    pub(super) annotations: BTreeMap<String, String>,
+    pub(crate) kept_stopped_by_spec: BTreeSet<String>,
+    pub(crate) annotations: BTreeMap<String, String>,
     /// Where the config's sources come from: the spec, or the pods. Absent in a view of a snapshot.
-    pub(super) sources_from: Option<&'static str>,
+    pub(crate) sources_from: Option<&'static str>,
     /// Status, once the reconciler has written one.
-    pub(super) status: Option<SearchClusterStatus>,
+    pub(crate) status: Option<SearchClusterStatus>,
     /// Pods, sorted by name.
-    pub(super) pods: Vec<PodView>,
+    pub(crate) pods: Vec<PodView>,
     /// State of the reconciler, which has to work to change the status.
-    pub(super) reconciler: Reconciler,
+    pub(crate) reconciler: Reconciler,
     /// Options of kubectl for the same apiserver, quoted for a shell, with a space in front.
-    pub(super) options: String,
+    pub(crate) options: String,
 }
 
 /// A restart request in an annotation that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct InvalidRequest {
+pub(crate) struct InvalidRequest {
     /// The parser's message, with an example.
     message: String,
 }
 
+/// Tone of a value: its color on a terminal, its color and sign on a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Neutral,
+    Good,
+    /// A state that takes long, or that a person should check.
+    Warning,
+    Bad,
+}
+
+pub(crate) fn tone_of_phase(phase: &str) -> Tone {
+    match phase {
+        "Idle" => Tone::Good,
+        "Blocked" | "Degraded" | "Invalid" | "Aborting" => Tone::Bad,
+        _ => Tone::Warning,
+    }
+}
+
+pub(crate) const fn tone_of_outcome(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Done => Tone::Good,
+        Outcome::Superseded => Tone::Warning,
+        Outcome::Aborted | Outcome::RolledBack | Outcome::Interfered => Tone::Bad,
+    }
+}
+
+/// Tone of a condition: for some it is good to be True, for some it is not.
+pub(crate) fn tone_of_condition(condition: &Condition) -> Tone {
+    let is_true = match condition.status.as_str() {
+        "True" => true,
+        "False" => false,
+        _ => return Tone::Warning,
+    };
+    match condition.kind.as_str() {
+        "Ready" | "Available" | "CertificatesValid" if is_true => Tone::Good,
+        "Available" | "CertificatesValid" => Tone::Bad,
+        "Ready" => Tone::Warning,
+        "Stalled" | "Blocked" | "Degraded" if is_true => Tone::Bad,
+        "PredicatesDisabled" if is_true => Tone::Warning,
+        _ => Tone::Neutral,
+    }
+}
+
+/// Number of members of a restart that are finished.
+pub(crate) fn finished(restart: &Restart) -> usize {
+    restart.members.iter().filter(|member| member.step == MemberStep::Finished).count()
+}
+
 impl ClusterView {
-    pub(super) fn from_objects<'a>(
+    pub(crate) fn from_objects<'a>(
         cluster: &SearchCluster,
         pods: impl IntoIterator<Item = &'a Pod>,
     ) -> Self {
@@ -88,7 +143,7 @@ impl ClusterView {
     }
 
     /// The cluster at the time of a snapshot, with the status that the reconciler made from it.
-    pub(super) fn from_snapshot(saved: &Saved) -> Self {
+    pub(crate) fn from_snapshot(saved: &Saved) -> Self {
         let Saved { snapshot, policy, .. } = saved;
         let cluster = &snapshot.cluster;
         let (namespace, name) = cluster.name.split_once('/').unwrap_or(("", &cluster.name));
@@ -115,36 +170,36 @@ impl ClusterView {
         }
     }
 
-    pub(super) fn pod_of_node(&self, node: &str) -> Option<&PodView> {
+    pub(crate) fn pod_of_node(&self, node: &str) -> Option<&PodView> {
         self.pods.iter().find(|pod| pod.node == node)
     }
 
     /// Number of pods that are ready now; the status has the number at its last write.
-    pub(super) fn ready(&self) -> usize {
+    pub(crate) fn ready(&self) -> usize {
         self.pods.iter().filter(|pod| pod.ready).count()
     }
 
-    pub(super) fn node_names(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn node_names(&self) -> impl Iterator<Item = String> {
         self.pods.iter().map(|pod| pod.node.clone())
     }
 
     /// True if an annotation or the spec keeps the node stopped.
-    pub(super) fn is_kept_stopped(&self, pod: &PodView) -> bool {
+    pub(crate) fn is_kept_stopped(&self, pod: &PodView) -> bool {
         pod.kept_stopped_by_annotation || self.kept_stopped_by_spec.contains(&pod.node)
     }
 
     /// The restart under way.
-    pub(super) fn restart(&self) -> Option<&Restart> {
+    pub(crate) fn restart(&self) -> Option<&Restart> {
         self.status.as_ref()?.ledger.restart.as_ref()
     }
 
     /// The request that waits for the restart under way to end.
-    pub(super) fn queued(&self) -> Option<&Request> {
+    pub(crate) fn queued(&self) -> Option<&Request> {
         self.status.as_ref()?.ledger.queued.as_ref()
     }
 
     /// The request on the SearchCluster that the reconciler has not accepted yet.
-    pub(super) fn requested(&self) -> Option<Result<Request, InvalidRequest>> {
+    pub(crate) fn requested(&self) -> Option<Result<Request, InvalidRequest>> {
         match Request::parse(self.annotations.get(annotation::REQUEST)?) {
             Ok(request) if self.has_handled(&request.id) => None,
             Ok(request) => Some(Ok(request)),
@@ -152,32 +207,32 @@ impl ClusterView {
         }
     }
 
-    pub(super) fn has_handled(&self, id: &str) -> bool {
+    pub(crate) fn has_handled(&self, id: &str) -> bool {
         self.status.as_ref().is_some_and(|status| status.ledger.has_handled(id))
     }
 
     /// The restarts that have ended, the latest last.
-    pub(super) fn history(&self) -> &[HistoryEntry] {
+    pub(crate) fn history(&self) -> &[HistoryEntry] {
         self.status.as_ref().map_or(&[], |status| &status.ledger.history)
     }
 
     /// A command about this cluster.
-    pub(super) fn command(&self, verb: &str) -> String {
+    pub(crate) fn command(&self, verb: &str) -> String {
         format!("{} {verb} {}", self.stayput(), self.name)
     }
 
     /// The command that cancels the restart with this id, or withdraws its request.
-    pub(super) fn cancel_command(&self, id: &str) -> String {
+    pub(crate) fn cancel_command(&self, id: &str) -> String {
         format!("{} --id {id}", self.command("cancel"))
     }
 
     /// A command of kubectl itself in the cluster's namespace.
-    pub(super) fn kubectl(&self, command: &str) -> String {
+    pub(crate) fn kubectl(&self, command: &str) -> String {
         format!("kubectl{} -n {} {command}", self.options, self.namespace)
     }
 
     /// A command about these nodes of the cluster.
-    pub(super) fn command_for(&self, verb: &str, nodes: &[String]) -> String {
+    pub(crate) fn command_for(&self, verb: &str, nodes: &[String]) -> String {
         let nodes = nodes.join(" ");
         format!("{} {verb} {nodes} --cluster {}", self.stayput(), self.name)
     }
@@ -186,19 +241,55 @@ impl ClusterView {
         format!("kubectl stayput{} -n {}", self.options, self.namespace)
     }
 
+    /// The reconciler's report in the status.
+    pub(crate) fn report(&self) -> Option<&Report> {
+        self.status.as_ref().map(|status| &status.report)
+    }
+
+    pub(crate) fn conditions(&self) -> &[Condition] {
+        self.report().map_or(&[], |report| &report.conditions)
+    }
+
+    pub(crate) fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions().iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Code of the rule or fault that blocks the cluster as a whole.
+    pub(crate) fn blocked_by(&self) -> Option<&str> {
+        self.report()?.blocked.as_deref()
+    }
+
     /// True if this code blocks the restart under way.
-    pub(super) fn is_blocked_by(&self, code: Code) -> bool {
-        let status = self.status.as_ref();
-        status.and_then(|status| status.report.blocked.as_deref()) == Some(code.as_str())
+    pub(crate) fn is_blocked_by(&self, code: Code) -> bool {
+        self.blocked_by() == Some(code.as_str())
     }
 
     /// The status of a node.
-    pub(super) fn node_report(&self, node: &str) -> Option<&NodeReport> {
-        self.status.as_ref()?.report.nodes.iter().find(|report| report.name == node)
+    pub(crate) fn node_report(&self, node: &str) -> Option<&NodeReport> {
+        self.report()?.nodes.iter().find(|report| report.name == node)
+    }
+
+    /// One node, by its name.
+    pub(crate) fn node<'a>(&'a self, name: &'a str) -> NodeView<'a> {
+        let (pod, report) = (self.pod_of_node(name), self.node_report(name));
+        NodeView { cluster: self, name, pod, report }
+    }
+
+    /// The nodes that the status lists.
+    pub(crate) fn listed_nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
+        self.report().into_iter().flat_map(|report| &report.nodes).map(|node| self.node(&node.name))
+    }
+
+    /// The nodes that the status lists, and those with a phase, or kept stopped, that it does not list yet.
+    pub(crate) fn noted_nodes(&self) -> Vec<NodeView<'_>> {
+        let others = self.pods.iter().map(|pod| self.node(&pod.node)).filter(|node| {
+            node.report.is_none() && (node.phase().is_some() || node.is_kept_stopped())
+        });
+        self.listed_nodes().chain(others).collect()
     }
 
     /// Text for a node that is missing in the status because the list is full.
-    pub(super) fn left_out(&self, node: &str) -> Option<String> {
+    pub(crate) fn left_out(&self, node: &str) -> Option<String> {
         let is_cut = self.is_cut() && self.node_report(node).is_none();
         is_cut.then(|| {
             let plan = self.command("plan");
@@ -207,12 +298,12 @@ impl ClusterView {
     }
 
     /// True if the status has reached its limit of nodes, and may leave out others.
-    pub(super) fn is_cut(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.report.nodes.len() >= MAX_NODES)
+    pub(crate) fn is_cut(&self) -> bool {
+        self.report().is_some_and(|report| report.nodes.len() >= MAX_NODES)
     }
 
     /// The pods that a restart would take, in its order as far as that is known without the engine.
-    pub(super) fn restart_order(&self) -> Vec<&PodView> {
+    pub(crate) fn restart_order(&self) -> Vec<&PodView> {
         let pods = self.pods.iter().filter(|pod| !self.is_kept_stopped(pod));
         let pods: Vec<restart::Pod> = pods.map(PodView::for_ordering).collect();
         let order = restart::order(&pods, None);
@@ -224,4 +315,32 @@ fn sorted_by_name(pods: impl Iterator<Item = PodView>) -> Vec<PodView> {
     let mut pods: Vec<PodView> = pods.collect();
     pods.sort_by(|one, other| one.name.cmp(&other.name));
     pods
+}
+
+/// Maximum number of objects in the line about the config.
+const SHOWN: usize = 5;
+
+/// The sources of the engines' config in one line, and their problems, if the cluster has pods.
+pub(crate) fn config_from(view: &ClusterView) -> Option<String> {
+    // Many pods have an object each, named after the pod.
+    let of_all = |name: &String, pod: &str| name.replace(pod, "{pod}");
+    let objects: BTreeSet<String> = view
+        .pods
+        .iter()
+        .flat_map(|pod| pod.config_from.iter().map(|name| of_all(name, &pod.name)))
+        .collect();
+    let mut parts = Vec::new();
+    if !objects.is_empty() {
+        let how = view.sources_from.map(|from| format!(" ({from})")).unwrap_or_default();
+        let more = match objects.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let shown: Vec<String> = objects.into_iter().take(SHOWN).collect();
+        parts.push(format!("{}{more}{how}", shown.join(", ")));
+    }
+    let unknown = view.pods.iter().find_map(|pod| pod.config_unknown.as_ref());
+    parts.extend(unknown.map(|reason| format!("not known: {reason}")));
+    parts.extend(view.report().and_then(|report| report.source_absent.clone()));
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
