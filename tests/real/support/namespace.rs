@@ -1,6 +1,7 @@
 //! The namespaces of a manager under test, as of a container: pids and `/tmp` of its own.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsStr;
 use std::process::Command;
 
@@ -27,10 +28,13 @@ const OWN_TMP: &str = r#"
     cd "$PWD" || exit
     exec 3<&- "$@""#;
 
-/// What to put in front of a command that uses these paths, or texts with paths in them.
+/// The words to put in front of a command that uses these paths, or texts with paths in them. A
+/// repository that is in `/tmp` stays there, too: the command runs in its directory.
 pub(crate) fn namespace<'a>(used: impl IntoIterator<Item = &'a OsStr>) -> Vec<String> {
+    let here = env::current_dir().expect("a working directory");
     let used = used.into_iter().map(OsStr::to_string_lossy);
-    let kept: BTreeSet<String> = used.flat_map(|text| in_tmp(&text)).collect();
+    let mut kept: BTreeSet<String> = used.flat_map(|text| in_tmp(&text)).collect();
+    kept.extend(in_tmp(&here.to_string_lossy()));
     let fixed = NAMESPACE.into_iter().chain(["--", "sh", "-c", OWN_TMP, "sh"]);
     fixed.map(str::to_owned).chain(kept).chain(["--".to_owned()]).collect()
 }
