@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use stayput_pod_update::IGNORE;
 
 use crate::claims::existing_claims;
-use crate::labels::metadata;
-use crate::names;
-use crate::roles::roles;
+use crate::cluster::roles;
+use crate::object::{bootstrap as bootstrap_name, metadata, stateful_set_name};
 use crate::{Cluster, Kind, Object, Observed, Refusal};
 
 /// The container's variable with the names of the first masters, and their key in the ConfigMap.
@@ -79,7 +78,7 @@ impl Bootstrap {
 fn masters(cluster: &Cluster) -> impl Iterator<Item = String> {
     let sets = cluster.sorted().into_iter().filter(|set| roles(set).master);
     sets.flat_map(|set| {
-        let name = names::stateful_set(&cluster.name, &set.name);
+        let name = stateful_set_name(&cluster.name, &set.name);
         (0..set.count).map(move |ordinal| format!("{name}-{ordinal}"))
     })
 }
@@ -89,7 +88,7 @@ pub(crate) fn lost_masters(cluster: &Cluster, observed: &Observed) -> Option<Ref
     let Bootstrap::Masters(first) = Bootstrap::wanted(cluster, observed) else { return None };
     let is_declared = |name: &str| {
         cluster.node_sets.iter().filter(|set| roles(set).master).any(|set| {
-            let stateful_set = names::stateful_set(&cluster.name, &set.name);
+            let stateful_set = stateful_set_name(&cluster.name, &set.name);
             name.rsplit_once('-').is_some_and(|(set, _)| set == stateful_set)
         })
     };
@@ -106,7 +105,7 @@ pub(crate) fn lost_masters(cluster: &Cluster, observed: &Observed) -> Option<Ref
 pub const NEVER_FORMED: &str = "\"A cluster that has not formed\"";
 
 pub(crate) fn config_map(cluster: &Cluster, bootstrap: &Bootstrap) -> Object {
-    let name = names::bootstrap(&cluster.name);
+    let name = bootstrap_name(&cluster.name);
     let mut metadata = metadata(cluster, &name, None);
     metadata["annotations"] = json!({ IGNORE: "true" });
     let data = match bootstrap {
@@ -125,6 +124,6 @@ pub(crate) fn config_map(cluster: &Cluster, bootstrap: &Bootstrap) -> Object {
 
 /// The variable of the engine's container, as an entry of `env`.
 pub(crate) fn variable(cluster: &Cluster) -> Value {
-    let from = json!({ "name": names::bootstrap(&cluster.name), "key": VARIABLE });
+    let from = json!({ "name": bootstrap_name(&cluster.name), "key": VARIABLE });
     json!({ "name": VARIABLE, "valueFrom": { "configMapKeyRef": from } })
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::labels::{CLUSTER, NODE_SET};
-use crate::{Cluster, NodeSet, Observed, names};
+use crate::object::{CLUSTER, NODE_SET, stateful_set_name};
+use crate::{Cluster, NodeSet, Observed};
 
 /// An existing volume claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) fn existing_claims<'a>(
     for set in cluster.sorted() {
         let templates = set.volume_claim_templates.iter();
         let templates = templates.filter_map(|claim| claim["metadata"]["name"].as_str());
-        let stateful_set = names::stateful_set(&cluster.name, &set.name);
+        let stateful_set = stateful_set_name(&cluster.name, &set.name);
         for template in templates {
             for number in replicas(observed, set)..set.count {
                 let claim = there.get(format!("{template}-{stateful_set}-{number}").as_str());

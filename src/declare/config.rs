@@ -1,4 +1,4 @@
-//! The engine's config: one Secret a set, the same for all of its nodes.
+//! The engine's config: one Secret a set, the same for all of its nodes, until nobody needs it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use stayput_pod_update::Settings;
 
 use crate::bootstrap::VARIABLE;
-use crate::labels::metadata;
-use crate::roles::{roles, settings};
-use crate::{Cluster, Distribution, Kind, NodeSet, Object, Version, names};
+use crate::cluster::{roles, settings};
+use crate::object::{config_secret, metadata, service_name};
+use crate::{Cluster, Distribution, Kind, NodeSet, Object, Observed, Version};
 
 /// Variable of the container from which `node.name` is made.
 pub(crate) const POD_NAME: &str = "POD_NAME";
@@ -34,7 +34,7 @@ pub(crate) fn minimum_master_nodes(cluster: &Cluster) -> u32 {
 }
 
 pub(crate) fn secret(cluster: &Cluster, set: &NodeSet) -> Object {
-    let name = names::config_secret(&cluster.name, &set.name);
+    let name = config_secret(&cluster.name, &set.name);
     let file = format!("{}.yml", cluster.engine.distribution.name());
     let body = json!({
         "apiVersion": "v1",
@@ -82,7 +82,7 @@ fn cluster_settings(cluster: &Cluster) -> BTreeMap<String, Value> {
 /// Settings that apply unless the set's config has its own value.
 fn defaults(cluster: &Cluster, written: &Settings) -> BTreeMap<String, Value> {
     let engine = &cluster.engine;
-    let seeds = format!("{}.{}.svc", names::service(&cluster.name), cluster.namespace);
+    let seeds = format!("{}.{}.svc", service_name(&cluster.name), cluster.namespace);
     let mut defaults = BTreeMap::from([
         ("network.host".to_owned(), json!("0.0.0.0")),
         ("network.publish_host".to_owned(), json!(format!("${{{POD_IP}}}"))),
@@ -103,4 +103,45 @@ fn defaults(cluster: &Cluster, written: &Settings) -> BTreeMap<String, Value> {
         defaults.insert("http.shutdown_grace_period".to_owned(), json!("5s"));
     }
     defaults
+}
+
+/// For how long nobody must have needed a Secret before it is deleted, in milliseconds.
+const UNNEEDED_FOR: u64 = 15 * 60 * 1000;
+
+/// A Secret that this SearchCluster owns and that carries its labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenSecret {
+    /// Name of the Secret.
+    pub name: String,
+    /// uid of the Secret.
+    pub uid: String,
+    /// The node set in its label.
+    pub node_set: String,
+    /// True if a pod mounts the Secret.
+    pub mounted: bool,
+}
+
+/// The Secrets to delete now, and the time since which each is not needed, by uid. `since` is the map
+/// that the last call returned.
+pub fn garbage<'a>(
+    cluster: &Cluster,
+    observed: &Observed,
+    seen: &'a [SeenSecret],
+    since: &BTreeMap<String, u64>,
+    now: u64,
+) -> (Vec<&'a SeenSecret>, BTreeMap<String, u64>) {
+    let is_declared = |name: &str| cluster.node_sets.iter().any(|set| set.name == name);
+    let unneeded = seen.iter().filter(|secret| {
+        let set = secret.node_set.as_str();
+        !secret.mounted && !is_declared(set) && !observed.sets.contains_key(set)
+    });
+    let (mut due, mut known) = (Vec::new(), BTreeMap::new());
+    for secret in unneeded {
+        let first = since.get(&secret.uid).copied().unwrap_or(now);
+        known.insert(secret.uid.clone(), first);
+        if now.saturating_sub(first) >= UNNEEDED_FOR {
+            due.push(secret);
+        }
+    }
+    (due, known)
 }

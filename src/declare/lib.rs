@@ -14,40 +14,24 @@ mod check;
 mod claims;
 mod cluster;
 mod config;
-mod engine;
-mod garbage;
-mod labels;
 mod leave;
-mod listening;
-mod merge;
-mod names;
 mod object;
-mod observed;
 mod plan;
 mod pod;
-mod refusal;
-mod roles;
-mod service;
-mod stateful_set;
-mod upgrade;
 
 pub use bootstrap::{Bootstrap, NEVER_FORMED};
-pub use check::check;
+pub use check::{Refusal, check};
 pub use claims::{ForeignClaim, SeenClaim, foreign_claims, going_claim, makes_claims};
-pub use cluster::{Cluster, Manager, NodeSet};
-pub use engine::{Distribution, Engine, Version};
-pub use garbage::{SeenSecret, garbage};
-pub use labels::{CLUSTER, NODE_SET};
+pub use cluster::{
+    Cluster, Distribution, Engine, Manager, NodeSet, Observed, ObservedSet, Version,
+};
+pub use config::{SeenSecret, garbage};
 pub use leave::{
     Action, Excluded, ExcludedBefore, LeaveFacts, LeavePlan, Leaving, Seen, SeenNode, Set, Votes,
     leave, others_exclusions, sets,
 };
-pub use names::{MAX_STATEFUL_SET, bootstrap};
-pub use object::{Kind, Object};
-pub use observed::{Observed, ObservedSet};
+pub use object::{CLUSTER, DECLARED, Kind, MAX_STATEFUL_SET, NODE_SET, Object, bootstrap};
 pub use plan::{Plan, plan};
-pub use refusal::Refusal;
-pub use stateful_set::DECLARED;
 pub use stayput_pod_spec::NAME as MANAGER;
 
 #[cfg(test)]

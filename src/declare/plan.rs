@@ -4,12 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::bootstrap::{NEVER_FORMED, config_map, lost_masters};
-use crate::check::check;
+use crate::check::{check, engine_changes};
+use crate::cluster::roles;
 use crate::config::{minimum_master_nodes, secret};
-use crate::roles::roles;
-use crate::service::service;
-use crate::stateful_set::stateful_set;
-use crate::upgrade::engine_changes;
+use crate::object::{service, stateful_set};
 use crate::{Bootstrap, Cluster, NodeSet, Object, Observed, ObservedSet, Refusal};
 
 /// The objects to apply now, and why the rest waits.

@@ -1,4 +1,5 @@
-//! The pod template: the official image with the manager in front of its entrypoint.
+//! The pod template: the official image with the manager in front of its entrypoint, and a person's template merged
+//! over it.
 
 use serde_json::{Value, json};
 use stayput_pod_spec::{
@@ -7,9 +8,8 @@ use stayput_pod_spec::{
 };
 
 use crate::config::{POD_IP, POD_NAME};
-use crate::labels::{CLUSTER, labels};
-use crate::merge::{add, merge};
-use crate::{Cluster, Distribution, NodeSet, bootstrap, names};
+use crate::object::{CLUSTER, config_secret, labels};
+use crate::{Cluster, Distribution, NodeSet, bootstrap};
 
 /// The volume with the engine's data; a claim of this name, or a volume of the template.
 pub(crate) const DATA: &str = "data";
@@ -18,7 +18,7 @@ pub(crate) const DATA: &str = "data";
 /// manager's image.
 pub(crate) fn template(cluster: &Cluster, set: &NodeSet, image: &str) -> Value {
     let ready = ready(cluster, set);
-    let secret = names::config_secret(&cluster.name, &set.name);
+    let secret = config_secret(&cluster.name, &set.name);
     let manager = Manager {
         cluster: &cluster.name,
         port: cluster.manager.port,
@@ -158,4 +158,76 @@ fn ready(cluster: &Cluster, set: &NodeSet) -> Option<Ready> {
         login: engine.credentials_secret.as_ref().map(|secret| Login::of(secret, None)),
         authority: authority.map(|secret| Authority::of(secret)),
     })
+}
+
+/// Lists whose elements are found by this field, as Kubernetes itself merges them. All others are
+/// taken as they are written.
+const KEYS: [(&str, &str); 7] = [
+    ("containers", "name"),
+    ("initContainers", "name"),
+    ("volumes", "name"),
+    ("env", "name"),
+    ("volumeMounts", "mountPath"),
+    ("ports", "containerPort"),
+    ("imagePullSecrets", "name"),
+];
+
+/// Merges `over` into `base`; `over` wins. Null removes a field, `$patch: delete` an element of a list,
+/// as in `kubectl patch`.
+pub(crate) fn merge(base: Value, over: &Value) -> Value {
+    if over.is_null() { base } else { merge_at("", base, over) }
+}
+
+/// Adds an element to a list of `of`; fields that a person has written in that element win.
+fn add(list: &str, of: &mut Value, element: Value) {
+    let Some((_, key)) = KEYS.iter().find(|(name, _)| *name == list) else { return };
+    let Some(elements) = of[list].as_array_mut() else { return };
+    match elements.iter_mut().find(|one| one[key] == element[key]) {
+        Some(written) => *written = merge_at(list, element, &written.take()),
+        None => elements.push(element),
+    }
+}
+
+fn merge_at(field: &str, base: Value, over: &Value) -> Value {
+    match (base, over) {
+        (Value::Object(mut base), Value::Object(over)) => {
+            // A source of a volume or of a variable is one of several: ours does not stay beside it.
+            if field == "volumes" || field == "env" {
+                base.retain(|name, _| name == "name");
+            }
+            for (name, value) in over {
+                match (base.remove(name), value) {
+                    (_, Value::Null) => {}
+                    (Some(before), value) => {
+                        base.insert(name.clone(), merge_at(name, before, value));
+                    }
+                    (None, value) => {
+                        base.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+            Value::Object(base)
+        }
+        (Value::Array(base), Value::Array(over)) => {
+            match KEYS.iter().find(|(list, _)| *list == field) {
+                Some((_, key)) => Value::Array(by_key(field, key, base, over)),
+                None => Value::Array(over.clone()),
+            }
+        }
+        (_, over) => over.clone(),
+    }
+}
+
+fn by_key(field: &str, key: &str, mut base: Vec<Value>, over: &[Value]) -> Vec<Value> {
+    for element in over {
+        if element["$patch"] == "delete" {
+            base.retain(|one| one[key] != element[key]);
+            continue;
+        }
+        match base.iter_mut().find(|one| one[key] == element[key]) {
+            Some(one) => *one = merge_at(field, one.take(), element),
+            None => base.push(element.clone()),
+        }
+    }
+    base
 }

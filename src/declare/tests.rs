@@ -15,9 +15,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::stateful_set::DECLARED;
 use crate::{
-    Bootstrap, Cluster, Distribution, Engine, Kind, Manager, NodeSet, Object, Observed,
+    Bootstrap, Cluster, DECLARED, Distribution, Engine, Kind, Manager, NodeSet, Object, Observed,
     ObservedSet, Plan, Version,
 };
 
@@ -114,7 +113,7 @@ fn object<'a>(plan: &'a Plan, kind: Kind, name: &str) -> &'a Value {
 
 /// The config of a set.
 fn config(plan: &Plan, set: &str) -> String {
-    let secret = object(plan, Kind::Secret, &crate::names::config_secret("logs", set));
+    let secret = object(plan, Kind::Secret, &crate::object::config_secret("logs", set));
     let mut files = secret["data"].as_object().unwrap().values();
     let text = STANDARD.decode(files.next().unwrap().as_str().unwrap()).unwrap();
     String::from_utf8(text).unwrap()

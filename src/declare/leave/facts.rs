@@ -1,8 +1,13 @@
-//! Inputs of a decision about nodes that leave.
+//! Inputs of a decision about nodes that leave, and the changes on the engine that it must undo.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{NodeSet, Observed, ObservedSet, names};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Action;
+use crate::object::stateful_set_name;
+use crate::{NodeSet, Observed, ObservedSet};
 
 /// A StatefulSet of the cluster, with its current and its wanted number of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +35,7 @@ pub fn sets(cluster: &str, declared: Option<&[NodeSet]>, observed: &Observed) ->
         };
         Set {
             name: name.clone(),
-            stateful_set: names::stateful_set(cluster, name),
+            stateful_set: stateful_set_name(cluster, name),
             replicas: there.replicas,
             wanted: count.unwrap_or(0).min(there.replicas),
             is_declared: count.is_some(),
@@ -129,4 +134,108 @@ pub struct Excluded {
     pub persistent: Option<String>,
     /// The transient value.
     pub transient: Option<String>,
+}
+
+/// Changes on the engine for nodes that leave. They are undone once a node has left, or stays after
+/// all.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// Names of the nodes that are excluded from allocation because they leave.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub nodes: BTreeSet<String>,
+    /// The persistent exclusion before ours, if ours was added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persistent: Option<ExcludedBefore>,
+    /// The transient exclusion before ours, if ours was added to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient: Option<ExcludedBefore>,
+    /// The node that is excluded from voting because it leaves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voter: Option<String>,
+}
+
+/// `cluster.routing.allocation.exclude._name` before us. Unset is a value.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ExcludedBefore {
+    /// The value as it was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+impl Leaving {
+    /// Nothing is to be undone.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The names in the setting.
+fn names(value: Option<&str>) -> Vec<&str> {
+    let names = value.unwrap_or_default().split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The value with `add` and without `remove`. Names that a person had there before stay. If only those
+/// are left, the value is written as it was.
+pub(super) fn merged(
+    value: Option<&str>,
+    before: &ExcludedBefore,
+    add: &BTreeSet<String>,
+    remove: &BTreeSet<String>,
+) -> Option<String> {
+    let (now, of_person) = (names(value), names(before.value.as_deref()));
+    let mut wanted = now.clone();
+    wanted.retain(|name| !remove.contains(*name) || of_person.contains(name));
+    wanted.extend(add.iter().map(String::as_str).filter(|name| !now.contains(name)));
+    if wanted == now {
+        return value.map(str::to_owned);
+    }
+    if wanted == of_person {
+        return before.value.clone();
+    }
+    (!wanted.is_empty()).then(|| wanted.join(","))
+}
+
+/// The next action so that exactly `keep` of our nodes are excluded, until they are and it is
+/// written down.
+pub(super) fn exclude(seen: &Seen, debts: &Leaving, keep: &BTreeSet<String>) -> Option<Action> {
+    let there = &seen.excluded;
+    let wins = there.transient.is_some();
+    let mut written = debts.clone();
+    written.nodes.extend(keep.iter().cloned());
+    let add = |wins: bool| if wins { keep.clone() } else { BTreeSet::new() };
+    let lacks = |value: Option<&str>| !keep.iter().all(|name| names(value).contains(&&**name));
+    if wins && lacks(there.transient.as_deref()) {
+        written.transient.get_or_insert(ExcludedBefore { value: there.transient.clone() });
+    } else if !wins && lacks(there.persistent.as_deref()) {
+        written.persistent.get_or_insert(ExcludedBefore { value: there.persistent.clone() });
+    }
+    if written != *debts {
+        return Some(Action::Write(written));
+    }
+    let remove: BTreeSet<String> = debts.nodes.difference(keep).cloned().collect();
+    let level = |value: &Option<String>, before: &Option<ExcludedBefore>, wins: bool| {
+        let before = before.as_ref()?;
+        let wanted = merged(value.as_deref(), before, &add(wins), &remove);
+        (wanted != *value).then_some(wanted)
+    };
+    let persistent = level(&there.persistent, &debts.persistent, !wins);
+    let transient = level(&there.transient, &debts.transient, wins);
+    if persistent.is_some() || transient.is_some() {
+        return Some(Action::Exclude { persistent, transient });
+    }
+    if remove.is_empty() {
+        return None;
+    }
+    written.nodes.clone_from(keep);
+    if keep.is_empty() {
+        (written.persistent, written.transient) = (None, None);
+    }
+    Some(Action::Write(written))
 }

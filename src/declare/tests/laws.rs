@@ -56,7 +56,7 @@ proptest! {
         let masters = |there: &Observed| {
             let is_master = |name: &str| {
                 let set = wanted.node_sets.iter().find(|set| set.name == name);
-                set.is_some_and(|set| crate::roles::roles(set).master)
+                set.is_some_and(|set| crate::cluster::roles(set).master)
             };
             let sets = there.sets.iter().filter(|(name, _)| is_master(name));
             sets.map(|(_, set)| set.replicas).sum::<u32>()

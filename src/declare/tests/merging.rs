@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::merge::merge;
+use crate::pod::merge;
 
 #[test]
 fn named_elements_are_merged_others_replaced_and_null_takes_away() {
