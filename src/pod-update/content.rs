@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ignore::Ignore;
-use crate::source::Source;
 use crate::uses::Use;
 
 /// Content of the objects that could be read. An object that is not here is unknown, and never a change.
@@ -119,4 +117,81 @@ pub(crate) struct KeyChange {
     pub(crate) key: String,
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
+}
+
+/// Secret or ConfigMap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// An object that a pod reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Kind of the object.
+    pub kind: SourceKind,
+    /// Name of the object, in the pod's namespace.
+    pub name: String,
+}
+
+/// Text such as `Secret logs-config`.
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            SourceKind::ConfigMap => "ConfigMap",
+            SourceKind::Secret => "Secret",
+        };
+        write!(formatter, "{kind} {}", self.name)
+    }
+}
+
+impl Source {
+    /// Reads the text that `Display` writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once(' ')?;
+        let kind = match kind {
+            "ConfigMap" => SourceKind::ConfigMap,
+            "Secret" => SourceKind::Secret,
+            _ => return None,
+        };
+        Some(Self { kind, name: name.to_owned() })
+    }
+}
+
+/// The annotation that excludes an object, or keys of it, from the comparison.
+pub const IGNORE: &str = "stayput.dev/ignore";
+
+/// Value of [`IGNORE`]: `true` for the whole object, or names of keys with commas between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ignore {
+    /// All of the object counts.
+    #[default]
+    Nothing,
+    /// Nothing of the object counts.
+    Everything,
+    /// These keys do not count.
+    Keys(BTreeSet<String>),
+}
+
+impl Ignore {
+    /// Reads the annotation's value.
+    pub fn parse(value: Option<&str>) -> Self {
+        match value.map(str::trim) {
+            None | Some("" | "false") => Self::Nothing,
+            Some("true") => Self::Everything,
+            Some(keys) => Self::Keys(keys.split(',').map(|key| key.trim().to_owned()).collect()),
+        }
+    }
+
+    /// True if this key does not count.
+    pub fn covers(&self, key: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Keys(keys) => keys.contains(key),
+        }
+    }
 }

@@ -3,7 +3,10 @@
 //! Source: validation of updates and of `pods/resize` of Kubernetes 1.34
 //! (`pkg/apis/core/validation/validation.go`), and `GetPodFromTemplate` for what the owner copies.
 
-use crate::path::{Path, Segment};
+use serde_json::Value;
+
+use crate::difference::{Leaf, Path, Segment};
+use crate::update::UpdateStep;
 
 /// Rule for changes of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,5 +192,23 @@ pub(crate) fn rule(path: &Path) -> Option<Rule> {
         ) => find(&CONTAINER, field),
         ("spec", field, ..) => find(&SPEC, field),
         _ => None,
+    }
+}
+
+/// The step for a change of tolerations: the apiserver takes a patch that only adds tolerations.
+pub(crate) fn tolerations_step(leaf: &Leaf) -> UpdateStep {
+    let list = |value: &Option<Value>| match value {
+        Some(Value::Array(list)) => list.clone(),
+        _ => vec![],
+    };
+    let (from, to) = (list(&leaf.from), list(&leaf.to));
+    let has_all =
+        |list: &[Value], of: &[Value]| of.iter().all(|toleration| list.contains(toleration));
+    if !has_all(&to, &from) {
+        UpdateStep::Replace
+    } else if !has_all(&from, &to) {
+        UpdateStep::Relabel
+    } else {
+        UpdateStep::None
     }
 }

@@ -12,50 +12,34 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 mod compare;
-mod container_settings;
 mod content;
-mod coordinated;
 mod difference;
 mod fields;
-mod ignore;
-mod manager_options;
 mod mounted_config;
 mod note;
-mod path;
-mod quantity;
-mod resize;
 mod resources;
 mod room;
-mod run_once;
 mod settings;
-mod shown;
-mod source;
-mod step;
 mod template;
-mod tolerations;
-mod unwatched;
 mod update;
 mod uses;
-mod volumes;
 
 pub use compare::{Abilities, Declaration, Difference, Update, compare};
-pub use container_settings::container_settings;
-pub use content::{Content, EarlierDigests};
-pub use coordinated::{Reason, decisive, needs_coordinated};
-pub use ignore::{IGNORE, Ignore};
-pub use manager_options::{NotWritten, values as manager_option};
-pub use mounted_config::{ConfigNotFound, MountedConfig, MountedPart, mounted_config};
+pub use content::{Content, EarlierDigests, IGNORE, Ignore, Source, SourceKind};
+pub use mounted_config::{
+    ConfigNotFound, MountedConfig, MountedPart, NotWritten, Unwatched, manager_option,
+    mounted_config, unwatched,
+};
 pub use note::{Age, Compared, InitNote, Note, Other, OtherNote, Started, compare_content};
-pub use quantity::thousandths;
-pub use resources::{in_effect, resized};
+pub use resources::{in_effect, resized, thousandths};
 pub use room::{Amounts, PodRequests, why_no_room};
-pub use run_once::{WARM_CONTAINER, runs_once};
-pub use settings::{EngineVersion, Settings, settings};
-pub use source::{Source, SourceKind};
-pub use step::UpdateStep;
-pub use template::is_made_anew;
-pub use unwatched::{Unwatched, unwatched};
-pub use update::{CONTENT, Change, ContentWays, GivenSettings, PodPatch, PodUpdate, with_content};
+pub use settings::{
+    EngineVersion, Reason, Settings, container_settings, decisive, needs_coordinated, settings,
+};
+pub use template::{WARM_CONTAINER, is_made_anew, runs_once};
+pub use update::{
+    CONTENT, Change, ContentWays, GivenSettings, PodPatch, PodUpdate, UpdateStep, with_content,
+};
 pub use uses::{Arrival, Use, uses};
 
 #[cfg(test)]

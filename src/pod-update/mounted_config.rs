@@ -1,12 +1,11 @@
-//! Secrets and ConfigMaps that the engine's config is made from, found from the pod's template:
-//! those that are mounted at the directories that the manager watches.
+//! Secrets and ConfigMaps that the engine's config is made from, found from the pod's template: those that are mounted
+//! at the directories that the manager watches. And those that the engine reads and nobody watches.
 
 use serde_json::Value;
 
-use crate::manager_options::{NotWritten, values};
-use crate::source::Source;
+use crate::content::Source;
 use crate::template::containers;
-use crate::volumes::{kind, parts, volume};
+use crate::uses::{Part, SERVICE_ACCOUNT, kind, parts, volume};
 
 /// The engine's config as a pod mounts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,11 +111,11 @@ pub fn mounted_config(
     let mut all = containers(template, "containers");
     let container = all.find(|container| container["name"] == engine_container);
     let container = container.ok_or(ConfigNotFound::NoDirectory)?;
-    let directories = values(container, "config")?;
+    let directories = manager_option(container, "config")?;
     if directories.is_empty() {
         return Err(ConfigNotFound::NoDirectory);
     }
-    let live = values(container, "live")?;
+    let live = manager_option(container, "live")?;
     let mut parts = Vec::new();
     for directory in &directories {
         let (name, path) = named_directory(directory);
@@ -126,7 +125,7 @@ pub fn mounted_config(
 }
 
 /// Name and path of a config directory, as the manager reads it: in a path, a `=` comes after a slash.
-pub(crate) fn named_directory(directory: &str) -> (&str, &str) {
+fn named_directory(directory: &str) -> (&str, &str) {
     match directory.split_once('=') {
         Some((name, path)) if !name.contains('/') => (name, path),
         Some(_) | None => ("", directory),
@@ -187,16 +186,146 @@ fn other_source(volume: &Value) -> Option<String> {
     others.next().map(|(kind, _)| kind.clone())
 }
 
-pub(crate) fn is_part_of_volume(mount: &Value) -> bool {
+fn is_part_of_volume(mount: &Value) -> bool {
     let is_set = |field: &str| mount[field].as_str().is_some_and(|part| !part.is_empty());
     is_set("subPath") || is_set("subPathExpr")
 }
 
-pub(crate) fn mount_path(mount: &Value) -> &str {
+fn mount_path(mount: &Value) -> &str {
     mount["mountPath"].as_str().unwrap_or_default()
 }
 
 /// The names in a path: `/config/` and `/config` are the same.
 pub(crate) fn components(path: &str) -> Vec<&str> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").collect()
+}
+
+/// A Secret or ConfigMap that is mounted and not watched.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unwatched {
+    /// The object.
+    pub source: Source,
+    /// Path where the object is mounted.
+    pub path: String,
+}
+
+/// Options of the manager that name files it reads itself.
+const OWN: [&str; 8] = [
+    "tls-cert",
+    "tls-key",
+    "client-ca",
+    "jwt-key",
+    "jwt-public-key",
+    "jwks",
+    "ready-ca",
+    "ready-auth",
+];
+
+/// Objects that the engine's container mounts as a whole and its manager does not watch, without those that
+/// the manager reads itself. Empty if the template does not say which, or has no manager.
+pub fn unwatched(template: &Value, engine_container: &str) -> Vec<Unwatched> {
+    let mut all = containers(template, "containers");
+    let container = all.find(|container| container["name"] == engine_container);
+    container.and_then(|container| of_container(template, container).ok()).unwrap_or_default()
+}
+
+fn of_container(template: &Value, container: &Value) -> Result<Vec<Unwatched>, NotWritten> {
+    let directories = manager_option(container, "config")?;
+    if directories.is_empty() {
+        return Ok(vec![]);
+    }
+    let watched: Vec<&str> = directories.iter().map(|one| named_directory(one).1).collect();
+    let mut own = Vec::new();
+    for option in OWN {
+        own.extend(manager_option(container, option)?);
+    }
+    let is_below =
+        |path: &str, directory: &str| components(path).starts_with(&components(directory));
+    let mounts = || container["volumeMounts"].as_array().into_iter().flatten();
+    let is_watched =
+        |mount: &Value| watched.iter().any(|directory| is_below(mount_path(mount), directory));
+    let is_own = |mount: &Value| own.iter().any(|file| is_below(file, mount_path(mount)));
+    let sources = |mount: &Value| volume(template, &mount["name"]).map(parts).unwrap_or_default();
+    // What is watched elsewhere as well restarts the engine.
+    let as_a_whole = |part: Part| part.items.is_none().then_some(part.source);
+    let known: Vec<Source> = mounts()
+        .filter(|mount| is_watched(mount))
+        .flat_map(sources)
+        .filter_map(as_a_whole)
+        .collect();
+    let others = mounts().filter(|mount| {
+        let is_left_out = is_part_of_volume(mount) || mount_path(mount) == SERVICE_ACCOUNT;
+        !is_left_out && !is_watched(mount) && !is_own(mount)
+    });
+    let mut found: Vec<Unwatched> = others
+        .flat_map(|mount| {
+            let path = mount_path(mount).to_owned();
+            let part = move |part: Part| Unwatched { source: part.source, path: path.clone() };
+            sources(mount).into_iter().map(part)
+        })
+        .filter(|one| !known.contains(&one.source))
+        .collect();
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// An option whose value the template does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotWritten {
+    /// The argument or variable.
+    pub option: String,
+}
+
+/// All values of an option that may be repeated, such as `config`; those of the command line win
+/// over the variable. Empty if the template says nothing about it.
+///
+/// # Errors
+/// The value is not in the template.
+pub fn manager_option(container: &Value, option: &str) -> Result<Vec<String>, NotWritten> {
+    let argument = format!("--{option}");
+    let given = arguments(container, &argument);
+    if !given.is_empty() {
+        return written(&argument, given);
+    }
+    let name = format!("STAYPUT_{}", option.to_ascii_uppercase().replace('-', "_"));
+    let variables = container["env"].as_array().map_or(&[][..], Vec::as_slice).iter();
+    // Of two with one name the last counts.
+    let Some(variable) = variables.rev().find(|each| each["name"] == name.as_str()) else {
+        return Ok(vec![]);
+    };
+    match variable["value"].as_str() {
+        Some(list) => {
+            let items = list.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty());
+            written(&name, items.map(str::to_owned).collect())
+        }
+        None if variable["valueFrom"].is_null() => Ok(vec![]),
+        None => Err(NotWritten { option: name }),
+    }
+}
+
+/// Values of this argument between `run` and `--`, where the engine's command begins.
+fn arguments(container: &Value, argument: &str) -> Vec<String> {
+    let lists = ["command", "args"].map(|list| container[list].as_array());
+    let words = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
+    let mut own = words.skip_while(|word| *word != "run").take_while(|word| *word != "--");
+    let mut found = Vec::new();
+    while let Some(word) = own.next() {
+        let value = match word.strip_prefix(argument) {
+            Some("") => own.next(),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        found.extend(value.map(str::to_owned));
+    }
+    found
+}
+
+/// Fails if a value has `$(NAME)`, where the kubelet puts the value of a variable.
+fn written(option: &str, values: Vec<String>) -> Result<Vec<String>, NotWritten> {
+    if values.iter().any(|value| value.contains("$(")) {
+        Err(NotWritten { option: option.to_owned() })
+    } else {
+        Ok(values)
+    }
 }

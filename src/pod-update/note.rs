@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{Difference, content_differences};
-use crate::content::Content;
-use crate::ignore::Ignore;
-use crate::source::Source;
+use crate::content::{Content, Ignore, Source};
 use crate::uses::{Arrival, Use};
 
 /// Longest note in bytes. A longer one is not written: then a change is not known.

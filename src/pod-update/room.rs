@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::quantity::thousandths;
+use crate::resources::thousandths;
 
 /// Amounts of resources in thousandths, by name of the resource; an absent one is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

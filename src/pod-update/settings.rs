@@ -1,4 +1,5 @@
-//! An engine's settings, in whichever of the two ways its file writes them.
+//! An engine's settings, from its file and from its container, and those whose change needs all nodes at once: a node with
+//! the old config and a node with the new one cannot be in one cluster.
 
 use std::collections::BTreeMap;
 
@@ -48,4 +49,267 @@ fn text(value: &Value) -> Option<String> {
             Some(value.to_string())
         }
     }
+}
+
+/// Prefix of variables in which the official image of Elasticsearch names a setting that is no name
+/// of a variable.
+const OF_ELASTICSEARCH: &str = "ES_SETTING_";
+
+/// Variables of images that are named otherwise than their settings: OpenSearch's and Bitnami's.
+const OF_IMAGES: [(&str, &str); 5] = [
+    ("DISABLE_SECURITY_PLUGIN", "plugins.security.disabled"),
+    ("ELASTICSEARCH_CLUSTER_NAME", "cluster.name"),
+    ("ELASTICSEARCH_TRANSPORT_PORT_NUMBER", "transport.port"),
+    ("OPENSEARCH_CLUSTER_NAME", "cluster.name"),
+    ("OPENSEARCH_TRANSPORT_PORT_NUMBER", "transport.port"),
+];
+
+/// The settings that [`needs_coordinated`] reads, as this container of a template gives them. A value that the
+/// template does not have itself is not known.
+#[must_use]
+pub fn container_settings(template: &Value, container: &str) -> Settings {
+    let mut found = Settings::new();
+    let containers = template["spec"]["containers"].as_array();
+    let Some(container) =
+        containers.into_iter().flatten().find(|one| one["name"].as_str() == Some(container))
+    else {
+        return found;
+    };
+    for variable in container["env"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(value)) = (variable["name"].as_str(), variable["value"].as_str())
+            && let Some(setting) = setting_of(name)
+        {
+            found.insert(setting, value.trim().to_owned());
+        }
+    }
+    let lists = ["command", "args"].map(|list| container[list].as_array());
+    let texts = lists.into_iter().flatten().flatten().filter_map(Value::as_str);
+    // A shell has several words in one.
+    for word in texts.flat_map(str::split_whitespace) {
+        let word = word.trim_matches(['"', '\'']);
+        let word = word.strip_prefix("-E").unwrap_or(word).trim_matches(['"', '\'']);
+        if let Some((name, value)) = word.split_once('=') {
+            found.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    found.retain(|_, value| !value.contains("$(") && !value.contains("${"));
+    decisive(&found)
+}
+
+/// The setting that a variable of this name gives.
+fn setting_of(variable: &str) -> Option<String> {
+    if let Some((_, setting)) = OF_IMAGES.iter().find(|(name, _)| *name == variable) {
+        return Some((*setting).to_owned());
+    }
+    match variable.strip_prefix(OF_ELASTICSEARCH) {
+        Some(rest) => {
+            let words: Vec<String> =
+                rest.split("__").map(|word| word.replace('_', ".").to_lowercase()).collect();
+            Some(words.join("_"))
+        }
+        None => variable.contains('.').then(|| variable.to_owned()),
+    }
+}
+
+/// A setting whose change needs all nodes at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// The setting, by its full name.
+    pub setting: &'static str,
+    /// Effective value with the old config.
+    pub from: String,
+    /// Effective value with the new config.
+    pub to: String,
+    /// Why the two cannot serve beside each other; goes after "since".
+    pub why: &'static str,
+}
+
+/// One row of the table.
+struct Row {
+    setting: &'static str,
+    why: &'static str,
+    /// Effective value; `None` if the setting has no effect with this engine and config.
+    in_effect: fn(&Settings, EngineVersion) -> Option<String>,
+}
+
+const ROWS: [Row; 9] = [
+    Row {
+        setting: "cluster.name",
+        why: "a node does not join a cluster of another name",
+        in_effect: |settings, engine| {
+            let default = match engine {
+                EngineVersion::Elasticsearch(..) => "elasticsearch",
+                EngineVersion::OpenSearch(..) => "opensearch",
+            };
+            Some(first(settings, &["cluster.name"]).unwrap_or(default).to_owned())
+        },
+    },
+    Row {
+        setting: "transport.port",
+        why: "nodes are looked for at this port",
+        in_effect: |settings, _| {
+            let names = ["transport.port", "transport.tcp.port"];
+            Some(first(settings, &names).unwrap_or("9300-9400").to_owned())
+        },
+    },
+    Row {
+        setting: "discovery.type",
+        why: "a node of its own and a node of a cluster do not find each other",
+        in_effect: |settings, _| {
+            // The others find the same nodes in different ways.
+            let alone = first(settings, &["discovery.type"]) == Some("single-node");
+            Some(if alone { "single-node" } else { "cluster" }.to_owned())
+        },
+    },
+    Row {
+        setting: "xpack.security.enabled",
+        why: "a node with security refuses the requests of a node without it",
+        in_effect: |settings, engine| elastic(engine, || security(settings, engine).to_string()),
+    },
+    Row {
+        setting: "xpack.security.transport.ssl.enabled",
+        why: "a node with TLS and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            elastic(engine, || {
+                let on = is_true(settings, "xpack.security.transport.ssl.enabled", false);
+                (on && security(settings, engine)).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "xpack.security.fips_mode.enabled",
+        why: "nodes must have the same mode",
+        in_effect: |settings, engine| {
+            elastic(engine, || {
+                is_true(settings, "xpack.security.fips_mode.enabled", false).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "xpack.license.self_generated.type",
+        why: "up to 7.0 the licence turns security, and with it TLS between nodes, on or off",
+        in_effect: |settings, engine| match engine {
+            EngineVersion::Elasticsearch(6, _) | EngineVersion::Elasticsearch(7, 0) => {
+                let licensed = licensed_security(settings, engine);
+                Some(if licensed { "security" } else { "no security" }.to_owned())
+            }
+            EngineVersion::Elasticsearch(..) | EngineVersion::OpenSearch(..) => None,
+        },
+    },
+    Row {
+        setting: "plugins.security.disabled",
+        why: "a node with security and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            open(engine, || {
+                let names = ["plugins.security.disabled", "opendistro_security.disabled"];
+                (first(settings, &names) == Some("true")).to_string()
+            })
+        },
+    },
+    Row {
+        setting: "plugins.security.ssl.transport.enabled",
+        why: "a node with TLS and a node without it cannot talk to each other",
+        in_effect: |settings, engine| {
+            open(engine, || {
+                let names = [
+                    "plugins.security.ssl.transport.enabled",
+                    "opendistro_security.ssl.transport.enabled",
+                ];
+                (first(settings, &names) != Some("false")).to_string()
+            })
+        },
+    },
+];
+
+/// Every name that the table reads.
+const NAMES: [&str; 14] = [
+    "cluster.name",
+    "discovery.type",
+    "opendistro_security.disabled",
+    "opendistro_security.ssl.transport.enabled",
+    "opendistro_security_config.ssl_dual_mode_enabled",
+    "plugins.security.disabled",
+    "plugins.security.ssl.transport.enabled",
+    "plugins.security_config.ssl_dual_mode_enabled",
+    "transport.port",
+    "transport.tcp.port",
+    "xpack.license.self_generated.type",
+    "xpack.security.enabled",
+    "xpack.security.fips_mode.enabled",
+    "xpack.security.transport.ssl.enabled",
+];
+
+/// The settings that [`needs_coordinated`] reads, which have to be remembered of a config. None of
+/// them is secret.
+#[must_use]
+pub fn decisive(settings: &Settings) -> Settings {
+    let of = |name: &&str| Some(((*name).to_owned(), settings.get(*name)?.clone()));
+    NAMES.iter().filter_map(of).collect()
+}
+
+/// The settings whose change needs all nodes at once; empty if the nodes can follow one by one.
+pub fn needs_coordinated(old: &Settings, new: &Settings, engine: EngineVersion) -> Vec<Reason> {
+    ROWS.iter()
+        .filter(|row| !both_ways_are_spoken(row, old, new))
+        .filter_map(|row| {
+            let (from, to) = ((row.in_effect)(old, engine)?, (row.in_effect)(new, engine)?);
+            (from != to).then_some(Reason { setting: row.setting, from, to, why: row.why })
+        })
+        .collect()
+}
+
+/// True if nodes talk with TLS and without: with the dual mode of OpenSearch on both sides.
+fn both_ways_are_spoken(row: &Row, old: &Settings, new: &Settings) -> bool {
+    let dual = |settings: &Settings| {
+        let names = [
+            "plugins.security_config.ssl_dual_mode_enabled",
+            "opendistro_security_config.ssl_dual_mode_enabled",
+        ];
+        first(settings, &names) == Some("true")
+    };
+    row.setting == "plugins.security.ssl.transport.enabled" && dual(old) && dual(new)
+}
+
+fn elastic(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
+    matches!(engine, EngineVersion::Elasticsearch(..)).then(value)
+}
+
+fn open(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
+    matches!(engine, EngineVersion::OpenSearch(..)).then(value)
+}
+
+/// True if security is on. Since 8.0 it is on unless it is turned off. Before, a licence of more
+/// than basic turned it on where nothing was said.
+fn security(settings: &Settings, engine: EngineVersion) -> bool {
+    let by_default = match engine {
+        EngineVersion::Elasticsearch(major, _) if major >= 8 => true,
+        EngineVersion::Elasticsearch(..) => {
+            let licence = first(settings, &["xpack.license.self_generated.type"]);
+            matches!(licence, Some("gold" | "platinum" | "enterprise"))
+        }
+        EngineVersion::OpenSearch(..) => false,
+    };
+    is_true(settings, "xpack.security.enabled", by_default)
+}
+
+/// Up to 7.0, true if licence and settings together turn security on. From 6.8.0 on, and not in
+/// 7.0, a basic licence allows it; it has to be turned on by name.
+fn licensed_security(settings: &Settings, engine: EngineVersion) -> bool {
+    let licence = first(settings, &["xpack.license.self_generated.type"]);
+    let is_basic = licence.unwrap_or("basic") == "basic";
+    let basic_allows_it = matches!(engine, EngineVersion::Elasticsearch(6, 8..));
+    match first(settings, &["xpack.security.enabled"]) {
+        Some("true") => !is_basic || basic_allows_it,
+        Some(_) => false,
+        None => !is_basic,
+    }
+}
+
+fn is_true(settings: &Settings, name: &str, default: bool) -> bool {
+    first(settings, &[name]).map_or(default, |value| value == "true")
+}
+
+/// Value of the first name that is set.
+fn first<'a>(settings: &'a Settings, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| settings.get(*name)).map(String::as_str)
 }

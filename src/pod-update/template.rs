@@ -1,6 +1,11 @@
-//! The containers of a pod template.
+//! The containers of a pod template, and those that run once: before the engine's first start, and never again in a living
+//! pod.
 
 use serde_json::Value;
+
+use crate::difference::{Leaf, Segment};
+use crate::resources::{amount, is_same_amount, quality};
+use crate::update::UpdateStep;
 
 /// The containers in a list of the template.
 pub(crate) fn containers<'a>(
@@ -25,4 +30,77 @@ pub(crate) fn is_sidecar(container: Option<&str>, template: &Value) -> bool {
     let found = containers(template, "initContainers")
         .find(|each| each.get("name").and_then(Value::as_str) == container);
     found.is_some_and(|each| each["restartPolicy"] == "Always")
+}
+
+/// The init container of `kubectl stayput inject --warm`. It makes an archive of classes, which a JVM that it does
+/// not fit ignores.
+pub const WARM_CONTAINER: &str = "stayput-warm";
+
+/// Init containers of a template that run once.
+pub(crate) fn run_once(template: &Value) -> impl Iterator<Item = &Value> {
+    containers(template, "initContainers")
+        .filter(|container| !is_sidecar(container["name"].as_str(), template))
+}
+
+/// True if the init container of this name runs once.
+pub fn runs_once(template: &Value, name: &str) -> bool {
+    run_once(template).any(|container| container["name"] == *name)
+}
+
+/// The step for a field of an init container that runs once, if its change asks for less than
+/// another pod: its CPU and memory, and all of the container that makes the archive.
+pub(crate) fn run_once_step(leaf: &Leaf, wanted: &Value, actual: &Value) -> Option<UpdateStep> {
+    let [Segment::Field(spec), Segment::Field(list), Segment::Element(name), rest @ ..] =
+        leaf.path.segments()
+    else {
+        return None;
+    };
+    let is_there = [wanted, actual].iter().all(|template| runs_once(template, name));
+    if spec != "spec" || list != "initContainers" || !is_there {
+        return None;
+    }
+    match rest {
+        // The same amount in other words is no change.
+        [Segment::Field(field), ..] if field == "resources" && is_same_amount(leaf) => None,
+        [Segment::Field(field), rest @ ..] if field == "resources" => {
+            let [Segment::Field(_), Segment::Field(resource)] = rest else { return None };
+            may_stay(name, resource, wanted, actual).then_some(UpdateStep::Relabel)
+        }
+        // If the pod's containers are made anew, it runs again: then with the engine's image.
+        [Segment::Field(field)] if name == WARM_CONTAINER && field == "image" => {
+            Some(UpdateStep::Restart)
+        }
+        [_, ..] if name == WARM_CONTAINER => Some(UpdateStep::Relabel),
+        _ => None,
+    }
+}
+
+/// True if a pod whose init container keeps its amount is as wanted: it takes as much room on its
+/// Kubernetes node, and has the quality of service that it had.
+fn may_stay(name: &str, resource: &str, wanted: &Value, actual: &Value) -> bool {
+    if !matches!(resource, "cpu" | "memory") {
+        return false;
+    }
+    // A request that is not given is the limit.
+    let request = |container: &Value| {
+        let given = |kind: &str| amount(container["resources"][kind].get(resource));
+        given("requests").or_else(|| given("limits")).unwrap_or_default()
+    };
+    let kept = run_once(actual).filter(|container| container["name"] == *name).map(request);
+    let needed: i128 = containers(wanted, "containers").map(request).sum();
+    let becomes = with_sizes_of(wanted, actual);
+    let is_same = [wanted, &becomes].iter().all(|one| quality(one) == quality(actual));
+    is_same && kept.max().unwrap_or_default() <= needed
+}
+
+/// The wanted template with the present sizes of init containers that run once: a living pod keeps these.
+pub(crate) fn with_sizes_of(wanted: &Value, actual: &Value) -> Value {
+    let mut becomes = wanted.clone();
+    let kept = |name: &Value| run_once(actual).find(|one| one["name"] == *name);
+    for init in becomes["spec"]["initContainers"].as_array_mut().into_iter().flatten() {
+        if let Some(kept) = kept(&init["name"]) {
+            init["resources"] = kept["resources"].clone();
+        }
+    }
+    becomes
 }

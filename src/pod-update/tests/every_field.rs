@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::{template, update};
 use crate::UpdateStep;
+use crate::difference::Path;
 use crate::fields::rule;
-use crate::path::Path;
 
 /// Sorted; `[]` after a list, `{}` after a map with free keys. A test on a real apiserver compares
 /// it with what that serves.

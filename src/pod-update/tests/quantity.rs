@@ -1,6 +1,6 @@
 //! Amounts in different words.
 
-use crate::quantity::thousandths;
+use crate::resources::thousandths;
 
 #[test] // proves UPDATE-59
 fn one_amount_has_one_value() {
