@@ -4,10 +4,12 @@
 //! ended: a new CA; the CA is trusted beside the old one; the managers get a certificate that the
 //! new CA signed. The old CA is trusted until every manager has that certificate.
 
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
 use stayput_http::validity::Validity;
 
-use crate::facts::{Authority, CertificateFacts, Existing, Id, Serving};
-use crate::problem::Problem;
+use crate::names::SecretNames;
 
 /// Seconds by which a certificate begins to be valid before it is made: clocks differ.
 pub(crate) const BACKDATED: u64 = 3600;
@@ -165,4 +167,188 @@ fn ends(facts: &CertificateFacts) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// The SHA-256 of a certificate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub [u8; 32]);
+
+impl fmt::Debug for Id {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, second, ..] = self.0;
+        write!(formatter, "Id({first:02x}{second:02x}…)")
+    }
+}
+
+/// A CA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Authority {
+    /// Digest of the CA's certificate.
+    pub id: Id,
+    /// Validity of the CA.
+    pub validity: Validity,
+}
+
+/// The certificate of the managers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Serving {
+    /// Validity of the certificate.
+    pub validity: Validity,
+    /// The CA that signed the certificate, if it is a known one.
+    pub signed_by: Option<Id>,
+    /// True if the certificate is for the name that managers are called by.
+    pub is_named: bool,
+}
+
+/// An object that exists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Existing<T> {
+    /// True if stayput made the object, and may change it.
+    pub is_ours: bool,
+    /// Content of the object, or the reason why it cannot be used.
+    pub content: Result<T, String>,
+}
+
+/// Known objects of one cluster, and time; `None` for an object that is absent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CertificateFacts {
+    /// Names of the objects.
+    pub names: SecretNames,
+    /// Present time in seconds since the epoch.
+    pub now: u64,
+    /// Seconds by which the apiserver's clock differs from `now`, if that is known.
+    pub clock_differs: Option<u64>,
+    /// True if absent objects may be made.
+    pub may_create: bool,
+    /// The CA whose key is kept.
+    pub authority: Option<Existing<Authority>>,
+    /// The CAs that managers are checked with.
+    pub trusted: Option<Existing<Vec<Authority>>>,
+    /// Time since when these CAs are trusted, in seconds since the epoch; 0 if that is not known.
+    pub trusted_since: u64,
+    /// The certificate that managers serve.
+    pub serving: Option<Existing<Serving>>,
+}
+
+/// A fault, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum Problem {
+    /// Renewals would be made with a wrong date.
+    #[error(
+        "the clocks here and at the apiserver differ by {seconds} s: correct them; no certificate is \
+         renewed before that"
+    )]
+    Clocks {
+        /// Difference of the clocks in seconds.
+        seconds: u64,
+    },
+    /// An object that is needed to renew is absent.
+    #[error(
+        "Secret {object} is absent: `kubectl stayput -n {namespace} init {cluster}` makes it again"
+    )]
+    Absent {
+        /// Name of the Secret.
+        object: String,
+        /// Namespace of the cluster.
+        namespace: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
+    /// Some of the Secrets were made by somebody else.
+    #[error(
+        "Secret {object} was not made by stayput for this SearchCluster, so none of the managers' \
+         certificates is renewed: name another one in spec.manager.caSecret, or delete it, and run \
+         `kubectl stayput -n {namespace} init {cluster}`"
+    )]
+    Mixed {
+        /// Name of the Secret.
+        object: String,
+        /// Namespace of the cluster.
+        namespace: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
+    /// The content of a Secret cannot be used.
+    #[error(
+        "Secret {object} cannot be used ({problem}): delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
+    )]
+    Unusable {
+        /// Name of the Secret.
+        object: String,
+        /// Reason why the content cannot be used.
+        problem: String,
+        /// Namespace of the cluster.
+        namespace: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
+    /// A certificate ends soon, and is not renewed.
+    #[error("the certificate in Secret {object} expires at {}: renew it", date(*.at))]
+    ExpiresSoon {
+        /// Name of the Secret.
+        object: String,
+        /// Time of the end, in seconds since the epoch.
+        at: u64,
+    },
+    /// A certificate has ended.
+    #[error("the certificate in Secret {object} has expired at {}: renew it", date(*.at))]
+    Expired {
+        /// Name of the Secret.
+        object: String,
+        /// Time of the end, in seconds since the epoch.
+        at: u64,
+    },
+    /// The apiserver's keys are not known.
+    #[error("the apiserver's public keys are not known: {why}")]
+    KeysUnknown {
+        /// Reason why they are not known.
+        why: String,
+    },
+    /// Somebody else's copy of the apiserver's keys is old.
+    #[error(
+        "ConfigMap {object} lacks keys that the apiserver signs tokens with, and stayput did not make \
+         it: managers will refuse the reconciler. Delete it, and run `kubectl stayput -n {namespace} init {cluster}`"
+    )]
+    KeysOld {
+        /// Name of the ConfigMap.
+        object: String,
+        /// Namespace of the cluster.
+        namespace: String,
+        /// Name of the cluster.
+        cluster: String,
+    },
+}
+
+impl Problem {
+    /// Time when a certificate ends, in seconds since the epoch; `None` for other problems.
+    pub const fn ends_at(&self) -> Option<u64> {
+        match self {
+            Self::ExpiresSoon { at, .. } | Self::Expired { at, .. } => Some(*at),
+            Self::Clocks { .. }
+            | Self::Absent { .. }
+            | Self::Mixed { .. }
+            | Self::Unusable { .. }
+            | Self::KeysUnknown { .. }
+            | Self::KeysOld { .. } => None,
+        }
+    }
+
+    /// The reason of a condition, for programs.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Clocks { .. } => "ClocksDiffer",
+            Self::Absent { .. } => "SecretAbsent",
+            Self::Mixed { .. } => "NotKept",
+            Self::Unusable { .. } => "SecretUnusable",
+            Self::ExpiresSoon { .. } => "ExpiresSoon",
+            Self::Expired { .. } => "Expired",
+            Self::KeysUnknown { .. } => "KeysUnknown",
+            Self::KeysOld { .. } => "KeysOld",
+        }
+    }
+}
+
+fn date(at: u64) -> humantime::Rfc3339Timestamp {
+    // What a certificate can say ends with the year 9999.
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at.min(253_402_300_799)))
 }

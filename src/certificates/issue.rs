@@ -12,8 +12,7 @@ use stayput_http::pem::{PemError, certificates};
 use stayput_http::validity::Validity;
 use webpki::{ALL_VERIFICATION_ALGS, EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use crate::decide::BACKDATED;
-use crate::facts::{Authority, Id, Serving};
+use crate::decide::{Authority, BACKDATED, Id, Serving};
 
 /// Life of a CA in seconds.
 const AUTHORITY_LIFE: u64 = 10 * 365 * 24 * 3600;

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::facts::Existing;
+use crate::decide::{Existing, Problem};
 use crate::names::KEY_SET;
-use crate::problem::Problem;
 
 /// Seconds after which an unpublished key is dropped: managers accept no token that is valid for longer.
 const DROPPED_AFTER: u64 = 3600;
