@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
+use serde_json::Value;
 use stayput_declare::{Kind, Observed};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_manager::settings::{self, Environment, RunArgs, Settings};
 use stayput_manager::supervisor::Probe;
-use yaml_rust2::{Yaml, YamlLoader};
 
 use crate::support;
 
@@ -36,7 +36,7 @@ const PODS: [&str; 6] = [
 const DECLARED: [&str; 3] = ["declared-laptop.yaml", "declared-tiers.yaml", "declared-zones.yaml"];
 
 /// The StatefulSets of a declared cluster, as the reconciler makes them.
-fn stateful_sets(file: &str) -> Vec<Yaml> {
+fn stateful_sets(file: &str) -> Vec<Value> {
     let manifest = support::yaml::documents(&yaml(&folder().join(file)));
     let [declared] = &manifest[..] else { panic!("{file}: more than one object") };
     let cluster: SearchCluster = serde_json::from_value(declared.clone()).unwrap();
@@ -44,46 +44,45 @@ fn stateful_sets(file: &str) -> Vec<Yaml> {
     let declaration = cluster.declaration("stayput:stayput-reconciler").unwrap();
     let plan = stayput_declare::plan(&declaration, &Observed::default()).unwrap();
     let sets = plan.objects.iter().filter(|object| object.kind == Kind::StatefulSet);
-    // JSON is YAML.
-    sets.flat_map(|set| YamlLoader::load_from_str(&set.body.to_string()).unwrap()).collect()
+    sets.map(|set| set.body.clone()).collect()
 }
 
-fn documents(file: &str) -> Vec<Yaml> {
+fn documents(file: &str) -> Vec<Value> {
     if DECLARED.contains(&file) {
         return stateful_sets(file);
     }
-    YamlLoader::load_from_str(&yaml(&folder().join(file))).unwrap()
+    support::yaml::documents(&yaml(&folder().join(file)))
 }
 
 /// Every container that runs the manager, anywhere in the documents. Anchors are resolved.
-fn containers(documents: &[Yaml]) -> Vec<&Yaml> {
+fn containers(documents: &[Value]) -> Vec<&Value> {
     let mut found = Vec::new();
     documents.iter().for_each(|document| find_containers(document, &mut found));
     found
 }
 
-fn find_containers<'a>(yaml: &'a Yaml, found: &mut Vec<&'a Yaml>) {
+fn find_containers<'a>(yaml: &'a Value, found: &mut Vec<&'a Value>) {
     match yaml {
-        Yaml::Hash(hash) => {
+        Value::Object(hash) => {
             if words(&yaml["command"]).get(1).is_some_and(|word| word == "run") {
                 found.push(yaml);
             }
             hash.values().for_each(|value| find_containers(value, found));
         }
-        Yaml::Array(items) => items.iter().for_each(|item| find_containers(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| find_containers(item, found)),
         _ => {}
     }
 }
 
-fn words(yaml: &Yaml) -> Vec<String> {
-    let items = yaml.as_vec().map(Vec::as_slice).unwrap_or_default();
+fn words(yaml: &Value) -> Vec<String> {
+    let items = yaml.as_array().map(Vec::as_slice).unwrap_or_default();
     items.iter().map(|item| item.as_str().expect("a string").to_owned()).collect()
 }
 
 /// The environment that the kubelet would set, with sample values for fields of the pod.
-fn variables(container: &Yaml) -> Vec<(OsString, OsString)> {
-    let items = container["env"].as_vec().map(Vec::as_slice).unwrap_or_default();
-    let value = |item: &Yaml| match item["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+fn variables(container: &Value) -> Vec<(OsString, OsString)> {
+    let items = container["env"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let value = |item: &Value| match item["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
         None if item["valueFrom"]["configMapKeyRef"]["key"].as_str() == Some("issuer") => {
             "https://kubernetes.default.svc.cluster.local".to_owned()
         }
@@ -102,7 +101,7 @@ fn variables(container: &Yaml) -> Vec<(OsString, OsString)> {
     items.iter().map(|item| (item["name"].as_str().unwrap().into(), value(item).into())).collect()
 }
 
-fn read(container: &Yaml) -> Result<Settings, Vec<String>> {
+fn read(container: &Value) -> Result<Settings, Vec<String>> {
     let mut line = words(&container["command"]);
     line.extend(words(&container["args"]));
     let command = RunArgs::augment_args(Command::new("run"));
@@ -144,7 +143,7 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
     let injected = |name: &str| {
         let text = fs::read_to_string(folder.join(name)).unwrap();
-        YamlLoader::load_from_str(&text).unwrap()
+        support::yaml::documents(&text)
     };
     for (name, expected) in [
         ("hand-written.yaml.injected", 1),
@@ -169,7 +168,7 @@ fn every_run_that_inject_writes_is_taken_as_it_stands() {
         let line = line.strip_prefix("exec /stayput/stayput ").unwrap().split_whitespace();
         let command = RunArgs::augment_args(Command::new("run"));
         let matches = command.try_get_matches_from(line).unwrap();
-        for pool in spec["nodePools"].as_vec().unwrap() {
+        for pool in spec["nodePools"].as_array().unwrap() {
             let read = settings::read(&matches, &Environment::new(variables(pool)), false);
             assert_eq!(read.unwrap().warnings, Vec::<String>::new());
         }
@@ -206,14 +205,14 @@ fn inject_knows_every_variable_of_the_manager() {
 fn the_manager_finds_the_secrets_that_inject_mounts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/inject/tests/manifests");
     for name in ["elasticsearch-chart.yaml.secured", "eck-7.yaml.injected"] {
-        let documents = YamlLoader::load_from_str(&yaml(&folder.join(name))).unwrap();
+        let documents = support::yaml::documents(&yaml(&folder.join(name)));
         let container = containers(&documents)[0];
         let Some(Probe::Http { address, tls, ca, auth, .. }) = read(container).unwrap().ready
         else {
             panic!("{name}: no call of the engine");
         };
         assert_eq!((address.as_str(), tls), ("127.0.0.1:9200", true), "{name}");
-        let mounts = container["volumeMounts"].as_vec().unwrap();
+        let mounts = container["volumeMounts"].as_array().unwrap();
         let is_mounted =
             |path: &Path| mounts.iter().any(|mount| mount["mountPath"].as_str() == path.to_str());
         assert!(is_mounted(&auth.unwrap()), "{name}: the directory of the Secret");
@@ -276,15 +275,15 @@ fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
         let config = &settings.config;
         assert!(config.all_staged() && config.keep_last_good.is_some(), "{file}");
         assert!(settings.policy.pin_config, "{file}");
-        let mounts = container["volumeMounts"].as_vec().unwrap();
+        let mounts = container["volumeMounts"].as_array().unwrap();
         for stage in &config.stage {
             // A volume that the kubelet keeps read-only, or a single file of one.
             let below = mounts.iter().filter(|mount| {
                 let at = Path::new(mount["mountPath"].as_str().unwrap());
                 at.starts_with(&stage.target) && mount["$patch"].as_str() != Some("delete")
             });
-            let read_only = |mount: &&Yaml| {
-                mount["readOnly"].as_bool() == Some(true) || !mount["subPath"].is_badvalue()
+            let read_only = |mount: &&Value| {
+                mount["readOnly"].as_bool() == Some(true) || !mount["subPath"].is_null()
             };
             assert_eq!(below.filter(read_only).count(), 0, "{file}");
         }
@@ -292,10 +291,10 @@ fn pods_stage_their_config_keep_the_last_good_one_and_come_back_on_it() {
 }
 
 /// Images of the init containers that have this volume mounted, and the words they run.
-fn fillers<'a>(pod: &'a Yaml, volume: &str) -> Vec<(&'a str, Vec<String>)> {
-    let containers = pod["initContainers"].as_vec().map(Vec::as_slice).unwrap_or_default();
-    let has_it = |one: &&Yaml| {
-        let mounts = one["volumeMounts"].as_vec().map(Vec::as_slice).unwrap_or_default();
+fn fillers<'a>(pod: &'a Value, volume: &str) -> Vec<(&'a str, Vec<String>)> {
+    let containers = pod["initContainers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let has_it = |one: &&Value| {
+        let mounts = one["volumeMounts"].as_array().map(Vec::as_slice).unwrap_or_default();
         mounts.iter().any(|mount| mount["name"].as_str() == Some(volume))
     };
     let found = containers.iter().filter(has_it);
@@ -312,7 +311,7 @@ fn a_volume_over_the_engines_config_is_filled_with_the_images_files() {
         let pod = if at == "spec" { last } else { &last[at]["spec"] };
         let container = containers(&documents)[0];
         let settings = read(container).unwrap();
-        let mounts = container["volumeMounts"].as_vec().unwrap();
+        let mounts = container["volumeMounts"].as_array().unwrap();
         for stage in &settings.config.stage {
             let target = stage.target.to_str().unwrap();
             let mount = mounts.iter().find(|one| one["mountPath"].as_str() == Some(target));
@@ -332,7 +331,7 @@ fn who_issues_tokens_is_taken_from_where_the_keys_are() {
     for file in PODS.into_iter().chain(["eck.yaml"]) {
         let documents = documents(file);
         for container in containers(&documents) {
-            let issuer = container["env"].as_vec().unwrap().iter();
+            let issuer = container["env"].as_array().unwrap().iter();
             let issuer = issuer.filter(|one| one["name"].as_str() == Some("STAYPUT_JWT_ISSUER"));
             let names: Vec<_> =
                 issuer.map(|one| one["valueFrom"]["configMapKeyRef"]["name"].as_str()).collect();
@@ -386,7 +385,7 @@ fn a_mistake_in_a_manifest_would_be_found() {
     ] {
         let broken = text.replace(from, to);
         assert_ne!(broken, text, "{from}");
-        let documents = YamlLoader::load_from_str(&broken).unwrap();
+        let documents = support::yaml::documents(&broken);
         assert!(read(containers(&documents)[0]).is_err(), "{to}");
     }
 }
