@@ -1,7 +1,7 @@
 //! Every call to the apiserver: bounded in time, counted, and with errors that say what to do.
+//!
+//! The connection to the apiserver: every wait on it ends, and no call is repeated in secret.
 
-mod certificates;
-mod connection;
 mod error;
 mod objects;
 
@@ -24,17 +24,16 @@ use kube::api::{
 };
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
-
-use super::metrics::{Metrics, Side};
-use super::settings::Account;
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_kube_access::object_name::is_object_name;
 use stayput_kube_access::patch_operations::{has_uid, place, replace};
+use stayput_kube_access::read_limits::limited;
+use tokio::time::timeout;
 
-pub(super) use connection::bounded;
-pub(super) use error::{ApiError, watch_error};
-pub(super) use objects::Version;
+pub(super) use crate::apiserver::error::{ApiError, watch_error};
+pub(super) use crate::apiserver::objects::Version;
+use crate::metrics::{Metrics, Side};
+use crate::run::Account;
 
 /// Time limit of one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -410,3 +409,15 @@ fn only(uid: Option<String>, resource_version: Option<String>) -> DeleteParams {
     let preconditions = Some(Preconditions { uid, resource_version });
     DeleteParams { preconditions, ..DeleteParams::default() }
 }
+
+/// Limits a connection to the apiserver. Without limits a list, or a watch that is being set up, waits for
+/// ever; and a refusal by an overloaded apiserver is repeated 15 times before the caller hears of it.
+pub(crate) fn bounded(config: kube::Config) -> kube::Config {
+    let mut config = limited(config);
+    // The next reconcile, or the watch, retries.
+    config.default_retry = false;
+    config
+}
+
+#[cfg(test)]
+mod tests;

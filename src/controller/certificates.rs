@@ -3,27 +3,27 @@
 //!
 //! Changes only objects that `kubectl stayput init` made, each write on the version that was read. The
 //! reconciler has no right to create: it reports absent objects.
+//!
+//! Reports certificates and keys to people: a condition, gauges and events.
 
-mod report;
-
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use tokio::time::Instant;
-
-use super::apiserver::{ApiError, Apiserver};
-use super::context::Context;
-use super::failure::Failure;
-use super::observe::now;
-pub(super) use report::Seen;
-use stayput_certificates::key_set::{self, KeySet, Unpublished};
+use stayput_certificates::key_set::{KeySet, Unpublished};
 use stayput_certificates::names::{KEY_SET, SecretNames};
-use stayput_certificates::{Problem, Step, decide};
+use stayput_certificates::{CertificateFacts, Problem, Step, decide, key_set};
 use stayput_kube_access::certificates::{
     DISCOVERY_PATH, KEY_SET_PATH, Secrets, held, key_set_object, published,
 };
 use stayput_kube_access::cluster::{Auth, SearchCluster};
-use stayput_restart::{Event, Reason};
+use stayput_restart::{Condition, Event, Reason, Report, Time};
+use tokio::time::Instant;
+
+use crate::apiserver::{ApiError, Apiserver};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::observe::now;
 
 /// Interval between two reads of everything.
 const INTERVAL: Duration = Duration::from_secs(300);
@@ -193,3 +193,65 @@ fn text(problems: &[Problem]) -> String {
     let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
     all.join("; ")
 }
+
+const CONDITION: &str = "CertificatesValid";
+
+/// Certificates and keys as last read.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// End of validity of each, in seconds since the epoch: `serving`, `ca`.
+    pub(crate) ends: BTreeMap<&'static str, u64>,
+    problems: Vec<Problem>,
+    /// The error of the call that failed.
+    failure: Option<String>,
+}
+
+impl Seen {
+    fn note(&mut self, facts: &CertificateFacts, problems: Vec<Problem>) {
+        let serving = facts.serving.as_ref().and_then(|found| found.content.as_ref().ok());
+        let trusted = facts.trusted.as_ref().and_then(|found| found.content.as_ref().ok());
+        let trusted = trusted.into_iter().flatten().map(|one| one.validity.not_after).max();
+        let ends = [("serving", serving.map(|one| one.validity.not_after)), ("ca", trusted)];
+        self.ends = ends.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
+        self.problems = problems;
+    }
+
+    /// Message of an event, if the problems have changed and there are any.
+    fn news(&self, before: &Self) -> Option<String> {
+        let reasons = |seen: &Self| -> Vec<(&'static str, Option<u64>)> {
+            let all = seen.problems.iter();
+            all.map(|problem| (problem.reason(), problem.ends_at())).collect()
+        };
+        let is_new = !self.problems.is_empty() && reasons(self) != reasons(before);
+        is_new.then(|| text(&self.problems))
+    }
+
+    /// The report with the condition, once certificates or keys were read.
+    pub(crate) fn report(&self, mut report: Report, now: Time) -> Report {
+        let (status, reason, message) = match (self.problems.first(), &self.failure) {
+            (Some(worst), _) => ("False", worst.reason(), text(&self.problems)),
+            (None, Some(failure)) => ("Unknown", "NotRead", failure.clone()),
+            (None, None) => match self.ends.values().min() {
+                Some(first) => ("True", "Valid", format!("until {}", date(*first))),
+                None => return report,
+            },
+        };
+        report.conditions.retain(|condition| condition.kind != CONDITION);
+        report.conditions.push(Condition {
+            kind: CONDITION.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            observed_generation: None,
+            last_transition_time: now,
+        });
+        report
+    }
+}
+
+fn date(at: u64) -> humantime::Rfc3339Timestamp {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(at.min(253_402_300_799)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,26 @@
 //! The SearchClusters as the watch shows them, and the newest known state of one of them.
+//!
+//! Versions of objects of the apiserver.
+//!
+//! SearchClusters that cannot be decoded: edited by hand, or written by another version. Each is
+//! reported in the log, in an event and as a metric, and left alone until it can be decoded again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::ObjectMeta;
-use kube::core::Selector;
-use tokio::sync::watch;
-use tracing::Span;
-
-use super::object_version::is_later;
+use kube::core::{DeserializeGuard, Selector};
+use kube::runtime::events::{Event, EventType};
+use kube::{Resource, ResourceExt};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::annotation;
+use tokio::sync::watch;
+use tracing::{Instrument, Span};
+
+use crate::apiserver::Apiserver;
+use crate::event_recorder::{publish, reporter};
+use crate::metrics::Metrics;
 
 /// Namespace and name.
 pub(super) type Key = (String, String);
@@ -124,3 +133,102 @@ fn annotations_read(metadata: &ObjectMeta) -> impl Iterator<Item = (&String, &St
     let all = metadata.annotations.iter().flatten();
     all.filter(|(key, _)| annotation::is_read(key))
 }
+
+/// True if an object of this version is later than one that was read. Versions of one kind of object grow,
+/// and the cache of an apiserver may be behind the object that was read. Versions that are no numbers cannot
+/// be compared: a different one counts as later.
+pub(super) fn is_later(version: &str, read: &str) -> bool {
+    match (version.parse::<u64>(), read.parse::<u64>()) {
+        (Ok(version), Ok(read)) => version > read,
+        _ => version != read,
+    }
+}
+
+/// All SearchClusters that cannot be decoded.
+#[derive(Debug, Default)]
+pub(super) struct Undecodable {
+    known: BTreeMap<Key, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    reference: ObjectReference,
+    message: String,
+    is_reported: bool,
+    /// True if the object is in the list that is being read.
+    is_listed: bool,
+}
+
+impl Undecodable {
+    /// The object, if it can be decoded.
+    pub(super) fn decode(
+        &mut self,
+        key: Key,
+        read: DeserializeGuard<SearchCluster>,
+    ) -> Option<SearchCluster> {
+        let reference = read.object_ref(&());
+        match read.0 {
+            Ok(cluster) => {
+                self.known.remove(&key);
+                Some(cluster)
+            }
+            Err(invalid) => {
+                let message = format!(
+                    "SearchCluster {}/{} cannot be decoded and is not reconciled: {}; correct what \
+                     was edited by hand, or use the version of the reconciler that wrote it",
+                    key.0, key.1, invalid.error
+                );
+                let before = self.known.get(&key).filter(|one| one.message == message);
+                let is_reported = before.is_some_and(|one| one.is_reported);
+                let entry = Entry { reference, message, is_reported, is_listed: true };
+                self.known.insert(key, entry);
+                None
+            }
+        }
+    }
+
+    /// Forgets an object that is deleted.
+    pub(super) fn remove(&mut self, key: &Key) {
+        self.known.remove(key);
+    }
+
+    /// Begins a new list of a namespace; without one, of all namespaces.
+    pub(super) fn begin_list(&mut self, namespace: Option<&str>) {
+        let of = |key: &Key| namespace.is_none_or(|namespace| key.0 == namespace);
+        self.known.iter_mut().filter(|(key, _)| of(key)).for_each(|(_, one)| one.is_listed = false);
+    }
+
+    /// Ends a list: objects that were not in it are deleted.
+    pub(super) fn end_list(&mut self, namespace: Option<&str>) {
+        let of = |key: &Key| namespace.is_none_or(|namespace| key.0 == namespace);
+        self.known.retain(|key, one| one.is_listed || !of(key));
+    }
+
+    /// Reports the new ones. No task waits until the events are sent.
+    pub(super) fn report(&mut self, api: &Apiserver, metrics: &Metrics, instance: &str) {
+        let names = self.known.keys().map(|(namespace, name)| format!("{namespace}/{name}"));
+        metrics.set_undecodable(names.collect());
+        for ((namespace, name), one) in &mut self.known {
+            if std::mem::replace(&mut one.is_reported, true) {
+                continue;
+            }
+            let cluster = format!("{namespace}/{name}");
+            tracing::error!(cluster, "{}", one.message);
+            let reference = one.reference.clone();
+            // An event may have 1 KiB; the log has the whole message.
+            let note: String = one.message.chars().take(250).collect();
+            let event = Event {
+                type_: EventType::Warning,
+                reason: "DecodeFailed".into(),
+                note: Some(note),
+                action: "Decode".into(),
+                secondary: None,
+            };
+            let send = publish(api.clone(), reporter(instance), event, reference);
+            tokio::spawn(send.instrument(tracing::error_span!("cluster", cluster)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

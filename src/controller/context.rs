@@ -10,18 +10,18 @@ use super::declared::Declared;
 use super::definition::Definition;
 use super::effective_spec::ValidSpec;
 use super::event_recorder::EventRecorder;
-use super::health::Health;
 use super::lease::Lease;
 use super::metrics::Metrics;
-use super::new_phases::NewPhases;
 use super::observe::Observer;
 use super::pod_watch::PodWatch;
-use super::progress::Progress;
 use super::requeue::Requeue;
-use super::settings::Settings;
 use super::status::StatusWriter;
-use super::transitions::StartTimes;
 use super::wait::Processes;
+use crate::decision_log::StartTimes;
+use crate::http_server::Health;
+use crate::reconcile::NewPhases;
+use crate::run::Settings;
+use crate::workers::Progress;
 
 /// Clients and settings that the tasks of all SearchClusters share.
 pub(super) struct Shared {

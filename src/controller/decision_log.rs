@@ -1,9 +1,18 @@
 //! Logs the decisions that people ask about after an incident: which node is next, in which state of the
 //! cluster, and what the others wait for. Each is logged when it changes, and not at each look.
+//!
+//! Changes between two ledgers, for the log and the metrics.
+//!
+//! Writes transitions to the log and the metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stayput_restart::{Code, Engine, Node, Plan, Snapshot, Waiting, are_master_eligible};
+use stayput_restart::{
+    Action, Code, Engine, HistoryEntry, Ledger, Member, MemberStep, Node, Plan, Snapshot, Time,
+    Waiting, are_master_eligible,
+};
+
+use crate::metrics::Metrics;
 
 /// Limit of the nodes that one line names.
 const MAX_NAMED: usize = 5;
@@ -137,46 +146,145 @@ pub(super) fn log(cluster: &str, lines: &[Line]) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::borrow::Cow;
+/// Time at which the engine of each member under way was first started again, by uid of the pod. Lost with
+/// the process: then the two phases of such a member are not measured.
+#[derive(Debug, Clone, Default)]
+pub(super) struct StartTimes(BTreeMap<String, Time>);
 
-    use super::*;
+/// One change of a ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Transition {
+    /// A member entered a step.
+    Step { restart: String, node: String, step: &'static str, stop: u64, start: u64 },
+    /// The engine of a member was started again, so that its stop is over. `seconds`: since it got its slot.
+    Stopped { strategy: &'static str, seconds: f64 },
+    /// A member is finished. `seconds`: since its slot; `start`: seconds since its engine was started again.
+    Finished { restart: String, node: String, strategy: &'static str, seconds: f64, start: f64 },
+    /// A restart has ended.
+    Ended(HistoryEntry),
+}
 
-    fn plan(waits: &[(&str, Code, &'static str)]) -> Plan {
-        let waiting = |(node, code, message): &(&str, Code, &'static str)| Waiting {
-            pod: Some(format!("{node}-uid")),
-            node: Some((*node).to_owned()),
-            code: *code,
-            message: Cow::Borrowed(message),
-        };
-        Plan { waiting: waits.iter().map(waiting).collect(), ..Plan::default() }
+/// The changes that these actions made, and the start times after them.
+pub(super) fn of_actions(
+    actions: &[Action],
+    ledger: &Ledger,
+    now: Time,
+    mut starts: StartTimes,
+) -> (Vec<Transition>, StartTimes) {
+    let mut transitions = Vec::new();
+    let Some(restart) = &ledger.restart else { return (transitions, starts) };
+    for action in actions {
+        let Action::Start { uid, .. } = action else { continue };
+        let member = restart.members.iter().find(|member| member.pod_uid == *uid);
+        // A start that gives a slot back only makes the manager refuse the stop.
+        if let Some(member) = member.filter(|member| member.step != MemberStep::GivingBack)
+            && !starts.0.contains_key(uid)
+        {
+            let strategy = restart.request.strategy.as_str();
+            let seconds = seconds(member.since, now);
+            transitions.push(Transition::Stopped { strategy, seconds });
+            starts.0.insert(uid.clone(), now);
+        }
     }
+    (transitions, starts)
+}
 
-    fn wait(code: Code, nodes: &str, message: &str) -> Line {
-        Line::Wait { code, nodes: nodes.to_owned(), message: message.to_owned() }
+/// The changes from one ledger to another, and the start times after them.
+pub(super) fn between(
+    before: &Ledger,
+    after: &Ledger,
+    now: Time,
+    mut starts: StartTimes,
+) -> (Vec<Transition>, StartTimes) {
+    let mut transitions = Vec::new();
+    let (before_id, after_id) = (id(before), id(after));
+    let (was, is) = (members(before), members(after));
+    for (uid, member) in &is {
+        if was.get(uid).map(|member| member.step) != Some(member.step) {
+            transitions.push(Transition::Step {
+                restart: after_id.to_owned(),
+                node: member.node.clone(),
+                step: step_name(member.step),
+                stop: member.stop_sequence,
+                start: member.start_sequence,
+            });
+        }
     }
+    let strategy = before.restart.as_ref().map_or("", |restart| restart.request.strategy.as_str());
+    for (uid, member) in was.iter().filter(|(_, member)| member.is_under_way()) {
+        // The end of the last member is often the end of the restart.
+        let is_over = before_id != after_id
+            || is.get(uid).is_none_or(|member| member.step == MemberStep::Finished);
+        if is_over && let Some(started) = starts.0.remove(*uid) {
+            transitions.push(Transition::Finished {
+                restart: before_id.to_owned(),
+                node: member.node.clone(),
+                strategy,
+                seconds: seconds(member.since, now),
+                start: seconds(started, now),
+            });
+        }
+    }
+    let ended = after.history.iter().filter(|entry| !before.history.contains(entry));
+    transitions.extend(ended.cloned().map(Transition::Ended));
+    (transitions, starts)
+}
 
-    #[test] // proves OPERATE-1
-    fn a_wait_is_logged_when_it_changes_and_once_for_all_nodes() {
-        let mut log = DecisionLog::default();
-        let names: Vec<String> = (0..7).map(|at| format!("logs-{at}")).collect();
-        let all: Vec<(&str, Code, &'static str)> = names
-            .iter()
-            .map(|name| (name.as_str(), Code::NotItsTurn, "its turn comes later"))
-            .collect();
-        let nodes = "logs-0 logs-1 logs-2 logs-3 logs-4 and 2 more";
-        let lines = log.waits(&plan(&all));
-        assert_eq!(lines, [wait(Code::NotItsTurn, nodes, "its turn comes later")]);
-        assert_eq!(log.waits(&plan(&all)), []);
-        // Numbers in a message change at each look.
-        let mut later = all.clone();
-        later[3] = ("logs-3", Code::NotItsTurn, "its turn comes in 5 s");
-        later[4] = ("logs-4", Code::Quorum, "a majority would be lost: 2 of 3");
-        let lines = log.waits(&plan(&later));
-        assert_eq!(lines, [wait(Code::Quorum, "logs-4", "a majority would be lost: 2 of 3")]);
-        let idle = [("logs-4", Code::Idle, "nothing to do")];
-        assert_eq!(log.waits(&plan(&idle)), []);
-        assert_eq!(log.waits(&plan(&later)).len(), 2, "they wait again");
+fn id(ledger: &Ledger) -> &str {
+    ledger.restart.as_ref().map_or("", |restart| restart.request.id.as_str())
+}
+
+fn members(ledger: &Ledger) -> BTreeMap<&str, &Member> {
+    ledger.members().map(|member| (member.pod_uid.as_str(), member)).collect()
+}
+
+/// Seconds from one time to another; more than fifty days count as fifty days.
+fn seconds(from: Time, to: Time) -> f64 {
+    f64::from(u32::try_from(to.since(from)).unwrap_or(u32::MAX)) / 1000.0
+}
+
+const fn step_name(step: MemberStep) -> &'static str {
+    match step {
+        MemberStep::Scheduled => "scheduled",
+        MemberStep::Restarting => "restarting",
+        MemberStep::GivingBack => "giving-back",
+        MemberStep::Aborting => "aborting",
+        MemberStep::Finished => "finished",
     }
 }
+
+/// Logs and counts transitions of one SearchCluster.
+pub(crate) fn record(transitions: &[Transition], cluster: &str, metrics: &Metrics) {
+    for transition in transitions {
+        match transition {
+            Transition::Step { restart, node, step, stop, start } => {
+                tracing::info!(cluster, restart, node, step, stop, start, "ledger written");
+            }
+            Transition::Stopped { strategy, seconds } => {
+                metrics.observe_phase("stop", strategy, *seconds);
+            }
+            Transition::Finished { restart, node, strategy, seconds, start } => {
+                metrics.observe_phase("start", strategy, *start);
+                tracing::info!(cluster, restart, node, seconds, "node finished");
+            }
+            Transition::Ended(entry) => {
+                metrics.count_restart(entry.outcome.as_str(), entry.strategy.as_str());
+                for (step, nodes) in &entry.steps {
+                    metrics.count_nodes(step, *nodes);
+                }
+                tracing::info!(
+                    cluster,
+                    restart = entry.id,
+                    outcome = entry.outcome.as_str(),
+                    seconds = entry.seconds,
+                    nodes = entry.nodes,
+                    "restart ended: {}",
+                    entry.reason
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,31 +1,28 @@
 //! Makes the objects of a declared cluster. `stayput_declare` decides what to make; this module makes the
 //! calls.
+//!
+//! Progress of carrying out the declaration, for people.
 
-mod apply;
-mod collect;
 mod leave;
-mod read;
-mod verdict;
+mod objects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stayput_declare::{self as declare, Bootstrap, ForeignClaim, LeavePlan, Refusal};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{Known, Policy, Report, Snapshot, Time, Unknown, changes_to_come};
 use tokio::time::Instant;
 
-use super::backoff;
-use super::context::Context;
-use super::effective_spec::EffectiveSpec;
-use super::failure::Failure;
-use super::observe::now;
-use super::settings::Account;
-use apply::Applied;
-use leave::First;
-use read::ExistingObjects;
-use stayput_declare::{self as declare, Bootstrap};
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_restart::{Known, Policy, Report, Snapshot, Unknown, changes_to_come};
-pub(super) use verdict::Verdict;
+use crate::context::Context;
+use crate::declared::leave::First;
+use crate::declared::objects::{Applied, ExistingObjects};
+use crate::effective_spec::EffectiveSpec;
+use crate::failure::Failure;
+use crate::observe::now;
+use crate::run::Account;
+use crate::status::{Until, blocked};
 
 /// Interval while a step is under way.
 const WAITING_INTERVAL: Duration = Duration::from_secs(2);
@@ -125,7 +122,7 @@ pub(super) async fn carry_out(
     let has_failed = matches!(verdict, Verdict::Failed(_));
     declared.failures = if has_failed { declared.failures.saturating_add(1) } else { 0 };
     let pause = due_in.unwrap_or_else(|| match verdict {
-        Verdict::Failed(_) => backoff::pause(declared.failures),
+        Verdict::Failed(_) => crate::requeue::pause(declared.failures),
         Verdict::Done => REST_INTERVAL,
         Verdict::Waiting(_) => WAITING_INTERVAL,
         Verdict::Kept(_)
@@ -147,7 +144,7 @@ async fn attempt(
     is_made: bool,
 ) -> Result<(Verdict, Option<Duration>), Failure> {
     // Apiserver: the existing objects.
-    let mut found = read::found(&cx.api, cluster).await?;
+    let mut found = objects::found(&cx.api, cluster).await?;
     let declaration = cluster.declaration(&cx.declared.account).filter(|_| is_made);
     let verdict = match &declaration {
         Some(declaration) => make(cx, cluster, declaration, &mut found).await?,
@@ -187,7 +184,7 @@ async fn make(
     }
     if declare::makes_claims(declaration, observed) {
         // Apiserver: claims that new nodes would mount.
-        observed.claims = read::claims(&cx.api, &declaration.namespace).await?;
+        observed.claims = objects::claims(&cx.api, &declaration.namespace).await?;
     }
 
     // No outside system: the objects to make now.
@@ -229,7 +226,7 @@ async fn make(
     if declared.collected.is_none_or(|at| at.elapsed() >= COLLECT_INTERVAL) {
         let since = &declared.unneeded;
         declared.unneeded =
-            collect::collect(&cx.api, declaration, observed, since, now().0).await?;
+            objects::collect(&cx.api, declaration, observed, since, now().0).await?;
         declared.collected = Some(Instant::now());
     }
     let waiting = plan.waiting.or_else(|| not_formed(declaration, &plan.bootstrap));
@@ -255,6 +252,126 @@ fn not_formed(cluster: &declare::Cluster, bootstrap: &Bootstrap) -> Option<Strin
                 claims.len(),
                 declare::NEVER_FORMED
             ))
+        }
+    }
+}
+
+/// Progress of carrying out the declaration.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// All declared objects exist.
+    Done,
+    /// Some objects or nodes are still to come or to go; the message says what that waits for.
+    Waiting(String),
+    /// The declaration cannot be carried out; nothing was changed.
+    Refused(Vec<Refusal>),
+    /// Objects were made, but nodes do not leave before a person changes something.
+    Kept(Refusal),
+    /// Objects of another owner have names that are needed; nothing was changed.
+    Foreign(Vec<String>),
+    /// New nodes would mount volume claims of another owner; nothing was changed.
+    ForeignClaims(Vec<ForeignClaim>),
+    /// A call has failed; objects that were made before it exist.
+    Failed(Failure),
+}
+
+/// Limit of the leaving nodes, or claims, that a message names.
+const NAMED: usize = 3;
+
+impl Verdict {
+    /// The verdict with the progress of the nodes that leave.
+    fn with(self, turn: LeavePlan) -> Self {
+        if let Some(refusal) = turn.refusal {
+            return Self::Kept(refusal);
+        }
+        if turn.nodes.is_empty() {
+            return self;
+        }
+        let mut leaving: Vec<String> = turn
+            .nodes
+            .iter()
+            .take(NAMED)
+            .map(|(node, how_far)| format!("{node} leaves: {how_far}"))
+            .collect();
+        if turn.nodes.len() > NAMED {
+            leaving.push(format!("{} more nodes leave", turn.nodes.len() - NAMED));
+        }
+        if let Self::Waiting(waiting) = self {
+            leaving.insert(0, waiting);
+        }
+        Self::Waiting(leaving.join("; "))
+    }
+
+    /// Code, reason and message of a problem that is not solved by waiting.
+    fn problem(&self) -> Option<(&'static str, &'static str, String)> {
+        match self {
+            Self::Done | Self::Waiting(_) => None,
+            Self::Refused(refusals) => {
+                let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                let message = format!("{}; nothing of the cluster was changed", all.join("; "));
+                Some(("declaration_refused", "DeclarationRefused", message))
+            }
+            Self::Kept(refusal) => {
+                Some(("leave_refused", "LeaveRefused", format!("{refusal}; no node leaves")))
+            }
+            Self::Foreign(objects) => Some((
+                "foreign_object",
+                "ForeignObject",
+                format!(
+                    "{} exists and is not of this SearchCluster: delete it, or choose another name. \
+                     Nothing of the cluster was changed",
+                    objects.join(", ")
+                ),
+            )),
+            Self::ForeignClaims(claims) => {
+                let mut all: Vec<String> =
+                    claims.iter().take(NAMED).map(ToString::to_string).collect();
+                if claims.len() > NAMED {
+                    all.push(format!("and {} more", claims.len() - NAMED));
+                }
+                let message = format!("{}. Nothing of the cluster was changed", all.join("; "));
+                Some(("foreign_object", "ForeignObject", message))
+            }
+            Self::Failed(error) => {
+                Some(("declaration_failed", "DeclarationFailed", error.to_string()))
+            }
+        }
+    }
+
+    /// The report with the problem or the wait. A rule that blocks keeps its code.
+    fn report(&self, mut report: Report, now: Time) -> Report {
+        if let Self::Waiting(waiting) = self
+            && report.message.is_none()
+        {
+            report.message = Some(waiting.clone());
+        }
+        match self.problem() {
+            None => report,
+            Some((_, _, message)) if report.blocked.is_some() => {
+                let before = report.message.unwrap_or_default();
+                report.message = Some(format!("{before}; in addition: {message}"));
+                report
+            }
+            Some((code, reason, message)) => {
+                let until = match self {
+                    Self::Refused(_)
+                    | Self::Kept(_)
+                    | Self::Foreign(_)
+                    | Self::ForeignClaims(_) => Until::APerson,
+                    Self::Done | Self::Waiting(_) | Self::Failed(_) => Until::Later,
+                };
+                blocked(report, code, reason, message, until, now)
+            }
+        }
+    }
+
+    /// Logs a problem that differs from the last one.
+    fn log(&self, before: &Self) {
+        let message = |verdict: &Self| verdict.problem().map(|(_, _, message)| message);
+        if let Some(now) = message(self)
+            && message(before).as_ref() != Some(&now)
+        {
+            tracing::warn!("the declaration is not carried out: {now}");
         }
     }
 }

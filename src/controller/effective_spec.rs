@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::status_report::{Until, blocked};
+use crate::status::{Until, blocked};
 use stayput_kube_access::cluster::{Checked, SearchCluster, SearchClusterSpec};
 use stayput_restart::{OnConfigChange, Report, Time};
 

@@ -1,28 +1,32 @@
 //! Executes a plan's actions: each is one call. Its effect shows at the next observation; it is not assumed.
+//!
+//! The flushes before stops: each is done once in a restart.
 
 pub(super) mod patches;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use tokio::time::{Instant, timeout};
-
-use super::apiserver::{ApiError, namespaced_name};
-use super::concurrency::join_limited;
-use super::context::Context;
-use super::failure::{Failure, Outcome, both};
-use super::lease::Lease;
-use super::metrics::{Metrics, Side};
-use super::observe::Observer;
-use super::pods::{PodFacts, Reading};
-use patches::On;
-use stayput_engine::{self, EngineClient, EngineError, Flush};
+use stayput_engine::{EngineClient, EngineError, Flush};
 use stayput_http::manager_client::{Answer, ClientError, ManagerClient};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{
-    Action, AllocationBefore, UpdateStep, annotation, drain_request, start_request, stop_request,
+    Action, AllocationBefore, Ledger, UpdateStep, annotation, drain_request, start_request,
+    stop_request,
 };
+use tokio::time::{Instant, timeout};
+
+use crate::apiserver::{ApiError, namespaced_name};
+use crate::concurrency::join_limited;
+use crate::context::Context;
+use crate::execute::patches::On;
+use crate::failure::{Failure, Outcome, both};
+use crate::lease::Lease;
+use crate::metrics::{Metrics, Side};
+use crate::observe::Observer;
+use crate::pods::{PodFacts, Reading};
 
 /// Time limit of a flush: it only makes recovery shorter.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -383,6 +387,34 @@ fn setting(before: &AllocationBefore) -> stayput_engine::Allocation {
         persistent: before.persistent.clone(),
         transient: before.transient.clone(),
         marker: None,
+    }
+}
+
+/// The nodes for whose stops the indices were flushed in the restart under way.
+#[derive(Debug, Default)]
+pub(crate) struct Flushes {
+    restart: Option<String>,
+    nodes: BTreeSet<String>,
+}
+
+impl Flushes {
+    /// Forgets the flushes of another restart.
+    pub(crate) fn keep_for(&mut self, ledger: &Ledger) {
+        let id = ledger.restart.as_ref().map(|restart| restart.request.id.as_str());
+        if self.restart.as_deref() != id {
+            self.restart = id.map(str::to_owned);
+            self.nodes.clear();
+        }
+    }
+
+    /// Records that the indices were flushed for these nodes.
+    pub(crate) fn note(&mut self, nodes: Vec<String>) {
+        self.nodes.extend(nodes);
+    }
+
+    /// Names of the nodes.
+    pub(crate) fn nodes(&self) -> &BTreeSet<String> {
+        &self.nodes
     }
 }
 

@@ -1,24 +1,44 @@
 //! The HTTP server for any address, and the answers of `/livez`, `/readyz` and `/metrics`.
+//!
+//! Readiness of the controller.
+//!
+//! `GET /snapshots/{namespace}/{name}`: the snapshot that the next decision would be made from. Only on the
+//! loopback address: its clients are on this machine, or may forward a port of this pod.
+//!
+//! Requests for a snapshot of one SearchCluster, from the HTTP server to the task of that cluster.
+//!
+//! Makes a snapshot for people: observes everything as in a reconcile, and changes nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::future::ready;
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
+use stayput_kube_access::connections::Connections;
+use stayput_kube_access::random_id::{NoRandomNumbers, random_id};
+use stayput_restart::Saved;
 use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::health::Health;
-use super::metrics::{self, Metrics};
-use stayput_kube_access::connections::Connections;
+use crate::clusters::Key;
+use crate::context::Context;
+use crate::effective_spec::EffectiveSpec;
+use crate::metrics;
+use crate::metrics::Metrics;
+use crate::observe::Scope;
 
 /// Limit of the connections at the same time; more are not needed.
 const MAX_CONNECTIONS: usize = 32;
@@ -94,4 +114,198 @@ pub(super) fn text(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
     let plain = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     response
+}
+
+/// Readiness, set by the tasks and read by the HTTP server.
+#[derive(Debug, Default)]
+pub(super) struct Health(AtomicBool);
+
+impl Health {
+    /// Sets the readiness: the watches have shown everything once, or another replica is the leader.
+    pub(super) fn set_ready(&self, ready: bool) {
+        self.0.store(ready, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+const PREFIX: &str = "/snapshots/";
+
+/// Answers one request.
+pub(super) async fn answer_snapshot(
+    request: Request<Incoming>,
+    queues: SnapshotQueues,
+) -> Response<Full<Bytes>> {
+    if request.method() != Method::GET {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+    }
+    if !is_local(&request) {
+        let message = "only for requests to localhost by name\n";
+        return text(StatusCode::FORBIDDEN, message);
+    }
+    let path = request.uri().path().strip_prefix(PREFIX).and_then(|path| path.split_once('/'));
+    let Some((namespace, name)) = path.filter(|(_, name)| !name.contains('/')) else {
+        return text(
+            StatusCode::NOT_FOUND,
+            "not found: the path is /snapshots/{namespace}/{name}\n",
+        );
+    };
+    match queues.request(namespace, name).await {
+        Ok(saved) => json(&saved),
+        Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
+    }
+}
+
+/// True if the request names the loopback address as its host. A web page may make a browser send requests
+/// here, but under the name of its own host.
+fn is_local(request: &Request<Incoming>) -> bool {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let Some(authority) = host.and_then(|host| host.parse::<http::uri::Authority>().ok()) else {
+        return false;
+    };
+    let host = authority.host().trim_matches(['[', ']']);
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn json(saved: &impl Serialize) -> Response<Full<Bytes>> {
+    match serde_json::to_vec(saved) {
+        Ok(body) => {
+            let mut response = Response::new(Full::new(Bytes::from(body)));
+            let content_type = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(CONTENT_TYPE, content_type);
+            response
+        }
+        Err(error) => {
+            let message = format!("cannot encode the snapshot: {error}\n");
+            text(StatusCode::INTERNAL_SERVER_ERROR, &message)
+        }
+    }
+}
+
+/// Limit of the requests that wait for the same SearchCluster.
+const QUEUE: usize = 4;
+/// Time limit of the reconcile under way and the observation after it.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A snapshot, or the reason why there is none.
+pub(super) type Answer = Result<Box<Saved>, SnapshotError>;
+/// Sender of the answer to one request.
+pub(super) type Requester = oneshot::Sender<Answer>;
+
+/// Reason why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SnapshotError {
+    #[error(
+        "SearchCluster {0} is not reconciled here: it does not exist, or it is in a namespace that \
+         this reconciler does not watch, or another replica is the leader, or the watches are not \
+         in sync yet"
+    )]
+    NotReconciledHere(String),
+    #[error("{QUEUE} other requests wait for a snapshot of {0}: try again")]
+    QueueFull(String),
+    #[error("the task of {0} ended just now: try again")]
+    TaskEnded(String),
+    #[error("no snapshot of {0} within {seconds} s: try again", seconds = SNAPSHOT_TIMEOUT.as_secs())]
+    Timeout(String),
+    #[error("the SearchCluster is deleted")]
+    Deleted,
+    #[error("its spec is invalid: {0}")]
+    InvalidSpec(String),
+    #[error("{0}")]
+    PodsUnlisted(String),
+    #[error(transparent)]
+    NoRandomNumbers(#[from] NoRandomNumbers),
+}
+
+type Open = Mutex<BTreeMap<Key, mpsc::Sender<Requester>>>;
+
+/// The queues of all SearchClusters that are reconciled here.
+#[derive(Debug, Default, Clone)]
+pub(super) struct SnapshotQueues(Arc<Open>);
+
+/// The queue of one SearchCluster; it closes when dropped.
+#[derive(Debug)]
+pub(super) struct SnapshotQueue {
+    key: Key,
+    requests: mpsc::Receiver<Requester>,
+    queues: SnapshotQueues,
+}
+
+impl SnapshotQueues {
+    /// Opens the queue of a SearchCluster.
+    pub(super) fn open(&self, key: Key) -> SnapshotQueue {
+        let (sender, requests) = mpsc::channel(QUEUE);
+        self.lock().insert(key.clone(), sender);
+        SnapshotQueue { key, requests, queues: self.clone() }
+    }
+
+    /// Asks the task of a SearchCluster for a snapshot.
+    pub(super) async fn request(&self, namespace: &str, name: &str) -> Answer {
+        let key = (namespace.to_owned(), name.to_owned());
+        let cluster = format!("{namespace}/{name}");
+        let Some(queue) = self.lock().get(&key).cloned() else {
+            return Err(SnapshotError::NotReconciledHere(cluster));
+        };
+        let (requester, answer) = oneshot::channel();
+        if queue.try_send(requester).is_err() {
+            return Err(SnapshotError::QueueFull(cluster));
+        }
+        match timeout(SNAPSHOT_TIMEOUT, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(SnapshotError::TaskEnded(cluster)),
+            Err(_) => Err(SnapshotError::Timeout(cluster)),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, mpsc::Sender<Requester>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SnapshotQueue {
+    /// The next request. Never completes while there is none.
+    pub(super) async fn next(&mut self) -> Requester {
+        match self.requests.recv().await {
+            Some(requester) => requester,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for SnapshotQueue {
+    fn drop(&mut self) {
+        // A new task of the same SearchCluster may have opened its own queue already.
+        let is_closed = |queue: &mut mpsc::Sender<Requester>| queue.is_closed();
+        self.requests.close();
+        let mut queues = self.queues.lock();
+        if queues.get_mut(&self.key).is_some_and(is_closed) {
+            queues.remove(&self.key);
+        }
+    }
+}
+
+/// Observes everything now. Reads the managers and the engine, and of the apiserver the Secrets, ConfigMaps
+/// and owners.
+pub(super) async fn snapshot(cx: &mut Context) -> Answer {
+    let cluster = cx.cluster.newest().ok_or(SnapshotError::Deleted)?;
+    // Fields that the apiserver drops do not matter here: nothing is written.
+    let spec = EffectiveSpec::resolve(&cluster, cx.last_valid.as_ref(), None)
+        .map_err(|refusal| SnapshotError::InvalidSpec(refusal.message))?;
+    let cluster = spec.apply(cluster);
+    if !cx.observer.pods.is_complete() {
+        let error = cx.pod_watch.error().unwrap_or("its pods are not listed yet: try again");
+        return Err(SnapshotError::PodsUnlisted(error.to_owned()));
+    }
+    let others = cx.cluster.others();
+    let scope = Scope {
+        cluster: &cluster,
+        checked: &spec.checked,
+        others: &others,
+        must_read: &BTreeSet::new(),
+        with_engine: true,
+    };
+    let snapshot = Box::pin(cx.observer.observe(&scope, random_id()?)).await;
+    Ok(Box::new(Saved::new(snapshot, spec.checked.policy.clone())))
 }

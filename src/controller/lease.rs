@@ -11,7 +11,7 @@ use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::settings::Election;
+use crate::run::Election;
 
 /// Time after which a Lease that is not renewed expires.
 const LEASE_DURATION: Duration = Duration::from_secs(15);

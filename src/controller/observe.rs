@@ -1,30 +1,18 @@
 //! Observes everything that one decision is made from, read together. A fact that cannot be read is unknown,
 //! with the reason; nothing is guessed.
 
-mod ages;
-mod claims;
+mod absent_pods;
 mod content;
-mod data_paths;
-mod endpoint_change;
+mod dry_runs;
 mod endpoints;
 pub(crate) mod engine;
-mod flushes;
-mod formed;
-mod generations;
-mod jumps;
-mod leaving;
 mod leftovers;
 mod managers;
-mod missing;
-mod objects;
-mod ordered_ready;
 mod owners;
-mod patch_dry_runs;
+mod replacement;
 mod room;
 mod snapshot;
 mod sources;
-mod undo_dry_runs;
-mod unselected;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,25 +25,25 @@ use super::apiserver::Apiserver;
 use super::credentials::Credentials;
 use super::metrics::Metrics;
 use super::pods::{PodFacts, Pods};
-use super::settings::Account;
+use crate::run::Account;
 use stayput_engine::Endpoint;
 use stayput_kube_access::cluster::{Checked, SearchCluster};
 use stayput_restart::{
     Engine, Known, Ledger, Pod, Snapshot, awaited_starts, needs_engine, reads_engine,
 };
 
-use ages::Ages;
-pub(super) use endpoint_change::wait_for_endpoints;
+use crate::execute::Flushes;
+use crate::observe::absent_pods::Missing;
+use crate::observe::absent_pods::OrderedReady;
+pub(super) use crate::observe::endpoints::wait_for_endpoints;
+use crate::observe::snapshot::Ages;
+use crate::observe::snapshot::Jumps;
 use endpoints::Endpoints;
 pub(super) use engine::not_back;
 use engine::{EngineView, ViewError};
-use flushes::Flushes;
-use jumps::Jumps;
 use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
-use missing::Missing;
-use ordered_ready::OrderedReady;
 use snapshot::unknown;
 pub(super) use snapshot::{now, refresh};
 
@@ -88,7 +76,7 @@ pub(super) struct Observer {
     pub(super) managers: Managers,
     pub(super) engine: EngineView,
     pub(super) flushes: Flushes,
-    data_paths: data_paths::DataPaths,
+    data_paths: engine::DataPaths,
     pub(super) jumps: Jumps,
     look_at_rest: LookAtRest,
     pub(super) endpoints: Endpoints,
@@ -98,9 +86,9 @@ pub(super) struct Observer {
     pub(super) owners: owners::Owners,
     pub(super) missing: Missing,
     rooms: room::Rooms,
-    claims: claims::Claims,
-    patch_dry_runs: patch_dry_runs::PatchDryRuns,
-    undo_dry_runs: undo_dry_runs::UndoDryRuns,
+    claims: replacement::Claims,
+    patch_dry_runs: dry_runs::PatchDryRuns,
+    undo_dry_runs: dry_runs::UndoDryRuns,
     /// Progress of each node that has begun to leave, by its name.
     pub(super) leaving: BTreeMap<String, String>,
     metrics: Arc<Metrics>,
@@ -119,7 +107,7 @@ impl Observer {
             managers: Managers::default(),
             engine: EngineView::default(),
             flushes: Flushes::default(),
-            data_paths: data_paths::DataPaths::default(),
+            data_paths: engine::DataPaths::default(),
             jumps: Jumps::default(),
             look_at_rest: LookAtRest::default(),
             endpoints: Endpoints::default(),
@@ -129,9 +117,9 @@ impl Observer {
             owners: owners::Owners::default(),
             missing: Missing::default(),
             rooms: room::Rooms::default(),
-            claims: claims::Claims::default(),
-            patch_dry_runs: patch_dry_runs::PatchDryRuns::default(),
-            undo_dry_runs: undo_dry_runs::UndoDryRuns::default(),
+            claims: replacement::Claims::default(),
+            patch_dry_runs: dry_runs::PatchDryRuns::default(),
+            undo_dry_runs: dry_runs::UndoDryRuns::default(),
             leaving: BTreeMap::new(),
             api,
             metrics,
@@ -284,7 +272,7 @@ impl Observer {
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
         snapshot.pods = seen;
         if snapshot.pods.is_empty() {
-            let there = unselected::read(&self.api, namespace, &snapshot.ledger).await;
+            let there = absent_pods::read(&self.api, namespace, &snapshot.ledger).await;
             snapshot.cluster.unselected = there;
         }
         snapshot.missing = self.missing.look(&self.owners, &pods, &checked.pods, Instant::now());
@@ -380,7 +368,7 @@ impl Observer {
         self.managers = Managers::default();
         self.engine = EngineView::default();
         self.look_at_rest = LookAtRest::default();
-        self.data_paths = data_paths::DataPaths::default();
+        self.data_paths = engine::DataPaths::default();
         self.credentials.forget_secrets();
     }
 }

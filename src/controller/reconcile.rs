@@ -8,13 +8,13 @@ mod finalizer;
 mod look;
 mod order;
 mod stops;
-mod targets;
 mod unusable;
 mod without_apiserver;
 
 pub(super) use stops::is_same_generation;
 
 use look::{LookResult, look};
+pub(super) use order::NewPhases;
 use order::{Order, in_order, prepare_a_stop};
 use stops::stop;
 use without_apiserver::OwedStarts;
@@ -35,8 +35,7 @@ use super::failure::{Failure, Outcome, both};
 use super::observe::now;
 use super::requeue::{Next, bounded};
 use super::status::Reported;
-use super::status_report::{failing, gauges, ledger_of, pods_unlisted};
-use super::transitions;
+use crate::status::{failing, gauges, ledger_of, pods_unlisted};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{self as restart, Action, Ledger, Plan, Snapshot, needs_engine, plan};
 
@@ -221,7 +220,7 @@ async fn plan_and_write(
     let (mut wrote_ledger, mut asked_for_finalizer) = (false, false);
     for _ in 0..MAX_ROUNDS {
         let plan = plan(&snapshot, &spec.checked.policy);
-        let stale = targets::read_before(&plan, &snapshot.ledger, |uid| {
+        let stale = stops::read_before(&plan, &snapshot.ledger, |uid| {
             cx.observer.managers.asked(uid).is_some_and(|at| at < started)
         });
         if !stale.is_empty() {
@@ -274,9 +273,9 @@ async fn write_ledger(
     cx.observer.jumps.settle();
 
     let starts = std::mem::take(&mut cx.start_times);
-    let (changes, starts) = transitions::between(&before, ledger, now(), starts);
+    let (changes, starts) = crate::decision_log::between(&before, ledger, now(), starts);
     cx.start_times = starts;
-    transitions::record(&changes, &cx.name, &cx.metrics);
+    crate::decision_log::record(&changes, &cx.name, &cx.metrics);
     cx.requeue.after_ledger();
     // Take the ledger as the apiserver returned it: later decisions are compared with the stored one.
     snapshot.ledger = ledger_of(&written);
@@ -312,7 +311,7 @@ async fn act(
     let outcome = execute(cx, &first, cluster, spec).await;
     if *wrote_ledger {
         // The observation is older than the ledger.
-        return Attempt::ObserveAgain(targets::pods_of(&stops));
+        return Attempt::ObserveAgain(stops::pods_of(&stops));
     }
     let outcome = both(outcome, stop(cx, snapshot, &stops, cluster, spec).await);
     Attempt::Done(both(outcome, execute(cx, &last, cluster, spec).await))
@@ -349,9 +348,9 @@ async fn report_and_requeue(
     if outcome.is_ok() {
         let starts = std::mem::take(&mut cx.start_times);
         let (changes, starts) =
-            transitions::of_actions(&plan.actions, &snapshot.ledger, snapshot.now, starts);
+            crate::decision_log::of_actions(&plan.actions, &snapshot.ledger, snapshot.now, starts);
         cx.start_times = starts;
-        transitions::record(&changes, &cx.name, &cx.metrics);
+        crate::decision_log::record(&changes, &cx.name, &cx.metrics);
     }
     let after = match &outcome {
         Ok(acted) => cx.requeue.after_plan(&plan, *acted),

@@ -1,4 +1,6 @@
 //! Runs the controller with its settings, until its end.
+//!
+//! The settings of the controller.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,17 +11,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::apiserver::Apiserver;
-use super::context::Shared;
-use super::definition::Definition;
-use super::health::Health;
-use super::http_server::{serve, serve_probes};
-use super::lease::{Candidate, Lease};
-use super::metrics::Metrics;
-use super::settings::Settings;
-use super::snapshot_requests::SnapshotQueues;
-use super::snapshot_server;
-use super::workers::Controller;
+use crate::apiserver::Apiserver;
+use crate::context::Shared;
+use crate::definition::Definition;
+use crate::http_server::{Health, SnapshotQueues, serve, serve_probes};
+use crate::lease::{Candidate, Lease};
+use crate::metrics::Metrics;
+use crate::workers::Controller;
 
 /// Reason why the controller cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +98,8 @@ async fn serve_snapshots(address: SocketAddr, snapshots: &SnapshotQueues) -> Opt
     match TcpListener::bind(address).await {
         Ok(listener) => {
             let snapshots = snapshots.clone();
-            let answer = move |request| snapshot_server::answer(request, snapshots.clone());
+            let answer =
+                move |request| crate::http_server::answer_snapshot(request, snapshots.clone());
             Some(AbortOnDrop(tokio::spawn(serve(listener, answer))))
         }
         Err(error) => {
@@ -166,4 +165,40 @@ impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// The settings of the controller, without the access to the apiserver.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The namespaces to watch; empty for all.
+    pub namespaces: Vec<String>,
+    /// Address that serves `/livez`, `/readyz` and `/metrics`, if anything does.
+    pub listen: Option<SocketAddr>,
+    /// Loopback address that serves `/snapshots`, if anything does.
+    pub snapshots: Option<SocketAddr>,
+    /// Name of this process among its replicas, in events and in the Lease.
+    pub name: String,
+    /// The Lease for leader election; without it this replica is the leader.
+    pub election: Option<Election>,
+    /// The service account of the tokens for managers; without it, `serviceAccountToken` cannot be
+    /// used.
+    pub account: Option<Account>,
+}
+
+/// The Lease for leader election.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Election {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+}
+
+/// A service account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Namespace of the service account.
+    pub namespace: String,
+    /// Name of the service account.
+    pub name: String,
 }

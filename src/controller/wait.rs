@@ -1,32 +1,39 @@
 //! Waits between two reconciles: until a watch, a manager or the engine reports a change, or the time is
 //! over.
+//!
+//! Long polls of the managers of members under way: they report a change when it happens.
+//!
+//! Waits for the next edit of a StatefulSet that owns pods, while pods are updated.
 
 mod engine_change;
-mod manager_polls;
-mod owner_change;
-#[cfg(test)]
-mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::future::{Either, pending};
-use tokio::time::{Instant, sleep_until};
-
-use super::concurrency::MAX_POLLS;
-use super::context::Context;
-use super::observe::{Managers, wait_for_endpoints};
-use super::requeue::Next;
-use super::snapshot_requests::SnapshotQueue;
-use super::snapshot_view::snapshot;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
 use stayput_api::Cursor;
 use stayput_http::manager_client::ManagerClient;
+use stayput_kube_access::read_limits::WATCH_SECONDS;
 use stayput_restart::Ledger;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, sleep_until};
 
-pub(super) use engine_change::Processes;
-use engine_change::{Awaited, wait_for_change};
-pub(super) use manager_polls::ManagerPolls;
-use owner_change::wait_for_owner;
+use crate::apiserver::Apiserver;
+use crate::clusters::is_later;
+use crate::concurrency::MAX_POLLS;
+use crate::context::Context;
+use crate::http_server::{SnapshotQueue, snapshot};
+use crate::observe::{Managers, wait_for_endpoints};
+use crate::requeue::Next;
+pub(super) use crate::wait::engine_change::Processes;
+use crate::wait::engine_change::{Awaited, wait_for_change};
 
 /// Waits for a change of the state in `next`, and answers requests for snapshots meanwhile.
 pub(super) async fn wait(
@@ -100,3 +107,173 @@ fn managers_to_poll(
     };
     ledger.busy_pods().filter(|uid| before.insert(*uid)).filter_map(poll).take(MAX_POLLS).collect()
 }
+
+/// Time that a manager may delay its answer.
+const POLL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause after which a failed poll counts as a change. It counts only once until the manager was observed
+/// again.
+const FAILED_POLL_PAUSE: Duration = Duration::from_secs(1);
+
+/// The running polls, by uid of the pod.
+#[derive(Debug)]
+pub(crate) struct ManagerPolls {
+    running: BTreeMap<String, Poll>,
+    /// Reported change of each manager: its cursor at the last observation, and that of the answer. The
+    /// change is not reported again while the next look fails.
+    reported: BTreeMap<String, (Cursor, Cursor)>,
+    changes: mpsc::UnboundedReceiver<Change>,
+    sender: mpsc::UnboundedSender<Change>,
+}
+
+#[derive(Debug)]
+struct Poll {
+    /// Cursor of the manager at the last observation.
+    observed: Cursor,
+    /// Cursor from which the manager has to differ.
+    from: Cursor,
+    /// True if a change was reported since, so that a failed poll is no news.
+    is_known: bool,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Change {
+    uid: String,
+    from: Cursor,
+    /// Cursor of the answer; equal to `from` without an answer.
+    to: Cursor,
+}
+
+impl Default for ManagerPolls {
+    fn default() -> Self {
+        let (sender, changes) = mpsc::unbounded_channel();
+        Self { running: BTreeMap::new(), reported: BTreeMap::new(), changes, sender }
+    }
+}
+
+impl ManagerPolls {
+    /// Polls exactly these managers from now on, each by its cursor at the last observation.
+    fn set(&mut self, wanted: Vec<(String, ManagerClient, Cursor)>) {
+        let mut before = std::mem::take(&mut self.running);
+        let reported = std::mem::take(&mut self.reported);
+        for (uid, client, observed) in wanted {
+            let told = reported.get(&uid).filter(|(of, _)| *of == observed);
+            let (from, is_known) = (told.map_or(&observed, |(_, to)| to).clone(), told.is_some());
+            if let Some(told) = told {
+                self.reported.insert(uid.clone(), told.clone());
+            }
+            let task = match before.remove(&uid) {
+                Some(known) if known.from == from && known.is_known == is_known => known.task,
+                other => {
+                    if let Some(known) = other {
+                        known.task.abort();
+                    }
+                    self.spawn(uid.clone(), client, from.clone(), is_known)
+                }
+            };
+            self.running.insert(uid, Poll { observed, from, is_known, task });
+        }
+        for poll in before.into_values() {
+            poll.task.abort();
+        }
+    }
+
+    fn spawn(
+        &self,
+        uid: String,
+        client: ManagerClient,
+        from: Cursor,
+        is_known: bool,
+    ) -> AbortHandle {
+        let sender = self.sender.clone();
+        let poll = async move {
+            let to = loop {
+                match client.status_after(&from, POLL_TIMEOUT).await {
+                    Ok(None) => {}
+                    Ok(Some(answer)) => break answer.status.cursor,
+                    Err(_) => {
+                        sleep(FAILED_POLL_PAUSE).await;
+                        if !is_known {
+                            break from.clone();
+                        }
+                    }
+                }
+            };
+            // Without a receiver the task of the SearchCluster has ended.
+            let _ = sender.send(Change { uid, from, to });
+        };
+        tokio::spawn(poll).abort_handle()
+    }
+
+    /// Completes when one of the managers has changed.
+    async fn changed(&mut self) {
+        // This struct holds a sender, so the channel never closes.
+        while let Some(Change { uid, from, to }) = self.changes.recv().await {
+            if self.running.get(&uid).is_some_and(|poll| poll.from == from) {
+                if let Some(poll) = self.running.remove(&uid) {
+                    self.reported.insert(uid, (poll.observed, to));
+                }
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for ManagerPolls {
+    fn drop(&mut self) {
+        for poll in self.running.values() {
+            poll.task.abort();
+        }
+    }
+}
+
+/// Least time between the begins of two watches: a proxy may end each at once.
+const LEAST_BETWEEN: Duration = Duration::from_secs(10);
+
+/// Completes with the name of a StatefulSet that differs from the version that was read. Never completes if
+/// none is known, or if they cannot be watched: then they are read when they are due.
+async fn wait_for_owner(
+    api: Apiserver,
+    namespace: String,
+    known: BTreeMap<String, String>,
+) -> String {
+    if known.is_empty() {
+        return pending().await;
+    }
+    let sets: Api<StatefulSet> = Api::namespaced(api.client(), &namespace);
+    loop {
+        let began = Instant::now();
+        match changed_in_one_watch(&sets, &known).await {
+            Ok(Some(name)) => return name,
+            // One watch has a limited time; its end is no error.
+            Ok(None) => sleep_until(began + LEAST_BETWEEN).await,
+            Err(_) => return pending().await,
+        }
+    }
+}
+
+async fn changed_in_one_watch(
+    sets: &Api<StatefulSet>,
+    known: &BTreeMap<String, String>,
+) -> kube::Result<Option<String>> {
+    // From version 0: first all existing sets, from the apiserver's cache.
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let mut changes = pin!(sets.watch_metadata(&params, "0").await?);
+    while let Some(change) = changes.next().await {
+        let (WatchEvent::Added(set) | WatchEvent::Modified(set) | WatchEvent::Deleted(set)) =
+            change?
+        else {
+            continue;
+        };
+        let (name, version) = (set.metadata.name, set.metadata.resource_version);
+        let read = name.as_ref().and_then(|name| known.get(name));
+        let (Some(name), Some(read), Some(version)) = (&name, read, version) else { continue };
+        if is_later(&version, read) {
+            return Ok(Some(name.clone()));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,29 +1,40 @@
 //! Watches SearchClusters and runs a task for each.
+//!
+//! SearchClusters whose task has ended by a fault of ours: each is started again after a pause, so that one
+//! that fails each time does no other harm.
+//!
+//! The SearchClusters that the watches have shown.
+//!
+//! The task of one SearchCluster: reconcile, wait, and again; never two reconciles at once.
+//!
+//! Notices a reconcile that hangs.
 
-mod failed;
-mod known;
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::pending;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, select_all};
-use kube::Api;
+use kube::core::DeserializeGuard;
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, ResourceExt};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::read_limits::watch_config;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tracing::{Instrument, Span};
 
-use super::apiserver::watch_error;
-use super::clusters::{Clusters, Key, NewestCluster};
-use super::context::{Context, Shared};
-use super::snapshot_requests::SnapshotQueues;
-use super::worker;
-use failed::Failed;
-use known::{Known, Object};
-use stayput_kube_access::read_limits::watch_config;
+use crate::apiserver::watch_error;
+use crate::clusters::{Clusters, Key, NewestCluster, Undecodable};
+use crate::context::{Context, Shared};
+use crate::http_server::{SnapshotQueue, SnapshotQueues};
+use crate::pods::owns_phase;
+use crate::reconcile::reconcile;
+use crate::wait::{ManagerPolls, wait};
 
 /// Time limit of the reconciles under way at the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
@@ -121,7 +132,7 @@ impl Controller {
         let cx = Context::new(key, cluster, &self.shared);
         let (key, snapshots) = (key.clone(), self.snapshots.open(key.clone()));
         async move {
-            Box::pin(worker::run(cx, snapshots, span, stop)).await;
+            Box::pin(run(cx, snapshots, span, stop)).await;
             key
         }
     }
@@ -144,3 +155,226 @@ impl Controller {
         }
     }
 }
+
+/// Pause before such a task is started again.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Time at which the task of each SearchCluster may be started again.
+#[derive(Debug, Default)]
+struct Failed(BTreeMap<Key, Instant>);
+
+impl Failed {
+    fn note(&mut self, key: Key) {
+        self.0.insert(key, Instant::now() + PAUSE);
+    }
+
+    /// True if the task of this SearchCluster may be started now.
+    fn may_start(&mut self, key: &Key) -> bool {
+        let now = Instant::now();
+        self.0.retain(|_, at| *at > now);
+        !self.0.contains_key(key)
+    }
+
+    /// Completes once one of the tasks may be started again.
+    fn pause_is_over(&self) -> impl Future<Output = ()> + use<> {
+        let first = self.0.values().min().copied();
+        async move {
+            match first {
+                Some(at) => sleep_until(at).await,
+                None => pending().await,
+            }
+        }
+    }
+}
+
+/// Object of a watch event. One that cannot be decoded (edited by hand, of another version) must not hide the
+/// others.
+type Object = DeserializeGuard<SearchCluster>;
+
+/// The SearchClusters that the watches have shown, and which watches are in sync.
+struct Known {
+    clusters: Clusters,
+    undecodable: Undecodable,
+    /// Watches that are not in sync yet, by namespace; `None` is the watch of all namespaces.
+    missing: Vec<Option<String>>,
+    /// Watches that we are not allowed to set up, by namespace.
+    forbidden: BTreeSet<Option<String>>,
+    listings: BTreeMap<Option<String>, Clusters>,
+}
+
+impl Known {
+    fn new(namespaces: &[String]) -> Self {
+        let missing = match namespaces {
+            [] => vec![None],
+            all => all.iter().cloned().map(Some).collect(),
+        };
+        Self {
+            clusters: Clusters::new(),
+            undecodable: Undecodable::default(),
+            missing,
+            forbidden: BTreeSet::new(),
+            listings: BTreeMap::new(),
+        }
+    }
+
+    /// True if all SearchClusters of this namespace are known.
+    fn is_complete(&self, namespace: &str) -> bool {
+        let is_in = |missing: &Option<String>| missing.as_deref().is_none_or(|of| of == namespace);
+        !self.missing.iter().any(is_in)
+    }
+
+    /// True if all SearchClusters that we are allowed to watch are known, and at least one watch is allowed.
+    fn is_ready(&self) -> bool {
+        let forbidden =
+            |missing: &Option<String>| missing.is_some() && self.forbidden.contains(missing);
+        self.missing.iter().all(forbidden)
+    }
+
+    /// Records a watch that we are not allowed to set up.
+    fn note_error(&mut self, namespace: Option<String>, error: &watcher::Error) {
+        if let watcher::Error::InitialListFailed(kube::Error::Api(status)) = error
+            && status.code == 403
+        {
+            self.forbidden.insert(namespace);
+        }
+    }
+
+    /// Applies an event of a watch. True if the SearchClusters have changed.
+    fn apply(&mut self, namespace: Option<String>, event: Event<Object>) -> bool {
+        match event {
+            Event::Apply(object) => {
+                let key = key(&object);
+                match self.undecodable.decode(key.clone(), object) {
+                    Some(cluster) => {
+                        self.clusters.insert(key, Arc::new(slim(cluster)));
+                        true
+                    }
+                    None => self.clusters.remove(&key).is_some(),
+                }
+            }
+            Event::Delete(object) => {
+                self.undecodable.remove(&key(&object));
+                self.clusters.remove(&key(&object)).is_some()
+            }
+            Event::Init => {
+                self.undecodable.begin_list(namespace.as_deref());
+                self.listings.insert(namespace, Clusters::new());
+                false
+            }
+            Event::InitApply(object) => {
+                let key = key(&object);
+                if let Some(cluster) = self.undecodable.decode(key.clone(), object) {
+                    let listing = self.listings.entry(namespace).or_default();
+                    listing.insert(key, Arc::new(slim(cluster)));
+                }
+                false
+            }
+            Event::InitDone => {
+                self.undecodable.end_list(namespace.as_deref());
+                let listing = self.listings.remove(&namespace).unwrap_or_default();
+                self.missing.retain(|missing| *missing != namespace);
+                self.forbidden.remove(&namespace);
+                match &namespace {
+                    None => self.clusters = listing,
+                    Some(namespace) => {
+                        self.clusters.retain(|key, _| key.0 != *namespace);
+                        self.clusters.extend(listing);
+                    }
+                }
+                true
+            }
+        }
+    }
+}
+
+fn key(cluster: &Object) -> Key {
+    (cluster.namespace().unwrap_or_default(), cluster.name_any())
+}
+
+/// The SearchCluster without large fields that are not used here.
+fn slim(mut cluster: SearchCluster) -> SearchCluster {
+    if let Some(fields) = &mut cluster.metadata.managed_fields {
+        fields.retain(owns_phase);
+    }
+    cluster
+}
+
+/// Runs until the SearchCluster is gone or `stop` is set; finishes a reconcile under way. Also ends if a
+/// reconcile hangs: the next task starts without any state of this one.
+pub(super) async fn run(
+    cx: Context,
+    snapshots: SnapshotQueue,
+    span: Span,
+    stop: watch::Receiver<bool>,
+) {
+    Box::pin(work(cx, snapshots, stop)).instrument(span).await;
+}
+
+async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Receiver<bool>) {
+    let mut polls = ManagerPolls::default();
+    loop {
+        let progress = cx.progress.clone();
+        let next = progress.unless_it_hangs(Box::pin(reconcile(&mut cx))).await;
+        let Some(Some(next)) = next else { break };
+        let reading = cx.observer.engine.reading();
+        let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way(), reading);
+        let wait = async {
+            wait(&mut cx, &mut polls, &mut snapshots, next).await;
+            sleep_until(not_before).await;
+        };
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            () = wait => {}
+        }
+    }
+    cx.metrics.set_gauges(&cx.name, None);
+    cx.events.finish().await;
+}
+
+/// Time limit of a round of a reconcile. Every call has its own timeout; a round that takes longer than this
+/// hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(600);
+
+/// Begin of the last round of a reconcile.
+#[derive(Debug, Clone)]
+pub(super) struct Progress(Arc<Mutex<Instant>>);
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Progress {
+    /// Records that a round begins.
+    pub(super) fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn hangs_at(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) + HANGS_AFTER
+    }
+
+    /// The result of a reconcile that begins now, unless a round of it hangs.
+    pub(super) async fn unless_it_hangs<T>(self, reconcile: impl Future<Output = T>) -> Option<T> {
+        self.note();
+        let mut reconcile = pin!(reconcile);
+        loop {
+            let end = self.hangs_at();
+            match timeout_at(end, &mut reconcile).await {
+                Ok(done) => return Some(done),
+                Err(_) if self.hangs_at() > end => {}
+                Err(_) => {
+                    tracing::error!(
+                        "a reconcile hung for {HANGS_AFTER:?}: cancelled and started again"
+                    );
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::HeaderValue;
 
 use super::EngineError;
-use super::error::Cause;
+use crate::answer::Cause;
 use rustls::version::{TLS12, TLS13};
 use stayput_http::https::{Identity, Pem, Target, Tls, Versions};
 

@@ -1,14 +1,16 @@
 //! The distribution and version of an engine.
+//!
+//! Version numbers of engines.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::Deserialize;
 
-use super::answer::Answer;
-use super::limited;
-use super::transport::Call;
-use super::{EngineClient, EngineError, Topology, Version, shutdown};
+use crate::answer::Answer;
+use crate::transport::Call;
+use crate::{EngineClient, EngineError, Topology, limited, shutdown};
 
 /// An engine, as the node that answered describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -219,3 +221,57 @@ impl Local {
         }
     }
 }
+
+/// Version of an engine, such as `8.19.0`, without a suffix after a dash, such as `-SNAPSHOT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Version {
+    /// The first number.
+    pub major: u32,
+    /// The second number.
+    pub minor: u32,
+    /// The third number.
+    pub patch: u32,
+}
+
+impl Version {
+    pub(super) const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+}
+
+/// A text that is not a version number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a version such as 8.19.0")]
+pub struct VersionError(String);
+
+impl FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let wrong = || VersionError(text.to_owned());
+        let numbers = text.split('-').next().unwrap_or_default();
+        let parts: Result<Vec<u32>, _> = numbers.split('.').map(str::parse).collect();
+        match parts.as_deref() {
+            Ok(&[major, minor, patch]) => Ok(Self { major, minor, patch }),
+            Ok(_) | Err(_) => Err(wrong()),
+        }
+    }
+}
+
+impl TryFrom<String> for Version {
+    type Error = VersionError;
+
+    fn try_from(text: String) -> Result<Self, VersionError> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,47 +14,38 @@
 
 pub mod convert;
 
-mod allocation;
 mod answer;
-mod details;
 mod endpoint;
-mod error;
-mod excluded;
-mod exclusions;
-mod explain;
-mod flush;
 mod health;
 mod identify;
 mod limited;
-mod members;
-mod running_snapshots;
 mod shards;
 mod shutdown;
-mod store_types;
 mod topology;
 mod transport;
-mod version;
 
+mod changes;
+mod nodes;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-pub use allocation::Allocation;
-pub use allocation::restored;
+pub use answer::{Cause, EngineError};
+pub use changes::Allocation;
+pub use changes::ExcludedNames;
+pub use changes::Flush;
+pub use changes::restored;
 pub use endpoint::{Access, AllowPlain, Credentials, Endpoint, FROM_1_2, tls};
-pub use error::{Cause, EngineError};
-pub use excluded::ExcludedNames;
-pub use flush::Flush;
 pub use health::{Color, Health};
 pub use identify::{Distribution, Engine};
-pub use members::{Member, Members};
-pub use running_snapshots::RunningSnapshot;
+pub use identify::{Version, VersionError};
+pub use nodes::RunningSnapshot;
+pub use nodes::{Member, Members};
 pub use shards::{Shard, ShardState, unreplicated};
 pub use shutdown::record_path;
 pub use shutdown::{Part, Record, RecordKind, RecordStatus, ShardMigration};
 pub use topology::{Node, Topology, Voting};
-pub use version::{Version, VersionError};
 
 use transport::Transport;
 

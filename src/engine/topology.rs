@@ -8,12 +8,12 @@ use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use super::details::Details;
 use super::limited;
-use super::running_snapshots::{RunningSnapshot, Snapshots, by_node};
 use super::shards::Routing;
 use super::transport::{Call, EndpointIndex, MASTER_TIMEOUT};
 use super::{Engine, EngineClient, EngineError, Shard, Version, identify, shards};
+use crate::nodes::Details;
+use crate::nodes::{RunningSnapshot, Snapshots, by_node};
 
 /// The cluster, as its elected master has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -265,7 +265,7 @@ pub(super) fn state_call() -> Call {
          &filter_path=cluster_uuid,version,master_node,cluster_manager_node,nodes.*.name,\
          nodes.*.ephemeral_id,nodes.*.transport_address,nodes.*.attributes,\
          metadata.cluster_coordination,blocks.global,{}",
-        super::running_snapshots::FIELDS
+        crate::nodes::FIELDS
     ))
     .of_shards()
 }

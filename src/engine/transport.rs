@@ -11,8 +11,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::{Answer, Asked};
-use super::error::Cause;
 use super::{Access, Endpoint, EngineError};
+use crate::answer::Cause;
 use stayput_http::https::{self, Bounds, ExchangeError, Kept, Target};
 
 /// Time limit of connecting to one endpoint: the address of a deleted pod often does not refuse a connection,

@@ -20,12 +20,12 @@ use crate::support::yaml::documents;
 const OTHERS: [(&str, &str); 9] = [
     ("invalid_spec", "src/controller/effective_spec.rs"),
     ("outdated_definition", "src/controller/effective_spec.rs"),
-    ("request_failed", "src/controller/status_report.rs"),
-    ("pods_unlisted", "src/controller/status_report.rs"),
-    ("declaration_refused", "src/controller/declared/verdict.rs"),
-    ("declaration_failed", "src/controller/declared/verdict.rs"),
-    ("foreign_object", "src/controller/declared/verdict.rs"),
-    ("leave_refused", "src/controller/declared/verdict.rs"),
+    ("request_failed", "src/controller/status.rs"),
+    ("pods_unlisted", "src/controller/status.rs"),
+    ("declaration_refused", "src/controller/declared.rs"),
+    ("declaration_failed", "src/controller/declared.rs"),
+    ("foreign_object", "src/controller/declared.rs"),
+    ("leave_refused", "src/controller/declared.rs"),
     ("no_pods", "src/kubectl/doctor/checks/spec.rs"),
 ];
 

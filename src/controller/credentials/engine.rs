@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::error::CredentialsError;
 use super::secrets::{Secrets, bytes, pem, version};
+use crate::credentials::CredentialsError;
 use stayput_engine::{self, Access, AllowPlain};
 use stayput_http::https::Identity;
 use stayput_kube_access::cluster::{self, EngineKeys, Scheme, engine_keys, key};

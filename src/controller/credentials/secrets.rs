@@ -7,8 +7,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use tokio::time::Instant;
 
-use super::error::CredentialsError;
 use crate::apiserver::Apiserver;
+use crate::credentials::CredentialsError;
 use stayput_http::https::Pem;
 use stayput_kube_access::cluster::allows;
 

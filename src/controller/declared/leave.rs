@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::read::ExistingObjects;
 use crate::context::Context;
+use crate::declared::objects::ExistingObjects;
 use crate::effective_spec::EffectiveSpec;
 use crate::execute::Executor;
 use crate::failure::Failure;
 use crate::lease::Lease;
 use crate::observe::{Observer, now};
 use crate::reconcile::is_same_generation;
-use crate::status_report::ledger_of;
+use crate::status::ledger_of;
 use stayput_declare::{self as declare, Action, LeaveFacts, LeavePlan, Leaving};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{

@@ -1,5 +1,7 @@
 //! Secrets of removed node sets, against a stand-in apiserver.
 
+mod verdict;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,9 +11,9 @@ use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 
 use super::Verdict;
-use super::apply::Applied;
-use super::collect::collect;
 use crate::apiserver::Apiserver;
+use crate::declared::objects::Applied;
+use crate::declared::objects::collect;
 use crate::failure::Failure;
 use crate::lease::Lease;
 use crate::metrics::Metrics;

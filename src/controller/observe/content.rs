@@ -1,25 +1,27 @@
 //! The Secrets and ConfigMaps that containers, and init containers, read when they are started. Keeps only
 //! digests of their contents.
-
-mod seen;
-#[cfg(test)]
-mod tests;
+//!
+//! Cached state of a Secret or ConfigMap: digests of its content.
+//!
+//! Reads the contents of Secrets and ConfigMaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use stayput_api::checksum::ContentDigest;
 use stayput_pod_update::{
-    Content, ContentWays, Other, Source, UpdateStep, compare_content, with_content,
+    Age, Content, ContentWays, EarlierDigests, IGNORE, Ignore, Other, Source, SourceKind,
+    UpdateStep, compare_content, with_content,
 };
+use stayput_restart::{Known, PodUpdate, Policy, annotation};
 use tokio::time::Instant;
 
-use super::ages::Ages;
-use super::objects::Object;
-use crate::apiserver::Apiserver;
+use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
+use crate::observe::snapshot::Ages;
 use crate::pods::{PodFacts, others};
-use seen::Seen;
-use stayput_restart::{Known, PodUpdate, Policy, annotation};
 
 /// Cached state of the objects.
 #[derive(Debug, Default)]
@@ -108,3 +110,116 @@ impl ContentReader {
         Ok(with_content(known.clone(), compared, noted, &owner.revision, ways))
     }
 }
+
+/// Length of a digest that is noted on pods, in characters.
+const NOTED: usize = 8;
+
+/// Cached state of an object, also after it is gone.
+#[derive(Debug)]
+struct Seen {
+    is_there: bool,
+    /// Digest of each key's content, as it is noted on pods.
+    digests: BTreeMap<String, String>,
+    /// Digests of the same content in deleted objects of this name.
+    earlier: EarlierDigests,
+    ignore: Ignore,
+    age: Age,
+    /// Whole digest of each key's content, without the uid: never leaves this process.
+    contents: BTreeMap<String, ContentDigest>,
+}
+
+impl Seen {
+    fn of(object: &Object) -> Self {
+        let Object { metadata, data, ignore } = object;
+        // A user who may read pods, but not Secrets, does not know the uid: without it a weak password could
+        // be guessed by its digest.
+        let uid = metadata.uid.as_deref().unwrap_or_default();
+        let digest = |key: &String, value: &[u8]| {
+            let framed = [format!("{uid}\n{}\n{key}\n", key.len()).as_bytes(), value].concat();
+            ContentDigest::of(&framed).to_string().chars().take(NOTED).collect()
+        };
+        let created = metadata.creation_timestamp.as_ref().map(|time| time.0.as_second());
+        let changed = metadata.managed_fields.iter().flatten();
+        let changed = changed.map(|fields| fields.time.as_ref().map(|time| time.0.as_second()));
+        Self {
+            is_there: true,
+            digests: data.iter().map(|(key, value)| (key.clone(), digest(key, value))).collect(),
+            earlier: EarlierDigests::new(),
+            ignore: ignore.clone(),
+            age: Age {
+                created: created.unwrap_or(i64::MAX),
+                // If one of them has no time, the time of the last change is unknown.
+                changed: changed.max_by_key(|time| time.unwrap_or(i64::MAX)).flatten(),
+            },
+            contents: data
+                .iter()
+                .map(|(key, value)| (key.clone(), ContentDigest::of(value)))
+                .collect(),
+        }
+    }
+
+    /// Takes over the digests of `before` for unchanged content: the object may have been made again.
+    fn after(mut self, before: Option<Self>) -> Self {
+        let Some(mut before) = before else { return self };
+        for (key, digest) in &self.digests {
+            if before.contents.get(key) != self.contents.get(key) {
+                continue;
+            }
+            let mut same = before.earlier.remove(key).unwrap_or_default();
+            same.extend(before.digests.remove(key).filter(|before| before != digest));
+            if !same.is_empty() {
+                self.earlier.insert(key.clone(), same);
+            }
+        }
+        self
+    }
+
+    /// The state of an object that is gone: another one may be made with the same content.
+    fn gone(self) -> Self {
+        Self { is_there: false, ..self }
+    }
+}
+
+/// A Secret or ConfigMap, as it is now.
+pub(super) struct Object {
+    pub(super) metadata: ObjectMeta,
+    /// The bytes of each key.
+    pub(super) data: BTreeMap<String, Vec<u8>>,
+    /// The keys that do not count, by its annotation.
+    pub(super) ignore: Ignore,
+}
+
+impl Object {
+    /// Reads the object, if it exists.
+    pub(super) async fn read(
+        api: &Apiserver,
+        namespace: &str,
+        source: &Source,
+    ) -> Result<Option<Self>, ApiError> {
+        let name = &source.name;
+        Ok(match source.kind {
+            SourceKind::Secret => api.find(namespace, name).await?.map(Self::of_secret),
+            SourceKind::ConfigMap => api.find(namespace, name).await?.map(Self::of_map),
+        })
+    }
+
+    fn of_secret(secret: Secret) -> Self {
+        let data = secret.data.into_iter().flatten().map(|(key, value)| (key, value.0));
+        Self::new(secret.metadata, data.collect())
+    }
+
+    fn of_map(map: ConfigMap) -> Self {
+        let text = map.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
+        let binary = map.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
+        Self::new(map.metadata, text.chain(binary).collect())
+    }
+
+    pub(super) fn new(metadata: ObjectMeta, data: BTreeMap<String, Vec<u8>>) -> Self {
+        let annotations = metadata.annotations.as_ref();
+        let ignore = annotations.and_then(|all| all.get(IGNORE)).map(String::as_str);
+        Self { ignore: Ignore::parse(ignore), metadata, data }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,25 @@
 //! Finds out if Services send requests to a pod: from the EndpointSlices of its namespace. They are listed
 //! only while a manager drains. Without the right to do so, the manager ends the drain by itself.
+//!
+//! Waits for the next change of an EndpointSlice of the namespace, while a node drains.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::future::pending;
 use k8s_openapi::api::discovery::v1::{Endpoint as Entry, EndpointConditions, EndpointSlice};
-use kube::api::ObjectList;
+use kube::Api;
+use kube::api::{ObjectList, WatchParams};
+use stayput_kube_access::read_limits::WATCH_SECONDS;
+use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::endpoint_change::wait_for_endpoints;
-use super::snapshot::now;
 use crate::apiserver::{ApiError, Apiserver};
-use stayput_restart::{Drain, Endpoint, Known, Pod, Policy, Time, Unknown};
+use crate::observe::snapshot::now;
 
 /// Minimum time between two lists of all EndpointSlices.
 const LEAST_BETWEEN: Duration = Duration::from_millis(200);
@@ -128,56 +134,20 @@ fn is_sent_to(entry: &Entry) -> bool {
     is(|conditions: &EndpointConditions| conditions.ready) && is(|conditions| conditions.serving)
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn listed(slices: &[&[(&str, Value)]]) -> ObjectList<EndpointSlice> {
-        let entry = |(uid, conditions): &(&str, Value)| {
-            let target = json!({"kind": "Pod", "uid": uid});
-            json!({"addresses": ["10.0.0.1"], "conditions": conditions, "targetRef": target})
-        };
-        let slice = |entries: &&[(&str, Value)]| {
-            let entries: Vec<Value> = entries.iter().map(entry).collect();
-            json!({"addressType": "IPv4", "metadata": {}, "endpoints": entries})
-        };
-        let items: Vec<Value> = slices.iter().map(slice).collect();
-        serde_json::from_value(json!({
-            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSliceList", "metadata": {},
-            "items": items,
-        }))
-        .expect("a list")
-    }
-
-    #[test]
-    fn it_counts_since_the_first_look_without_requests_to_it() {
-        let unserved = Unserved::default();
-        let note = |endpoint, now| unserved.note("a", &Ok(endpoint), Time(now));
-        assert_eq!(note(Endpoint::Ready, 1), None);
-        assert_eq!(note(Endpoint::NotReady, 2), Some(Time(2)));
-        assert_eq!(note(Endpoint::NotReady, 3), Some(Time(2)));
-        assert_eq!(note(Endpoint::Ready, 4), None);
-        assert_eq!(note(Endpoint::NotReady, 5), Some(Time(5)));
-        let unknown = Err(Unknown { message: "forbidden".into() });
-        assert_eq!(unserved.note("a", &unknown, Time(6)), None, "nothing is assumed");
-    }
-
-    #[test] // proves STOP-19
-    fn a_pod_is_sent_requests_if_any_slice_has_it_as_ready() {
-        let (ready, not) = (json!({"ready": true}), json!({"ready": false, "serving": false}));
-        // The headless Service of most clusters.
-        let published = json!({"ready": true, "serving": false});
-        let slices = listed(&[
-            &[("a", ready.clone()), ("b", not.clone()), ("d", json!({}))],
-            &[("a", not.clone()), ("b", published)],
-            &[],
-        ]);
-        let of = |uid| endpoint(Ok(&slices), uid);
-        assert_eq!(of("a"), Ok(Endpoint::Ready));
-        assert_eq!(of("b"), Ok(Endpoint::NotReady));
-        assert_eq!(of("c"), Ok(Endpoint::Absent));
-        assert_eq!(of("d"), Ok(Endpoint::Ready), "a condition that is absent counts as true");
+/// Completes once an EndpointSlice differs from the list of this version. Never completes without a version,
+/// or if EndpointSlices cannot be watched: then the next reconcile lists them again.
+pub(crate) async fn wait_for_endpoints(api: Apiserver, namespace: String, since: Option<String>) {
+    let Some(version) = since else { return pending().await };
+    let slices: Api<EndpointSlice> = Api::namespaced(api.client(), &namespace);
+    let params = WatchParams::default().timeout(WATCH_SECONDS);
+    let Ok(changes) = slices.watch(&params, &version).await else {
+        return pending().await;
+    };
+    match pin!(changes).next().await {
+        Some(Ok(_)) => {}
+        Some(Err(_)) | None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

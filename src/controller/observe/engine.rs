@@ -2,7 +2,6 @@
 
 mod joined;
 mod leaving;
-mod listed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,14 +9,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::ages::Ages;
 use super::snapshot::unknown;
 use crate::credentials::{CredentialsError, Reach};
 use crate::metrics::{Metrics, Side};
+pub(super) use crate::observe::engine::leaving::Ours;
+use crate::observe::snapshot::Ages;
 use crate::pods::PodFacts;
+pub(super) use joined::DataPaths;
 pub(crate) use joined::not_back;
 use joined::{have_just_joined, nothing_waits_for_rest};
-pub(super) use listed::Ours;
 use stayput_engine::convert;
 use stayput_engine::{
     self, Allocation, Color, Endpoint, EngineClient, EngineError, Health, Record, Topology,

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::ages::Ages;
 use super::engine::{Ours, endpoints};
 use super::{Observer, snapshot};
+use crate::observe::snapshot::Ages;
 use crate::pods::PodFacts;
 use stayput_api::State;
 use stayput_kube_access::cluster::SearchCluster;

@@ -1,31 +1,28 @@
 //! Observes the managers: the last status of each.
+//!
+//! Difference between a manager's clock and ours.
 
-mod background;
-mod clock;
 mod poll;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
-use super::ages::Ages;
-use super::generations::{Generation, Generations};
-use super::snapshot::{now, unknown};
-use super::sources::{SourceReader, sources_of};
-use crate::credentials::ClientOfPod;
-use crate::metrics::Metrics;
-use crate::pods::PodFacts;
 use stayput_api::{Code, Cursor, State, Status};
+use stayput_http::jwt::LEEWAY;
 use stayput_http::manager_client::{ClientError, ManagerClient};
 use stayput_kube_access::cluster::{Checked, Live};
-use stayput_restart::{Known, Ledger, Manager, start_is_due};
+use stayput_restart::{Known, Ledger, Manager, Time, start_is_due};
+use tokio::time::Instant;
 
-use background::Background;
-pub(crate) use poll::STATUS_TIMEOUT;
-pub(super) use poll::{Answer, ask};
-use poll::{NoAnswer, Told};
+use crate::credentials::ClientOfPod;
+use crate::metrics::Metrics;
+pub(crate) use crate::observe::managers::poll::STATUS_TIMEOUT;
+pub(super) use crate::observe::managers::poll::{Answer, ask};
+use crate::observe::managers::poll::{Background, NoAnswer, Told};
+use crate::observe::snapshot::{Ages, now, unknown};
+use crate::observe::sources::{Generation, Generations, SourceReader, sources_of};
+use crate::pods::PodFacts;
 
 /// Age at which a status that could not be read again counts as unknown.
 const MAX_UNASKED_AGE: Duration = Duration::from_secs(120);
@@ -237,10 +234,10 @@ fn compare(
     let mut manager = Manager::from(status);
     manager.clock_ahead = told.clock_ahead;
     if let Some(exit) = &mut manager.last_exit {
-        exit.ended = exit.ended.map(|ended| clock::by_time_of_day(ended, told.times_ahead));
+        exit.ended = exit.ended.map(|ended| by_time_of_day(ended, told.times_ahead));
     }
     if let Some(run) = &mut manager.run {
-        run.started = run.started.map(|at| clock::by_time_of_day(at, told.times_ahead));
+        run.started = run.started.map(|at| by_time_of_day(at, told.times_ahead));
     }
     if let (Some(mounted), Ok(sources)) = (&configs.mounted, sources_of(checked, pod)) {
         manager.live_mismatch = live_mismatch(status, sources.live());
@@ -261,90 +258,32 @@ fn live_mismatch(status: &Status, live: &Live) -> Option<String> {
     ))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::credentials::CredentialsError;
-    use crate::pods::Reading;
-    use stayput_api::Problem;
-    use stayput_http::https::{self, Target, UntrustedCertificate};
-    use stayput_http::manager_client::{Address, NotReachable, Refused, Unanswered, Untrusted};
-    use stayput_kube_access::cluster::SearchCluster;
-
-    fn refused(code: Code) -> ClientError {
-        let problem = Box::new(Problem::new(code, "no"));
-        ClientError::Refused(Refused { problem, body: hyper::body::Bytes::new(), date: None })
-    }
-
-    fn status() -> Status {
-        let status = serde_json::json!({
-            "manager": {
-                "version": "0.1.0", "boot_id": "b", "pid": 1, "since": "2026-11-21T09:00:00Z",
-                "durable": true, "pod": { "namespace": "n", "name": "a", "uid": "u" },
-                "log_lines_lost": 0, "errors": [],
-            },
-            "cursor": "b/1", "desired": "stopped", "state": "stopped", "ready": null,
-            "since": "2026-11-21T09:00:00Z", "sequence": 1, "run": null, "starts": 1,
-            "last_exit": null, "last_request": null, "config": null, "reason": null,
-        });
-        serde_json::from_value(status).unwrap()
-    }
-
-    #[test] // proves RESTART-33
-    fn who_had_no_turn_is_caught_up_with_in_the_next_look() {
-        let pod = serde_json::json!({
-            "metadata": { "name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1" },
-        });
-        let pod = serde_json::from_value(pod).unwrap();
-        let pods = [Arc::new(PodFacts::of(&pod, &Reading::default()).unwrap())];
-        let cluster = serde_json::json!({
-            "apiVersion": "stayput.dev/v1alpha1",
-            "kind": "SearchCluster",
-            "metadata": { "name": "logs" },
-            "spec": {
-                "pods": { "selector": { "matchLabels": { "app": "logs" } } },
-                "engine": { "scheme": "http" },
-                "manager": { "caSecret": "ca", "auth": { "jwtKeySecret": "key" } },
-            },
-        });
-        let cluster: SearchCluster = serde_json::from_value(cluster).unwrap();
-        let (checked, sources) = (cluster.check().unwrap(), SourceReader::default());
-        let mut managers = Managers::default();
-        let remember = |managers: &mut Managers, error| {
-            let (facts, asked_at) = (Arc::clone(&pods[0]), Instant::now());
-            let answer = Answer { facts, client: None, asked_at, result: Err(error) };
-            managers.remember(vec![answer], &sources, &checked, &pods);
-            managers.has_unasked()
-        };
-        assert!(remember(&mut managers, NoAnswer::NotAsked));
-        let no_token = || NoAnswer::Credentials(Arc::new(CredentialsError::NoServiceAccount));
-        assert!(!remember(&mut managers, no_token()));
-        assert!(managers.client("u").is_none());
-
-        // Without credentials nothing is asked; what is in the ledger can still be sent.
-        let client = ManagerClient::new(Address::Socket("manager".into())).unwrap();
-        managers.told_for_test("u", client, status());
-        assert!(!remember(&mut managers, no_token()));
-        assert!(managers.of("u").is_err() && managers.client("u").is_some());
-        assert!(remember(&mut managers, NoAnswer::NotAsked));
-        assert!(managers.client("u").is_some());
-    }
-
-    #[test]
-    fn only_what_speaks_of_credentials_casts_doubt_on_them() {
-        let (manager, name, refused_it) = ("m", "m", std::io::ErrorKind::ConnectionRefused);
-        let not_reachable = NotReachable::new(&Target::socket(manager), refused_it.into());
-        assert!(doubt(&not_reachable.into(), "u").is_none());
-        let source = https::NoAnswer::Timeout(std::time::Duration::ZERO);
-        assert!(doubt(&Unanswered { manager: None, source }.into(), "u").is_none());
-        let source =
-            UntrustedCertificate::WrongName { name: name.into(), source: refused_it.into() };
-        let untrusted = Untrusted { manager: manager.into(), source };
-        assert!(matches!(doubt(&untrusted.into(), "u"), Some(Doubt::Trust)));
-        for code in [Code::Unauthenticated, Code::Forbidden] {
-            let doubt = doubt(&refused(code), "u");
-            assert!(matches!(doubt, Some(Doubt::Token(uid)) if uid == "u"));
-        }
-        assert!(doubt(&refused(Code::WrongPod), "u").is_none());
-    }
+/// Minimum lead of the manager's clock over ours, in seconds; negative if it is behind, zero if the two may
+/// be the same. `date` is its time, in seconds, from an answer between `asked` and `answered`.
+fn ahead(date: Option<u64>, asked: Time, answered: Time) -> i64 {
+    let Some(date) = date else { return 0 };
+    // The date has no fractions of a second.
+    let (least, most) =
+        (Time(date.saturating_mul(1000)), Time(date.saturating_mul(1000)).plus(999));
+    let seconds = |milliseconds: u64| i64::try_from(milliseconds / 1000).unwrap_or(i64::MAX);
+    seconds(least.since(answered)) - seconds(asked.since(most))
 }
+
+/// A time of a status by the manager's time of day. The status is by a clock that began with that and never
+/// jumps; `ahead` is its lead over the time of day, in milliseconds, once that was set.
+fn by_time_of_day(told: Time, ahead: i64) -> Time {
+    Time(told.0.saturating_add_signed(ahead.saturating_neg()))
+}
+
+/// Text to add to the reason of a refusal; empty if the difference is too small for tokens to be refused.
+fn cause(ahead: i64) -> String {
+    if ahead.unsigned_abs() < LEEWAY {
+        return String::new();
+    }
+    let (seconds, direction) =
+        (ahead.unsigned_abs(), if ahead > 0 { "ahead of" } else { "behind" });
+    format!("; its clock is {seconds} s {direction} the reconciler's")
+}
+
+#[cfg(test)]
+mod tests;

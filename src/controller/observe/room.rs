@@ -3,7 +3,6 @@
 //! while their data waits.
 
 mod schedulable;
-mod successor;
 #[cfg(test)]
 mod tests;
 
@@ -23,16 +22,16 @@ use stayput_restart::{self as restart, Known, PodUpdate, Policy, UpdateStep};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::ages::Ages;
-use super::claims::Uids;
 use super::owners::Owners;
 use super::snapshot::unknown;
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::{done_by, join_limited};
+use crate::observe::replacement::Uids;
+use crate::observe::snapshot::Ages;
 use crate::pods::PodFacts;
 
+use crate::observe::replacement::Successors;
 use schedulable::{cordon, is_it, is_on_one_node, lacking, requests_of, resize};
-use successor::Successors;
 
 /// Maximum age of the answers about a pod that is not under way.
 const MAX_AGE: Duration = Duration::from_secs(10);

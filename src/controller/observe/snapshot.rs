@@ -1,17 +1,22 @@
 //! The part of a snapshot that comes from the watches.
+//!
+//! Age at which cached facts about a pod are read again.
+//!
+//! Notices that the wall clock has jumped forward: a time server has set it, or a machine was suspended. Deadlines
+//! are in the ledger by the wall clock, since the next leader has to read them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kube::core::{Selector, SelectorExt};
-
-use crate::applied::phase_applied_by;
-use crate::pods::{PodFacts, Pods};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{
     Cluster, KnownConfigs, LivePod, Operator, Pod, Snapshot, Sources, Time, Unknown, annotation,
 };
+use tokio::time::Instant;
+
+use crate::pods::{PodFacts, Pods, phase_applied_by};
 
 /// A snapshot of the watched objects alone: the answers of managers, engine and apiserver are unknown.
 pub(super) fn bare(cluster: &SearchCluster, pods: &Pods, fresh_id: String) -> Snapshot {
@@ -188,3 +193,85 @@ pub(crate) fn now() -> Time {
 pub(super) fn unknown(message: impl Into<String>) -> Unknown {
     Unknown { message: message.into() }
 }
+
+/// Number of pods up to which everything is read at every observation while anything is under way.
+const SMALL_CLUSTER: usize = 16;
+/// Maximum age in a larger cluster, of facts about pods that are not under way.
+const MAX_AGE_ACTIVE: Duration = Duration::from_secs(10);
+/// Maximum age while nothing is under way.
+const MAX_AGE_AT_REST: Duration = Duration::from_secs(60);
+
+/// Maximum age of the facts about each pod.
+pub(super) struct Ages<'a> {
+    /// Uids of pods whose facts are read at every observation.
+    always_read: BTreeSet<&'a str>,
+    max_age: Duration,
+}
+
+impl<'a> Ages<'a> {
+    /// `is_active`: anything is under way or asked for; `pods`: how many there are.
+    pub(super) fn of(
+        snapshot: &'a Snapshot,
+        must_read: &'a BTreeSet<String>,
+        is_active: bool,
+        pods: usize,
+    ) -> Self {
+        let must_read = must_read.iter().map(String::as_str);
+        let always_read = snapshot.ledger.busy_pods().chain(must_read).collect();
+        let max_age = match (is_active, pods) {
+            (true, ..=SMALL_CLUSTER) => Duration::ZERO,
+            (true, _) => MAX_AGE_ACTIVE,
+            (false, _) => MAX_AGE_AT_REST,
+        };
+        Self { always_read, max_age }
+    }
+
+    /// True if the facts about this pod, read at `read`, must be read again.
+    pub(super) fn is_over(&self, uid: &str, read: Option<Instant>) -> bool {
+        match read {
+            None => true,
+            Some(_) if self.always_read.contains(uid) => true,
+            Some(read) => read.elapsed() >= self.max_age,
+        }
+    }
+
+    /// True if this pod is under way, or about to be.
+    pub(super) fn is_under_way(&self, uid: &str) -> bool {
+        self.always_read.contains(uid)
+    }
+}
+
+/// Minimum length of a jump, in milliseconds: between two looks clocks are slewed by less.
+const LEAST: u64 = 10_000;
+
+/// State of both clocks at the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Jumps {
+    last: Option<(Time, Instant)>,
+    /// Jumps of the wall clock that the ledger does not have yet, in milliseconds.
+    pending: u64,
+}
+
+impl Jumps {
+    /// Compares both clocks. Returns the jumps that the ledger does not have yet, in milliseconds.
+    pub(super) fn look(&mut self, now: Time, steady: Instant) -> u64 {
+        if let Some((before, then)) = self.last {
+            let passed = u64::try_from((steady - then).as_millis()).unwrap_or(u64::MAX);
+            let jumped = now.since(before).saturating_sub(passed);
+            if jumped >= LEAST {
+                tracing::warn!("the clock has jumped forward by {} s", jumped / 1000);
+                self.pending += jumped;
+            }
+        }
+        self.last = Some((now, steady));
+        self.pending
+    }
+
+    /// Forgets the pending jumps: the ledger has them, or has no times.
+    pub(crate) fn settle(&mut self) {
+        self.pending = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,27 +1,26 @@
 //! The config in its Secrets and ConfigMaps. Keeps only digests of their contents, and of the engine's
 //! settings those that may need all nodes at once.
-
-mod settings;
-#[cfg(test)]
-mod tests;
+//!
+//! Reads the engine's settings in a file.
+//!
+//! The files of a pod's configs, as its manager lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
+use stayput_api::{ConfigFile, Status, without_initial_masters};
+use stayput_kube_access::cluster::{Checked, MissingSource, NotAllowed, Sources, allows};
+use stayput_pod_update::{Ignore, Source, SourceKind, decisive, settings};
+use stayput_restart::{self as restart, Settings};
 use tokio::time::Instant;
 
-use super::ages::Ages;
-use super::generations::Generation;
-use super::objects::Object;
 use crate::apiserver::{ApiError, Apiserver, namespaced_name};
 use crate::concurrency::join_limited;
+use crate::observe::content::Object;
+use crate::observe::snapshot::Ages;
 use crate::pods::PodFacts;
-use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
-use stayput_api::without_initial_masters;
-use stayput_kube_access::cluster::{Checked, MissingSource, NotAllowed, Sources, allows};
-use stayput_pod_update::{Ignore, Source, SourceKind};
-use stayput_restart::{self as restart, Settings};
 
 /// Cached state of an object.
 #[derive(Debug)]
@@ -309,9 +308,74 @@ impl Content {
         };
         Self {
             formed: values.clone().map(formed).collect(),
-            settings: decisive.map(|(key, value)| (key.clone(), settings::of(value))).collect(),
+            settings: decisive.map(|(key, value)| (key.clone(), of(value))).collect(),
             digests: values.map(|(key, value)| (key.clone(), ContentDigest::of(value))).collect(),
             ignore: ignore.clone(),
         }
     }
 }
+
+/// Limit of the length of a value, in bytes: nobody writes such a long name or port.
+const LONGEST: usize = 256;
+
+/// The decisive settings of a file; `None` if it is not YAML, or has a value that is too long to keep.
+fn of(file: &[u8]) -> Option<Settings> {
+    let text = std::str::from_utf8(file).ok()?;
+    let kept = if text.trim().is_empty() {
+        Settings::new()
+    } else {
+        decisive(&settings(&serde_saphyr::from_str(text).ok()?))
+    };
+    kept.values().all(|value| value.len() <= LONGEST).then_some(kept)
+}
+
+/// One config of a pod.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    /// Checksum of the config, if the manager could read it.
+    pub(super) checksum: Option<String>,
+    /// Digest of each file that is part of the checksum, by path.
+    pub(super) files: BTreeMap<String, String>,
+    /// Digest without `cluster.initial_master_nodes` of each file that has it, by path.
+    pub(super) formed: BTreeMap<String, String>,
+}
+
+/// The configs of a pod whose files are known.
+#[derive(Debug, Default)]
+pub(super) struct Generations {
+    pub(super) mounted: Option<Generation>,
+    /// The config that the engine runs on, while it is not known to be the mounted one.
+    run: Option<Generation>,
+}
+
+impl Generations {
+    /// The configs whose files a status lists.
+    pub(super) fn of(status: &Status) -> Self {
+        let Some(config) = &status.config else { return Self::default() };
+        let run = status.run.as_ref().zip(config.run_files.as_ref());
+        Self {
+            mounted: Some(Generation::of(&config.checksum, &config.files)),
+            run: run.map(|(run, files)| Generation::of(&run.checksum, files)),
+        }
+    }
+
+    /// Both configs, as far as they are known.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Generation> {
+        self.mounted.iter().chain(&self.run)
+    }
+}
+
+impl Generation {
+    fn of(checksum: &Option<String>, files: &[ConfigFile]) -> Self {
+        let counted = || files.iter().filter(|file| !file.live);
+        let formed = |file: &ConfigFile| Some((file.path.clone(), file.formed_sha256.clone()?));
+        Self {
+            checksum: checksum.clone(),
+            files: counted().map(|file| (file.path.clone(), file.sha256.clone())).collect(),
+            formed: counted().filter_map(formed).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use stayput_restart::{ContainerWaiting, DataPlace, LivePod, OtherContainer, Resi
 
 mod data;
 
-pub(crate) use data::elsewhere::is_data_elsewhere;
+pub(crate) use crate::pods::live::data::is_data_elsewhere;
 
 /// Facts of a pod's spec and status that an update needs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,13 @@
 //! Input of containers and their pods at their start, and its time.
+//!
+//! Reads from a pod's status, by the scheduler and the kubelet, why it has not started yet.
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodStatus};
 use serde_json::json;
 use stayput_pod_update::{Arrival, Other, Started, Use, is_made_anew, uses};
+use stayput_restart::NotStarted;
 
 /// The Secrets and ConfigMaps that a container read when it was started (as variables, or as files mounted by
 /// `subPath`), or that its pod read: by its init containers.
@@ -105,3 +108,77 @@ pub(crate) fn others<'a>(
         Some(Other { name: start.container.clone(), started, uses })
     })
 }
+
+/// A pod of which Kubernetes has not started all containers yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unstarted {
+    /// Containers that have never run, without init containers.
+    never_ran: BTreeSet<String>,
+    why: NotStarted,
+}
+
+impl Unstarted {
+    /// The state of a pod that has not started; `None` once every container has run.
+    pub(super) fn of(pod: &Pod) -> Option<Self> {
+        let status = pod.status.as_ref()?;
+        // A pod is `Pending` until all of its containers have run.
+        if status.phase.as_deref() != Some("Pending") {
+            return None;
+        }
+        let statuses = status.container_statuses.as_deref().unwrap_or_default();
+        let ran: BTreeSet<&str> =
+            statuses.iter().filter(|one| has_run(one)).map(|one| one.name.as_str()).collect();
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let names = containers.map(|container| &container.name);
+        let never_ran = names.filter(|name| !ran.contains(name.as_str())).cloned().collect();
+        Some(Self { never_ran, why: why(status) })
+    }
+
+    /// Reason why this container has never run; `None` if it has.
+    pub(crate) fn of_container(&self, name: &str) -> Option<NotStarted> {
+        self.never_ran.contains(name).then(|| self.why.clone())
+    }
+}
+
+fn has_run(container: &ContainerStatus) -> bool {
+    let states = [&container.state, &container.last_state].into_iter().flatten();
+    container.restart_count > 0
+        || states.into_iter().any(|state| state.running.is_some() || state.terminated.is_some())
+}
+
+fn why(status: &PodStatus) -> NotStarted {
+    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let scheduled = conditions.iter().find(|one| one.type_ == "PodScheduled");
+    if let Some(refused) = scheduled.filter(|one| one.status == "False") {
+        return NotStarted {
+            container: None,
+            reason: refused.reason.clone().unwrap_or_default(),
+            message: refused.message.clone().unwrap_or_default(),
+        };
+    }
+    let init = status.init_container_statuses.as_deref().unwrap_or_default();
+    let main = status.container_statuses.as_deref().unwrap_or_default();
+    let hindered = init.iter().find_map(hindrance).or_else(|| main.iter().find_map(hindrance));
+    hindered.unwrap_or_else(|| NotStarted {
+        container: None,
+        reason: NotStarted::CREATING.to_owned(),
+        message: String::new(),
+    })
+}
+
+/// Reason why a container waits; `None` if it runs, has done its work, or waits for the init containers.
+fn hindrance(container: &ContainerStatus) -> Option<NotStarted> {
+    let state = container.state.as_ref()?;
+    let (reason, message) = if let Some(waiting) = &state.waiting {
+        (waiting.reason.clone(), waiting.message.clone())
+    } else {
+        let ended = state.terminated.as_ref().filter(|ended| ended.exit_code != 0)?;
+        (ended.reason.clone(), Some(format!("ended with code {}", ended.exit_code)))
+    };
+    let reason = reason.filter(|reason| reason != "PodInitializing")?;
+    let message = message.unwrap_or_default();
+    Some(NotStarted { container: Some(container.name.clone()), reason, message })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,15 @@
 //! The order in which the actions of a plan are carried out. Those of one part do not depend on each other.
+//!
+//! Delays the phase of a stop on pods. Most nodes are drained and stopped within a few seconds: then that
+//! phase costs no write of its own.
 
-use super::stops::need_live_reads;
-use stayput_restart::Action;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use stayput_restart::{Action, Phase, annotation};
+use tokio::time::Instant;
+
+use crate::reconcile::stops::need_live_reads;
 
 /// The actions of a plan; the parts are carried out one after the other.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,71 +52,43 @@ pub(super) fn prepare_a_stop(actions: &[Action]) -> bool {
     actions.iter().any(limits) && !actions.iter().any(starts)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Time after which the phase of a stop is written.
+const SHOWN_AFTER: Duration = Duration::from_secs(5);
 
-    use std::collections::BTreeMap;
+/// Time at which a plan first had the patch with the phase of a stop, by uid of the pod.
+#[derive(Debug, Default)]
+pub(crate) struct NewPhases(BTreeMap<String, Instant>);
 
-    use stayput_api::ConfigChoice;
-    use stayput_restart::{AllocationBefore, Marker};
-
-    fn flush() -> Action {
-        Action::Flush { node: "logs-1".into() }
-    }
-
-    #[test] // proves RESTART-13
-    fn stops_go_out_before_flushes_of_other_members() {
-        let stop =
-            Action::Stop { uid: "logs-2".into(), sequence: 1, drain: 0, resume: None, exit: false };
-        let delete = Action::DeletePod { uid: "logs-2".into() };
-        for stop in [stop, delete] {
-            let actions = [flush(), stop.clone(), Action::ClearVotingExclusions];
-            let order = in_order(&actions);
-            assert_eq!(order.first, [&Action::ClearVotingExclusions]);
-            assert_eq!((order.stops, order.last), (vec![&stop], vec![&flush()]));
-        }
-    }
-
-    #[test]
-    fn without_a_stop_a_flush_is_among_the_first() {
-        let actions = [flush(), Action::ClearVotingExclusions];
-        let order = in_order(&actions);
-        assert_eq!(order.first, [&Action::ClearVotingExclusions, &flush()]);
-        assert!(order.stops.is_empty() && order.last.is_empty());
-    }
-
-    #[test]
-    fn a_stop_is_prepared_by_the_limit_of_allocation_without_a_start() {
-        let marker = Marker {
-            cluster: "search/logs".into(),
-            restart: "r-1".into(),
-            before: AllocationBefore::default(),
-        };
-        let limit = Action::TightenAllocation { value: "primaries".into(), marker };
-        let start = Action::Start {
-            uid: "logs-2".into(),
-            sequence: 2,
-            checksum: None,
-            config: ConfigChoice::Mounted,
-        };
-        assert!(prepare_a_stop(&[limit.clone(), flush()]));
-        assert!(!prepare_a_stop(&[limit, start]));
-        assert!(!prepare_a_stop(&[flush()]));
-    }
-
-    #[test] // proves RESTART-32
-    fn a_start_waits_for_no_flush_and_for_no_annotation_of_other_pods() {
-        let patch = Action::PatchPod { uid: "logs-3".into(), changes: BTreeMap::new() };
-        let start = Action::Start {
-            uid: "logs-2".into(),
-            sequence: 2,
-            checksum: None,
-            config: ConfigChoice::Mounted,
-        };
-        let actions = [flush(), patch.clone(), Action::ClearVotingExclusions, start.clone()];
-        let order = in_order(&actions);
-        assert_eq!(order.first, [&start, &Action::ClearVotingExclusions, &flush()]);
-        assert_eq!(order.last, [&patch]);
+impl NewPhases {
+    /// The actions without the patches that only show a stop which has just begun. The next plans have these
+    /// patches again.
+    pub(crate) fn hold_back<'a>(
+        &mut self,
+        mut actions: Vec<&'a Action>,
+        now: Instant,
+    ) -> Vec<&'a Action> {
+        let known = std::mem::take(&mut self.0);
+        actions.retain(|action| {
+            let Some(uid) = shows_a_stop(action) else { return true };
+            let since = known.get(uid).copied().unwrap_or(now);
+            self.0.insert(uid.to_owned(), since);
+            now.duration_since(since) >= SHOWN_AFTER
+        });
+        actions
     }
 }
+
+/// Uid of the pod, for a patch that changes nothing but our own phase, to that of a stop.
+fn shows_a_stop(action: &Action) -> Option<&str> {
+    let Action::PatchPod { uid, changes } = action else { return None };
+    let (phase, shown) = (changes.get(annotation::PHASE)?, changes.get(annotation::SHOWN)?);
+    let is_stop =
+        matches!(Phase::parse(phase.wanted.as_deref()?), Ok(Phase::Stop | Phase::StopCoordinated));
+    // A phase that a person has written is replaced at once.
+    let before = shown.seen.as_deref().and_then(|shown| shown.split_once(' '));
+    let is_ours = phase.seen.as_deref() == before.map(|(_, phase)| phase);
+    (is_stop && is_ours && changes.len() == 2).then_some(uid)
+}
+
+#[cfg(test)]
+mod tests;

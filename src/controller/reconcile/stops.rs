@@ -1,10 +1,14 @@
 //! Live reads before a stop request or the deletion of a pod: a plan from the live state must have the same
 //! action.
+//!
+//! The pods that a plan acts on. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::execute;
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{Action, Ledger, Plan, Snapshot, plan};
+
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
 use crate::context::Context;
@@ -12,8 +16,7 @@ use crate::effective_spec::EffectiveSpec;
 use crate::failure::{Failure, Outcome, both};
 use crate::observe::refresh;
 use crate::pods::{PodFacts, Pods, Reading};
-use stayput_kube_access::cluster::SearchCluster;
-use stayput_restart::{Action, Plan, Snapshot, plan};
+use crate::reconcile::execute;
 
 /// Sends the stop requests, and deletes the pods, that live reads confirm. True if there were any.
 pub(super) async fn stop(
@@ -123,23 +126,50 @@ pub(crate) fn is_same_generation(live: &SearchCluster, known: &SearchCluster) ->
     live.metadata.uid == known.metadata.uid && live.metadata.generation == known.metadata.generation
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_stop_is_sent_only_if_the_live_plan_has_it_and_its_pod_was_read() {
-        let stop = |uid: &str, sequence| Action::Stop {
-            uid: uid.into(),
-            sequence,
-            drain: 0,
-            resume: None,
-            exit: false,
-        };
-        let [a, b, c] = [stop("a", 1), stop("b", 1), stop("c", 1)];
-        let again =
-            Plan { actions: vec![stop("a", 1), stop("b", 2), stop("c", 1)], ..Plan::default() };
-        let unread = BTreeSet::from(["c".to_owned()]);
-        assert_eq!(confirmed(&[&a, &b, &c], &again, &unread), [&a]);
-    }
+/// Uids of the pods of these actions.
+pub(super) fn pods_of(actions: &[&Action]) -> BTreeSet<String> {
+    actions.iter().filter_map(|action| action.pod()).map(str::to_owned).collect()
 }
+
+/// Uids of the pods that the plan is about to act on although their managers were last asked before this
+/// observation began; `is_old` is true for such a pod.
+pub(super) fn read_before(
+    plan: &Plan,
+    ledger: &Ledger,
+    is_old: impl Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let mut uids: BTreeSet<&str> = BTreeSet::new();
+    for action in &plan.actions {
+        match action {
+            Action::Stop { uid, .. }
+            | Action::Start { uid, .. }
+            | Action::PatchImages { uid, .. }
+            | Action::Resize { uid, .. }
+            | Action::DeletePod { uid } => drop(uids.insert(uid)),
+            Action::WriteLedger(after) => uids.extend(given_sequences(ledger, after)),
+            _ => {}
+        }
+    }
+    uids.into_iter().filter(|uid| is_old(uid)).map(str::to_owned).collect()
+}
+
+/// Uids of the pods whose entries have sequences in `after` that they did not have before: these are counted
+/// from the sequences that their managers have reported.
+fn given_sequences<'a>(before: &Ledger, after: &'a Ledger) -> Vec<&'a str> {
+    let known: BTreeSet<(&str, u64, u64)> = before
+        .members()
+        .map(|member| (member.pod_uid.as_str(), member.stop_sequence, member.start_sequence))
+        .collect();
+    let members = after.members().filter(|member| {
+        !known.contains(&(member.pod_uid.as_str(), member.stop_sequence, member.start_sequence))
+            && member.stop_sequence > 0
+    });
+    let kept = after.kept_stopped.iter().filter(|kept| !before.kept_stopped.contains(kept));
+    members
+        .map(|member| member.pod_uid.as_str())
+        .chain(kept.map(|kept| kept.pod_uid.as_str()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

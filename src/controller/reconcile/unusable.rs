@@ -10,7 +10,7 @@ use crate::execute::Executor;
 use crate::observe::now;
 use crate::requeue::Next;
 use crate::status::Reported;
-use crate::status_report::{gauges, ledger_of, pods_unlisted};
+use crate::status::{gauges, ledger_of, pods_unlisted};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Action, Ledger, Report, annotation};
 

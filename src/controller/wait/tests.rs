@@ -15,12 +15,12 @@ use crate::clusters::{Clusters, NewestCluster};
 use crate::context::Shared;
 use crate::definition::Definition;
 use crate::failure::Failure;
-use crate::health::Health;
+use crate::http_server::Health;
+use crate::http_server::SnapshotQueues;
 use crate::lease::Lease;
 use crate::metrics::Metrics;
 use crate::reconcile::after_failure;
-use crate::settings::Settings;
-use crate::snapshot_requests::SnapshotQueues;
+use crate::run::Settings;
 use stayput_api::Status;
 use stayput_http::manager_client::Address;
 

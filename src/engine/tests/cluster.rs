@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::topology::{self, Topology};
-use super::super::{Color, EngineError, Member, Voting, details, health, members, shards};
+use super::super::{Color, EngineError, Member, Voting, health, shards};
 use super::*;
 
 #[track_caller]
@@ -21,7 +21,10 @@ pub(super) fn topology_of(engine: &str, state: &str) -> Topology {
         topology.shards = routing.shards;
         topology.immovable = routing.immovable;
     }
-    topology.add_details(details::parse(&answer_to(&details::call(), engine, "details")).unwrap());
+    topology.add_details(
+        crate::nodes::parse_details(&answer_to(&crate::nodes::details_call(), engine, "details"))
+            .unwrap(),
+    );
     topology
 }
 
@@ -107,8 +110,8 @@ fn a_cluster_that_has_not_read_its_disks_yet_says_so() {
 #[test]
 fn members_are_told_apart_by_both_ids() {
     for engine in ALL {
-        let members = answer_to(&members::call(), engine, "members");
-        let members = members::parse(&members).unwrap();
+        let members = answer_to(&crate::nodes::members_call(), engine, "members");
+        let members = crate::nodes::parse_members(&members).unwrap();
         let topology = topology_of(engine, "state");
         assert_eq!(members.cluster_uuid, topology.cluster_uuid);
         assert_eq!(members.elected_master, topology.elected_master);
@@ -119,7 +122,7 @@ fn members_are_told_apart_by_both_ids() {
             .collect();
         assert_eq!(members.nodes, nodes);
     }
-    let members = members::parse(&recorded(OPENSEARCH_2, "members")).unwrap();
+    let members = crate::nodes::parse_members(&recorded(OPENSEARCH_2, "members")).unwrap();
     assert_eq!(members.cluster_uuid.as_deref(), Some("HHHrgapGQyCXt6wo3163vQ"));
     assert_eq!(members.elected_master.as_deref(), Some("mURN_W7BQPOZ9jeMrDRWgg"));
     let first = Member {
@@ -133,7 +136,7 @@ fn members_are_told_apart_by_both_ids() {
 #[test]
 fn a_master_by_its_newer_name_is_the_same_master() {
     let body = r#"{"cluster_uuid":"_na_","cluster_manager_node":"m","nodes":{}}"#;
-    let members = members::parse(&made_up(200, body)).unwrap();
+    let members = crate::nodes::parse_members(&made_up(200, body)).unwrap();
     assert_eq!((members.cluster_uuid, members.elected_master), (None, Some("m".into())));
 }
 
@@ -172,7 +175,7 @@ fn the_data_is_where_the_engine_says_whatever_has_told_it_so() {
         let body = format!(
             r#"{{"nodes":{{"n":{{"version":"8.19.0","roles":[],"jvm":{{"start_time_in_millis":1}}{path}}}}}}}"#
         );
-        details::parse(&made_up(200, &body)).unwrap()["n"].data_paths()
+        crate::nodes::parse_details(&made_up(200, &body)).unwrap()["n"].data_paths()
     };
     assert_eq!(read(r#","settings":{"path":{"data":"/a, /b"}}"#), ["/a", "/b"]);
     assert!(read(r#","settings":{}"#).is_empty() && read("").is_empty());
@@ -181,7 +184,7 @@ fn the_data_is_where_the_engine_says_whatever_has_told_it_so() {
 #[test]
 fn a_node_that_does_not_answer_is_a_node_all_the_same() {
     let state = recorded(OPENSEARCH_2, "state");
-    let mut reported = details::parse(&recorded(OPENSEARCH_2, "details")).unwrap();
+    let mut reported = crate::nodes::parse_details(&recorded(OPENSEARCH_2, "details")).unwrap();
     reported.remove("mURN_W7BQPOZ9jeMrDRWgg");
     let mut topology = topology::parse(&state, None).unwrap();
     topology.add_details(reported);
@@ -190,7 +193,7 @@ fn a_node_that_does_not_answer_is_a_node_all_the_same() {
     assert_eq!((&silent.roles, silent.version, silent.jvm_start_ms), (&None, None, None));
     assert!(topology.nodes[2].roles.is_some());
     // All of them may be silent: then the filter leaves nothing of the answer.
-    assert!(details::parse(&made_up(200, "{}")).unwrap().is_empty());
+    assert!(crate::nodes::parse_details(&made_up(200, "{}")).unwrap().is_empty());
 }
 
 #[test]
@@ -298,7 +301,8 @@ fn an_elasticsearch_6_that_leads_is_known_by_the_answer_of_a_later_node() {
     let mut topology = parsed(&state);
     assert!(topology.is_led_without_configurations());
     topology.voting = Voting::MinimumMasterNodes(1);
-    topology.add_details(details::parse(&recorded(ELASTICSEARCH_7, "details")).unwrap());
+    topology
+        .add_details(crate::nodes::parse_details(&recorded(ELASTICSEARCH_7, "details")).unwrap());
     topology.raise_minimum();
     assert_eq!(topology.voting, Voting::MinimumMasterNodes(2), "a majority of three");
     let mut alike = topology_of(ELASTICSEARCH_6, "state");

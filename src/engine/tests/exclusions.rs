@@ -1,6 +1,6 @@
 //! Voting exclusions: the requests for each kind of engine.
 
-use super::super::{Distribution, Engine, EngineError, Version, exclusions};
+use super::super::{Distribution, Engine, EngineError, Version};
 use super::*;
 
 fn engine_of(distribution: Distribution, version: &str) -> Engine {
@@ -32,9 +32,9 @@ fn each_engine_is_asked_as_it_understands() {
         (Distribution::OpenSearch, "3.2.0", by_name),
     ] {
         let engine = engine_of(distribution, version);
-        let asked = exclusions::exclude_call(&engine, "logs-0").unwrap();
+        let asked = crate::changes::exclude_call(&engine, "logs-0").unwrap();
         assert_eq!(asked.as_recorded(), (expected.into(), String::new()), "{version}");
-        let cleared = exclusions::clear_call(&engine).unwrap();
+        let cleared = crate::changes::clear_call(&engine).unwrap();
         assert_eq!(cleared.as_recorded(), (all.into(), String::new()), "{version}");
     }
 }
@@ -42,7 +42,7 @@ fn each_engine_is_asked_as_it_understands() {
 #[test]
 fn elasticsearch_6_has_no_votes_to_do_without() {
     let six = engine_of(Distribution::Elasticsearch, "6.8.23");
-    for call in [exclusions::exclude_call(&six, "logs-0"), exclusions::clear_call(&six)] {
+    for call in [crate::changes::exclude_call(&six, "logs-0"), crate::changes::clear_call(&six)] {
         let Err(EngineError::Unusable(message)) = call else { panic!("{call:?}") };
         assert!(message.contains("minimum_master_nodes"), "{message}");
     }
@@ -52,18 +52,18 @@ fn elasticsearch_6_has_no_votes_to_do_without() {
 fn no_name_reaches_other_nodes() {
     let engine = engine_of(Distribution::OpenSearch, "2.19.3");
     for name in ["", "*", "logs-*", "logs-0,logs-1", "_all", "_local", "a/b", "a b", "a&b", "ä"] {
-        let call = exclusions::exclude_call(&engine, name);
+        let call = crate::changes::exclude_call(&engine, name);
         assert!(matches!(call, Err(EngineError::Unusable(_))), "{name}: {call:?}");
     }
     for name in ["logs-0", "logs_0.search"] {
-        assert!(exclusions::exclude_call(&engine, name).is_ok(), "{name}");
+        assert!(crate::changes::exclude_call(&engine, name).is_ok(), "{name}");
     }
 }
 
 #[test]
 fn an_empty_body_is_enough_and_so_is_one_that_takes_effect_late() {
     for body in ["", "{}"] {
-        assert_eq!(exclusions::parse(&made_up(200, body)), Ok(()));
+        assert_eq!(crate::changes::parse_exclusion(&made_up(200, body)), Ok(()));
     }
     let late = |reason| {
         let error = serde_json::json!({ "type": "timeout_exception", "reason": reason });
@@ -71,8 +71,8 @@ fn an_empty_body_is_enough_and_so_is_one_that_takes_effect_late() {
     };
     for status in [429, 500, 503] {
         let body = late("timed out waiting for voting config exclusions [{logs-0}] to take effect");
-        assert_eq!(exclusions::parse(&made_up(status, &body)), Ok(()), "{status}");
-        let other = exclusions::parse(&made_up(status, &late("timed out")));
+        assert_eq!(crate::changes::parse_exclusion(&made_up(status, &body)), Ok(()), "{status}");
+        let other = crate::changes::parse_exclusion(&made_up(status, &late("timed out")));
         assert!(matches!(other, Err(EngineError::Refused { .. })), "{other:?}");
     }
 }

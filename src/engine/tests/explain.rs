@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Shard, ShardState, explain};
+use super::super::{Shard, ShardState};
 use super::*;
 
 fn answer(can_move: &str, decisions: Value) -> Option<String> {
@@ -16,7 +16,7 @@ fn answer(can_move: &str, decisions: Value) -> Option<String> {
                              remain on its current node",
         "node_allocation_decisions": decisions,
     });
-    explain::parse(&made_up(200, &body.to_string())).expect("it is read")
+    crate::shards::parse_explanation(&made_up(200, &body.to_string())).expect("it is read")
 }
 
 fn node(deciders: &[(&str, &str)]) -> Value {
@@ -83,7 +83,7 @@ fn a_replica_is_named_with_its_node() {
         relocating_to: None,
     };
     let asked = |primary| {
-        let (line, body) = explain::explain_call(&shard(primary)).as_recorded();
+        let (line, body) = crate::shards::explain_call(&shard(primary)).as_recorded();
         assert_eq!(line, "GET /_cluster/allocation/explain");
         serde_json::from_str::<Value>(&body).expect("JSON")
     };

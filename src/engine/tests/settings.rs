@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::allocation::{self, Allocation};
 use super::super::transport::MASTER_TIMEOUT;
-use super::super::{EngineError, Flush, RecordKind, RecordStatus, ShardMigration, flush, shutdown};
+use super::super::{EngineError, Flush, RecordKind, RecordStatus, ShardMigration, shutdown};
 use super::*;
+use crate::changes::Allocation;
 
 /// The marker that was set in the recordings.
 const MARK: &str = r#"{"restart":"r-1","before":{"persistent":null,"transient":null}}"#;
@@ -17,9 +17,10 @@ fn set(persistent: Option<&str>, transient: Option<&str>, marker: Option<&str>) 
 
 #[test]
 fn allocation_is_read_with_the_mark() {
-    let read = allocation::read_call();
+    let read = crate::changes::read_call();
     for engine in ALL {
-        let read = |name| allocation::parse(&answer_to(&read, engine, name)).unwrap();
+        let read =
+            |name| crate::changes::parse_allocation(&answer_to(&read, engine, name)).unwrap();
         assert_eq!(read("settings_unset"), set(None, None, None));
         assert_eq!(read("settings_tight"), set(Some("primaries"), None, Some(MARK)));
         let both = set(Some("primaries"), Some("primaries"), Some(MARK));
@@ -33,13 +34,13 @@ fn it_is_tightened_and_restored_with_the_mark_in_one_request() {
     let transient = set(None, Some("all"), None);
     for engine in ALL {
         let write = |body, name| {
-            let call = allocation::write_call(body, MASTER_TIMEOUT);
+            let call = crate::changes::write_call(body, MASTER_TIMEOUT);
             answer_to(&call, engine, name).acknowledged()
         };
-        let tightened = |before| allocation::tightened(before, "primaries", MARK);
+        let tightened = |before| crate::changes::tightened(before, "primaries", MARK);
         assert_eq!(write(tightened(&unset), "tighten"), Ok(()));
         assert_eq!(write(tightened(&transient), "tighten_transient"), Ok(()));
-        assert_eq!(write(allocation::restored(&unset), "restore"), Ok(()));
+        assert_eq!(write(crate::changes::restored(&unset), "restore"), Ok(()));
     }
     let before = set(Some("new_primaries"), Some("all"), None);
     let expected = serde_json::json!({
@@ -49,7 +50,7 @@ fn it_is_tightened_and_restored_with_the_mark_in_one_request() {
         },
         "transient": { "cluster.routing.allocation.enable": "all" },
     });
-    assert_eq!(allocation::restored(&before), expected);
+    assert_eq!(crate::changes::restored(&before), expected);
 }
 
 #[test]
@@ -62,8 +63,8 @@ fn the_transient_value_is_the_one_in_force() {
 #[test]
 fn a_refused_value_is_told_in_the_engines_words() {
     for engine in ALL {
-        let call = allocation::write_call(
-            allocation::tightened(&set(None, None, None), "most", MARK),
+        let call = crate::changes::write_call(
+            crate::changes::tightened(&set(None, None, None), "most", MARK),
             MASTER_TIMEOUT,
         );
         let refused = answer_to(&call, engine, "tighten_refused").acknowledged();
@@ -93,9 +94,9 @@ fn flushes_tell_what_they_did() {
         (ELASTICSEARCH_8, "flush", false, 10),
         (ELASTICSEARCH_9, "flush", false, 10),
     ] {
-        let answer = answer_to(&flush::call(synced), engine, name);
+        let answer = answer_to(&crate::changes::flush_call(synced), engine, name);
         let done = Flush::Done { synced, total: 11, successful, failed: 0 };
-        assert_eq!(flush::parse(&answer, synced), Ok(done), "{engine}");
+        assert_eq!(crate::changes::parse_flush(&answer, synced), Ok(done), "{engine}");
     }
 }
 
@@ -105,8 +106,8 @@ fn a_synced_flush_that_writes_disturbed_is_done_as_far_as_it_went() {
         "docs":{"total":4,"successful":2,"failed":2,
                 "failures":[{"shard":1,"reason":"[2] ongoing operations on primary"}]}}"#;
     let done = Flush::Done { synced: true, total: 4, successful: 2, failed: 2 };
-    assert_eq!(flush::parse(&made_up(409, body), true), Ok(done));
-    assert!(flush::parse(&made_up(409, body), false).is_err());
+    assert_eq!(crate::changes::parse_flush(&made_up(409, body), true), Ok(done));
+    assert!(crate::changes::parse_flush(&made_up(409, body), false).is_err());
 }
 
 #[test]

@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_pod_update::{IGNORE, SourceKind};
 
-use super::super::objects::Object;
-use super::seen::NOTED;
 use super::*;
+use crate::observe::content::NOTED;
+use crate::observe::content::Object;
 use crate::pods::Reading;
 
 fn pod(noted: Option<&str>, restarts: i32) -> PodFacts {

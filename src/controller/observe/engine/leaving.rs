@@ -1,14 +1,29 @@
 //! Reads the engine for nodes that leave: the exclusion, then nodes, votes and shards, then the reasons why
 //! shards stay.
+//!
+//! Reads only the list of nodes of a cluster.
+//!
+//! Reads the engine's view of nodes that leave.
+//!
+//! Finds out if the engine of a declared cluster has formed a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
+use std::time::Duration;
 
-use super::{EngineView, ViewError};
+use futures_util::future::join_all;
+use stayput_declare::{Excluded, Seen, SeenNode, Votes};
+use stayput_engine::{
+    Endpoint, EngineClient, EngineError, Members, Node, Shard, ShardState, Topology, Voting,
+};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_restart::{are_master_eligible, holds_data};
+use tokio::time::timeout;
+
 use crate::credentials::{CredentialsError, Reach};
 use crate::metrics::{Metrics, Side};
-use stayput_declare::{Excluded, Seen, SeenNode, Votes};
-use stayput_engine::{Endpoint, EngineClient, Node, Shard, ShardState, Topology, Voting};
-use stayput_restart::{are_master_eligible, holds_data};
+use crate::observe::engine::{ENGINE_ANSWER_TIMEOUT, EngineView, ViewError};
+use crate::observe::{Observer, snapshot};
 
 /// Limit of the nodes for which the engine explains why a shard stays: its answer names every node.
 const MAX_EXPLAINED: usize = 3;
@@ -119,3 +134,131 @@ async fn explain(
         };
     }
 }
+
+/// Features by which the cluster of these pods is recognized.
+pub(crate) struct Ours<'a> {
+    /// Id of the cluster; not known before the first restart.
+    pub(crate) cluster_uuid: Option<&'a str>,
+    /// Names of the pods' nodes.
+    pub(crate) nodes: BTreeSet<&'a str>,
+}
+
+impl EngineView {
+    /// The nodes of these pods that their cluster does not list. One request; only if another
+    /// cluster answers it, the other endpoints are asked as well.
+    pub(crate) async fn unlisted(
+        &mut self,
+        reach: Result<Reach, CredentialsError>,
+        endpoints: Vec<Endpoint>,
+        ours: &Ours<'_>,
+        metrics: &Metrics,
+    ) -> Result<BTreeSet<String>, ViewError> {
+        let reach = reach?;
+        let client = self.connect(&reach, endpoints.clone())?;
+        let first = members(&client, metrics).await?;
+        if ours.is_of(&first) {
+            let unlisted = ours.not_in(&first);
+            if unlisted.is_empty() {
+                self.elsewhere.clear();
+            }
+            return Ok(unlisted);
+        }
+        // The answer shows neither which endpoint gave it nor which others are in that cluster.
+        let each = endpoints.iter().map(async |endpoint| {
+            let one = slice::from_ref(endpoint);
+            let one = EngineClient::new(one, &reach.access, ENGINE_ANSWER_TIMEOUT)?;
+            members(&one, metrics).await
+        });
+        let (mut found, mut elsewhere) = (None, Vec::new());
+        for (endpoint, answer) in endpoints.iter().zip(join_all(each).await) {
+            match answer {
+                Ok(answer) if ours.is_of(&answer) => found = found.or(Some(answer)),
+                Ok(_) => elsewhere.push(endpoint.clone()),
+                Err(error) => tracing::debug!("{}: {error}", endpoint.host),
+            }
+        }
+        let Some(found) = found else { return Err(ViewError::OtherCluster) };
+        if self.elsewhere != elsewhere {
+            self.elsewhere = elsewhere;
+            // The next client asks those of another cluster last.
+            self.client = None;
+            self.identity = None;
+        }
+        Ok(ours.not_in(&found))
+    }
+}
+
+async fn members(client: &EngineClient, metrics: &Metrics) -> Result<Members, EngineError> {
+    let members = client.members().await;
+    metrics.count_request(Side::Engine, "members", members.is_ok());
+    members
+}
+
+impl Ours<'_> {
+    /// True if this is the cluster of these pods: by its id, or else because it lists most of their nodes.
+    fn is_of(&self, members: &Members) -> bool {
+        let listed = self.nodes.len() - self.not_in(members).len();
+        match self.cluster_uuid {
+            Some(uuid) => members.cluster_uuid.as_deref() == Some(uuid) && listed > 0,
+            None => listed * 2 > self.nodes.len(),
+        }
+    }
+
+    fn not_in(&self, members: &Members) -> BTreeSet<String> {
+        let listed: BTreeSet<&str> = members.nodes.iter().map(|node| node.name.as_str()).collect();
+        self.nodes.difference(&listed).map(|node| (*node).to_owned()).collect()
+    }
+}
+
+/// Time limit of all answers together.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Observer {
+    /// Asks the engine about the leaving nodes. Reads the exclusion before the shards: an excluded node
+    /// without shards then gets none.
+    pub(crate) async fn see_leaving(
+        &mut self,
+        cluster: &SearchCluster,
+        leaving: &BTreeSet<String>,
+    ) -> Result<Seen, String> {
+        let known = snapshot::bare(cluster, &self.pods, String::new());
+        let endpoints = self.endpoints_of(cluster, &known);
+        if endpoints.is_empty() {
+            return Err("no pod has an address at which the engine could be asked".to_owned());
+        }
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let uuid = known.ledger.cluster_uuid.as_deref();
+        let asked = self.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
+        match timeout(ANSWER_TIMEOUT, asked).await {
+            Ok(seen) => seen.map_err(|error| error.to_string()),
+            Err(_) => Err("the engine does not answer in time".to_owned()),
+        }
+    }
+}
+
+/// Time limit of all answers together: requests of people wait meanwhile.
+const FORMED_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Observer {
+    /// True if the engine has formed a cluster; false if it does not answer.
+    pub(crate) async fn has_formed(&mut self, cluster: &SearchCluster) -> bool {
+        let known = snapshot::bare(cluster, &self.pods, String::new());
+        let endpoints = self.endpoints_of(cluster, &known);
+        if endpoints.is_empty() {
+            return false;
+        }
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let asked = self.engine.has_formed(reach, endpoints, &self.metrics);
+        match timeout(FORMED_TIMEOUT, asked).await {
+            Ok(Ok(formed)) => formed,
+            Ok(Err(error)) => {
+                tracing::debug!("the engine cannot be asked whether it has formed: {error}");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

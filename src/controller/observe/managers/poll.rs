@@ -1,20 +1,26 @@
 //! Asks many managers for their status at the same time.
+//!
+//! Managers that no decision waits for: those of nodes that are not under way. One that hangs delays no look;
+//! its answer, or its silence, counts at the next one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stayput_api::Status;
+use stayput_http::https::NoAnswer as NoReply;
+use stayput_http::manager_client::{ClientError, ManagerClient, Unanswered};
+use stayput_restart::Manager;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::clock;
 use crate::concurrency::join_limited;
 use crate::credentials::{ClientOfPod, CredentialsError};
 use crate::metrics::{Metrics, Side};
 use crate::observe::now;
 use crate::pods::PodFacts;
-use stayput_api::Status;
-use stayput_http::https::NoAnswer as NoReply;
-use stayput_http::manager_client::{ClientError, ManagerClient, Unanswered};
-use stayput_restart::Manager;
 
 /// Time limit of one manager's answer.
 pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -60,7 +66,7 @@ pub(super) enum NoAnswer {
     /// Nothing was sent.
     #[error(transparent)]
     Credentials(Arc<CredentialsError>),
-    #[error("{error}{}", clock::cause(*clock_ahead))]
+    #[error("{error}{}", crate::observe::managers::cause(*clock_ahead))]
     Failed {
         error: ClientError,
         /// Lead of the manager's clock over ours, in seconds, as far as it has answered.
@@ -102,7 +108,7 @@ pub(super) async fn ask_one(
         Ok(answer) => answer,
         Err(_) => Err(Unanswered { manager: None, source: NoReply::Timeout(deadline) }.into()),
     };
-    let ahead = |date| clock::ahead(date, asked, now());
+    let ahead = |date| crate::observe::managers::ahead(date, asked, now());
     metrics.count_request(Side::Manager, "status", result.is_ok());
     let result = match result {
         // Keeps only this part: there may be ten thousand answers at once.
@@ -121,3 +127,91 @@ pub(super) async fn ask_one(
     };
     Answer { facts, client: Some(client), asked_at, result }
 }
+
+/// Time without a further answer after which a look goes on without the missing ones.
+const NEXT_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The managers with an open request.
+#[derive(Debug)]
+pub(crate) struct Background {
+    /// Uids of the pods whose managers have an open request.
+    asked: BTreeSet<String>,
+    /// Uids of those that are expected to answer, because they did the last time.
+    expected: BTreeSet<String>,
+    tasks: JoinSet<()>,
+    answers: UnboundedReceiver<Answer>,
+    sender: UnboundedSender<Answer>,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        let (sender, answers) = mpsc::unbounded_channel();
+        let (asked, expected) = (BTreeSet::new(), BTreeSet::new());
+        Self { asked, expected, tasks: JoinSet::new(), answers, sender }
+    }
+}
+
+impl Background {
+    /// True if the manager of this pod has an open request.
+    pub(super) fn is_asking(&self, uid: &str) -> bool {
+        self.asked.contains(uid)
+    }
+
+    /// True if any manager has an open request.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Sends requests to these managers; `is_silent` is true for those that are not expected to answer.
+    pub(crate) fn begin(
+        &mut self,
+        clients: Vec<ClientOfPod>,
+        metrics: &Arc<Metrics>,
+        is_silent: impl Fn(&str) -> bool,
+    ) {
+        if clients.is_empty() {
+            return;
+        }
+        for (facts, _) in &clients {
+            self.asked.insert(facts.uid.clone());
+            if !is_silent(&facts.uid) {
+                self.expected.insert(facts.uid.clone());
+            }
+        }
+        let (sender, metrics) = (self.sender.clone(), Arc::clone(metrics));
+        self.tasks.spawn(async move {
+            let ask = async |client| {
+                // Without a receiver the task of the SearchCluster has ended.
+                let _ = sender.send(ask_one(client, STATUS_TIMEOUT, &metrics).await);
+            };
+            join_limited(clients.into_iter().map(ask).collect()).await;
+        });
+    }
+
+    /// The answers that have come: waits until all expected ones have, or no further one comes.
+    pub(crate) async fn answers(&mut self) -> Vec<Answer> {
+        let mut all = Vec::new();
+        while !self.expected.is_empty() {
+            match timeout(NEXT_ANSWER_TIMEOUT, self.answers.recv()).await {
+                Ok(Some(answer)) => self.take(answer, &mut all),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        while let Ok(answer) = self.answers.try_recv() {
+            self.take(answer, &mut all);
+        }
+        // No look waits for the same manager twice.
+        self.expected.clear();
+        while self.tasks.try_join_next().is_some() {}
+        all
+    }
+
+    fn take(&mut self, answer: Answer, all: &mut Vec<Answer>) {
+        self.asked.remove(&answer.facts.uid);
+        self.expected.remove(&answer.facts.uid);
+        all.push(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

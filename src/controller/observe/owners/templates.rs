@@ -8,9 +8,9 @@ use stayput_pod_update::{Abilities, Update, UpdateStep, container_settings};
 use stayput_restart::{GivenSettings, PodUpdate};
 use tokio::time::Instant;
 
-use super::patch::patch;
 use crate::apiserver::{ApiError, Apiserver};
 use crate::concurrency::join_limited;
+use crate::observe::owners::patch;
 use crate::pods::{LiveFacts, PodFacts, is_data_elsewhere};
 use stayput_kube_access::workload::{NotComparable, Revision, Set, update};
 

@@ -1,5 +1,7 @@
 //! Whether a config differs from its sources in something that counts.
 
+mod settings;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use stayput_pod_update::{IGNORE, SourceKind};

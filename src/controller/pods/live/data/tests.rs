@@ -3,7 +3,7 @@
 use super::*;
 use serde_json::{Value, json};
 
-use super::elsewhere::is_data_elsewhere;
+use crate::pods::live::data::is_data_elsewhere;
 
 fn place_of(mounts: &[(&str, &str)], directories: &[&str]) -> DataPlace {
     let volumes = json!([

@@ -1,0 +1,2 @@
+mod object_version;
+mod undecodable;

@@ -1,0 +1,248 @@
+//! Reads the existing objects of a declared cluster.
+//!
+//! Applies objects, in their order, and never takes over one that another owner has.
+//!
+//! Deletes the config Secrets of node sets that are gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DynamicObject, ObjectMeta};
+use serde_json::{Value, json};
+use stayput_declare::{
+    self as declare, Kind, NODE_SET, Object, Observed, ObservedSet, SeenSecret, garbage,
+};
+use stayput_kube_access::cluster::SearchCluster;
+use stayput_kube_access::workload::mounted_secrets;
+
+use crate::apiserver::{ApiError, Apiserver, Version, namespaced_name};
+use crate::concurrency::join_limited;
+use crate::declared::Verdict;
+use crate::failure::Failure;
+use crate::lease::Lease;
+
+/// True if the SearchCluster with this uid owns the object.
+pub(super) fn is_owned(metadata: &ObjectMeta, uid: &str) -> bool {
+    metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
+}
+
+/// Value of the label with the node set.
+pub(super) fn node_set(metadata: &ObjectMeta) -> Option<&String> {
+    metadata.labels.as_ref()?.get(NODE_SET)
+}
+
+/// The existing objects, and the versions of the StatefulSets that were read.
+#[derive(Debug)]
+pub(super) struct ExistingObjects {
+    pub(super) observed: Observed,
+    objects: BTreeMap<String, Version>,
+}
+
+impl ExistingObjects {
+    /// The StatefulSet of a node set as it was read.
+    pub(super) fn object(&self, set: &str) -> Result<&Version, Failure> {
+        self.objects.get(set).ok_or(Failure::StatusOvertaken)
+    }
+}
+
+/// Reads the StatefulSets and the state of the bootstrap; ignores objects that the cluster does not own.
+pub(super) async fn found(
+    api: &Apiserver,
+    cluster: &SearchCluster,
+) -> Result<ExistingObjects, ApiError> {
+    let (namespace, name) = namespaced_name(&cluster.metadata);
+    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+    let bootstrap = declare::bootstrap(name);
+    let (sets, bootstrap) = tokio::try_join!(
+        api.stateful_sets(namespace, name),
+        api.object(Kind::ConfigMap, namespace, &bootstrap),
+    )?;
+    let (mut observed, mut objects) = (Observed::default(), BTreeMap::new());
+    for set in sets.items.iter().filter(|set| is_owned(&set.metadata, uid)) {
+        let Some(name) = node_set(&set.metadata) else { continue };
+        observed.sets.insert(name.clone(), observed_set(set));
+        objects.insert(name.clone(), Version::of(&set.metadata));
+    }
+    let bootstrap = bootstrap.filter(|object| is_owned(&object.metadata, uid));
+    observed.bootstrap = bootstrap.map(|object| declare::Bootstrap::of(&object.data));
+    Ok(ExistingObjects { observed, objects })
+}
+
+/// All volume claims of the namespace.
+pub(super) async fn claims(
+    api: &Apiserver,
+    namespace: &str,
+) -> Result<Vec<declare::SeenClaim>, ApiError> {
+    let list = api.claims(namespace).await?.items.into_iter();
+    let seen = |metadata: ObjectMeta| declare::SeenClaim {
+        is_being_deleted: metadata.deletion_timestamp.is_some(),
+        name: metadata.name.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+    };
+    Ok(list.map(|claim| seen(claim.metadata)).collect())
+}
+
+fn observed_set(set: &StatefulSet) -> ObservedSet {
+    let count = |count: Option<i32>| count.and_then(|count| u32::try_from(count).ok());
+    let annotations = set.metadata.annotations.as_ref();
+    let declared = annotations.and_then(|all| all.get(declare::DECLARED));
+    let template = set.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let init = template.and_then(|pod| pod.init_containers.as_ref());
+    let manager = init.and_then(|all| all.iter().find(|one| one.name == declare::MANAGER));
+    ObservedSet {
+        manager_image: manager.and_then(|container| container.image.clone()),
+        replicas: count(set.spec.as_ref().and_then(|spec| spec.replicas)).unwrap_or(1),
+        ready: count(set.status.as_ref().and_then(|status| status.ready_replicas)).unwrap_or(0),
+        declared: declared.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(Value::Null),
+    }
+}
+
+/// Kind and name.
+type Key = (Kind, String);
+
+/// Last applied body of each object, and the object's version after it.
+#[derive(Debug, Default)]
+pub(super) struct Applied(BTreeMap<Key, (Value, Option<String>)>);
+
+impl Applied {
+    /// Applies the objects that differ, one after the other; true if that changed any. Every object is read
+    /// first: if the SearchCluster does not own one of them, nothing is applied at all.
+    pub(super) async fn make(
+        &mut self,
+        (api, lease): (&Apiserver, &Lease),
+        cluster: &declare::Cluster,
+        objects: &[Object],
+    ) -> Result<bool, Verdict> {
+        let mut there = read(api, &cluster.namespace, objects)
+            .await
+            .map_err(|error| Verdict::Failed(error.into()))?;
+        let is_foreign = |object: &&Object| {
+            let found = there.get(&key(object));
+            found.is_some_and(|found| !is_owned(&found.metadata, &cluster.uid))
+        };
+        let foreign = objects.iter().filter(is_foreign);
+        let foreign: Vec<String> =
+            foreign.map(|object| format!("{} {}", object.kind, object.name)).collect();
+        if !foreign.is_empty() {
+            return Err(Verdict::Foreign(foreign));
+        }
+        let mut is_changed = false;
+        for object in objects {
+            let there = there.remove(&key(object));
+            is_changed |=
+                self.apply((api, lease), cluster, object, there).await.map_err(Verdict::Failed)?;
+        }
+        Ok(is_changed)
+    }
+
+    async fn apply(
+        &mut self,
+        (api, lease): (&Apiserver, &Lease),
+        cluster: &declare::Cluster,
+        object: &Object,
+        there: Option<DynamicObject>,
+    ) -> Result<bool, Failure> {
+        let key = key(object);
+        let is_same = |there: &DynamicObject| {
+            let last = self.0.get(&key);
+            last.is_some_and(|(body, seen)| {
+                *body == object.body && *seen == version(object.kind, there)
+            })
+        };
+        if there.as_ref().is_some_and(is_same) {
+            return Ok(false);
+        }
+        let mut body = object.body.clone();
+        // With uid and version, the apiserver refuses the write if the object is another one by now, or was
+        // written since: this process may have been suspended, and another replica may have made something
+        // newer. Without an existing object, `force` is false: if somebody has made one meanwhile, their
+        // fields are not taken over.
+        if let Some(there) = &there {
+            body["metadata"]["uid"] = json!(there.metadata.uid);
+            body["metadata"]["resourceVersion"] = json!(there.metadata.resource_version);
+        }
+        if !lease.is_held() {
+            return Err(Failure::LeaseLost);
+        }
+        let force = there.is_some();
+        let (kind, name) = (object.kind, object.name.as_str());
+        let written = api.apply(kind, &cluster.namespace, name, &body, force).await?;
+        let before = there.and_then(|there| there.metadata.resource_version);
+        let is_changed = before != written.metadata.resource_version;
+        if is_changed {
+            tracing::info!("applied {kind} {name}");
+        }
+        self.0.insert(key, (object.body.clone(), version(kind, &written)));
+        Ok(is_changed)
+    }
+}
+
+fn key(object: &Object) -> Key {
+    (object.kind, object.name.clone())
+}
+
+/// Reads the objects that exist.
+async fn read(
+    api: &Apiserver,
+    namespace: &str,
+    objects: &[Object],
+) -> Result<BTreeMap<Key, DynamicObject>, ApiError> {
+    let get = async |object: &Object| {
+        let there = api.object(object.kind, namespace, &object.name).await?;
+        Ok(there.map(|there| (key(object), there)))
+    };
+    let answers = join_limited(objects.iter().map(get).collect()).await;
+    answers.into_iter().filter_map(Result::transpose).collect()
+}
+
+/// Version of the fields that people write. The status of a StatefulSet changes all the time, so its
+/// generation counts.
+fn version(kind: Kind, object: &DynamicObject) -> Option<String> {
+    match kind {
+        Kind::StatefulSet => object.metadata.generation.map(|generation| generation.to_string()),
+        Kind::Secret | Kind::ConfigMap | Kind::Service => object.metadata.resource_version.clone(),
+    }
+}
+
+/// Deletes the Secrets that are due, and returns the time since which each of the others is unneeded, by uid.
+pub(super) async fn collect(
+    api: &Apiserver,
+    cluster: &declare::Cluster,
+    observed: &Observed,
+    since: &BTreeMap<String, u64>,
+    now: u64,
+) -> Result<BTreeMap<String, u64>, ApiError> {
+    let secrets = api.secrets(&cluster.namespace, &cluster.name).await?;
+    let own = secrets.items.iter().filter(|secret| is_owned(&secret.metadata, &cluster.uid));
+    let mut seen: Vec<SeenSecret> = own.filter_map(seen_secret).collect();
+    let (_, candidates) = garbage(cluster, observed, &seen, since, now);
+    if candidates.is_empty() {
+        return Ok(candidates);
+    }
+    let pods = api.pods(&cluster.namespace).await?;
+    let mounted: BTreeSet<&str> = pods.items.iter().flat_map(mounted_secrets).collect();
+    for secret in &mut seen {
+        secret.mounted = mounted.contains(secret.name.as_str());
+    }
+    let (due, since) = garbage(cluster, observed, &seen, since, now);
+    for secret in due {
+        match api.delete_secret(&cluster.namespace, &secret.name, &secret.uid).await {
+            Ok(()) => tracing::info!("deleted Secret {} of a removed node set", secret.name),
+            // The Secret is gone, or another one has its name by now.
+            Err(error) if error.is_not_found() || error.is_conflict() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(since)
+}
+
+fn seen_secret(secret: &Secret) -> Option<SeenSecret> {
+    let metadata = &secret.metadata;
+    Some(SeenSecret {
+        name: metadata.name.clone()?,
+        uid: metadata.uid.clone()?,
+        node_set: node_set(metadata)?.clone(),
+        mounted: false,
+    })
+}

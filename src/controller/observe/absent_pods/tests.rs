@@ -1,0 +1,3 @@
+mod missing;
+mod ordered_ready;
+mod unselected;

@@ -1,0 +1,2 @@
+mod patch_dry_runs;
+mod undo_dry_runs;

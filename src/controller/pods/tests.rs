@@ -1,0 +1,2 @@
+mod applied;
+mod facts;

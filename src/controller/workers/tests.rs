@@ -1,0 +1,3 @@
+mod failed;
+mod known;
+mod progress;
