@@ -4,37 +4,27 @@
 
 mod address;
 mod args;
-mod best_effort_output;
 mod boot;
-mod checksum;
 mod control;
-mod failure;
-mod fallback;
-mod install;
-mod places;
-mod poll;
 mod render;
 mod run;
-mod serve;
-mod token;
-mod upgrade;
-mod usage;
+mod tools;
 mod wait;
-mod warm;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::settings::Environment;
 use args::{Cli, ClientArgs, Command};
-use best_effort_output::BestEffortOutput;
 use control::ControlRequest;
-use failure::{Failure, USAGE};
-use stayput_http::manager_client::ManagerClient;
+use stayput_http::manager_client::{ClientError, ManagerClient};
+use stayput_http::terminal::plain;
 
 /// Every command and option of `stayput`, also for man pages.
 pub fn definition() -> clap::Command {
@@ -56,7 +46,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             let code = if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
             // Help and version are no errors, and go to stdout. If neither can be written, there is
             // no reader.
-            let _ = usage::with_tip(error).print();
+            let _ = with_tip(error).print();
             return code;
         }
     };
@@ -111,20 +101,19 @@ fn command(
                 control::restart(&client, request, &wait, out).await
             })?;
         }
-        Command::Checksum(args) => checksum::print(args, out)?,
-        Command::Token(args) => token::print(&args, out)?,
+        Command::Checksum(args) => tools::print_checksum(args, out)?,
+        Command::Token(args) => tools::print_token(&args, out)?,
         Command::Install { dir } => {
-            let path =
-                install::install(&dir).map_err(|error| Failure::Failed(error.to_string()))?;
+            let path = tools::install(&dir).map_err(|error| Failure::Failed(error.to_string()))?;
             writeln!(out, "{}", path.display())?;
         }
-        Command::Warm(args) => warm::make(args, out)?,
+        Command::Warm(args) => tools::make_archive(args, out)?,
         Command::Upgrade { client, timeout } => {
             with(&client, environment, async |client| {
-                upgrade::upgrade(&client, timeout, out).await
+                control::upgrade(&client, timeout, out).await
             })?;
         }
-        Command::CheckUpgrade { state, args } => upgrade::check(state, args, environment, out)?,
+        Command::CheckUpgrade { state, args } => control::check(state, args, environment, out)?,
         Command::Version => writeln!(out, "stayput {}", args::VERSION.as_str())?,
     }
     Ok(ExitCode::SUCCESS)
@@ -159,4 +148,153 @@ fn with(
     // Boxed, so that the runtime's code is there once, and not for each command.
     let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(command(client));
     runtime.block_on(command)
+}
+
+/// Refused or failed.
+const FAILED: u8 = 1;
+/// The manager cannot be reached, or did not answer.
+const NOT_REACHABLE: u8 = 2;
+/// The command line is wrong (`EX_USAGE` of sysexits).
+const USAGE: u8 = 64;
+/// Not done in time; the code of coreutils' `timeout`.
+const TIMED_OUT: u8 = 124;
+
+/// Why a command failed.
+#[derive(Debug)]
+enum Failure {
+    /// The manager refused, or gave no good answer.
+    Client(ClientError),
+    /// The command line is wrong.
+    Usage(String),
+    /// The command itself failed.
+    Failed(String),
+    /// A signal ended the command.
+    Signal(u8, String),
+    /// The command was not done within its timeout.
+    TimedOut(String),
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    /// Writes the message to stderr.
+    fn report(&self) -> ExitCode {
+        let (code, message) = match self {
+            Self::Client(error @ ClientError::Refused(_)) => (FAILED, format!("refused: {error}")),
+            Self::Client(error @ (ClientError::Protocol(_) | ClientError::WrongPod(_))) => {
+                (FAILED, error.to_string())
+            }
+            Self::Client(error @ ClientError::Credentials(_)) => (USAGE, error.to_string()),
+            Self::Client(
+                error @ (ClientError::NotReachable(_)
+                | ClientError::Untrusted(_)
+                | ClientError::Unanswered(_)),
+            ) => (NOT_REACHABLE, error.to_string()),
+            Self::Usage(message) => (USAGE, message.clone()),
+            Self::Failed(message) => (FAILED, message.clone()),
+            Self::Signal(signal, message) => (128 + signal, message.clone()),
+            Self::TimedOut(message) => (TIMED_OUT, message.clone()),
+            // `stayput status | head` closes the output early; this needs no message.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return ExitCode::from(FAILED);
+            }
+            Self::Output(error) => (FAILED, format!("cannot write the output: {error}")),
+        };
+        // If stderr is closed as well, the exit code is all there is.
+        let _ = writeln!(io::stderr(), "stayput: {}", plain(&message));
+        ExitCode::from(code)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Client(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// The error, with a tip if there is one.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(tip) = tip(argument, &usage)
+    {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
+    }
+    error
+}
+
+fn tip(argument: &str, usage: &str) -> Option<String> {
+    if usage.contains("stayput run") && !argument.starts_with('-') {
+        return Some(format!("write the engine's command after --, as in -- {argument}"));
+    }
+    let waits =
+        ["stop", "start", "restart"].iter().any(|it| usage.contains(&format!("stayput {it} ")));
+    (waits && argument == "--wait")
+        .then(|| "it waits unless --no-wait is given; --timeout TIME says how long".to_owned())
+}
+
+/// An output to which writing never fails; the first error is kept. A request is carried out to its end even if
+/// nobody reads about it any more: a stop whose start is not sent would keep the engine down.
+#[derive(Debug)]
+struct BestEffortOutput<'a, W> {
+    out: &'a mut W,
+    failed: io::Result<()>,
+}
+
+impl<'a, W: Write> BestEffortOutput<'a, W> {
+    const fn new(out: &'a mut W) -> Self {
+        Self { out, failed: Ok(()) }
+    }
+
+    /// The result of a command; if it is good, whether its output could be written.
+    fn result(self, of: Result<(), Failure>) -> Result<(), Failure> {
+        of.and(self.failed.map_err(Failure::Output))
+    }
+}
+
+impl<W: Write> Write for BestEffortOutput<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.failed.is_ok() {
+            self.failed = self.out.write_all(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.failed.is_ok() {
+            self.failed = self.out.flush();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::args::Cli;
+    use super::*;
+
+    #[test]
+    fn usual_mistakes_get_a_tip() {
+        for (line, tip) in [
+            ("stayput run sleep 1", "tip: write the engine's command after --, as in -- sleep"),
+            ("stayput run --socket s sleep 1", "as in -- sleep"),
+            ("stayput stop --wait 10m", "tip: it waits unless --no-wait is given; --timeout TIME"),
+            ("stayput run --redy http://x -- x", "a similar argument exists: '--ready'"),
+            ("stayput stop --grace -5", "\"-5\" is not a duration"),
+            ("stayput wait --for ready --timeout -5s", "\"-5s\" is not a duration"),
+        ] {
+            let error = Cli::command().try_get_matches_from(line.split(' ')).unwrap_err();
+            let text = with_tip(error).to_string();
+            assert!(text.contains(tip), "{text}");
+        }
+    }
 }

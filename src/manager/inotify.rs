@@ -2,18 +2,17 @@
 //!
 //! Used for the mounted config and for keys. Each has its own instance, watches and mask.
 
-mod chain;
-
-use std::io;
+use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use nix::errno::Errno;
 use nix::sys::inotify::{InitFlags, Inotify};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-
-pub(crate) use chain::chain;
 
 /// An inotify instance. nix implements only the newer trait, tokio asks for the older one.
 #[derive(Debug)]
@@ -57,5 +56,96 @@ pub(crate) fn unwatched(path: &std::path::Path, error: Errno) -> String {
              raise it"
         ),
         other => format!("{path} cannot be watched: {}", other.desc()),
+    }
+}
+
+/// Longest chain of links, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Where a path leads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    /// Directory and name of each link on the way. If the path leads to nothing, the last one is
+    /// the name that is missing.
+    pub(crate) entries: Vec<(PathBuf, OsString)>,
+    /// Path without links, if the path leads to something.
+    pub(crate) end: Option<PathBuf>,
+}
+
+/// Follows an absolute path. Blocks.
+pub(crate) fn chain(path: &Path) -> Chain {
+    let mut chain = Chain::default();
+    let mut at = PathBuf::from("/");
+    let mut rest: VecDeque<OsString> = names(path).collect();
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&name);
+        let found = fs::symlink_metadata(&next);
+        if found
+            .as_ref()
+            .is_ok_and(|found| found.is_dir() || !found.is_symlink() && rest.is_empty())
+        {
+            at = next;
+            continue;
+        }
+        chain.entries.push((at.clone(), name));
+        // Otherwise nothing is there, or a file where a directory should be.
+        let is_link = found.is_ok_and(|found| found.is_symlink());
+        if !is_link || chain.entries.len() > MAX_LINKS {
+            return chain;
+        }
+        let Ok(target) = fs::read_link(&next) else { return chain };
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        names(&target).rev().for_each(|name| rest.push_front(name));
+    }
+    chain.end = Some(at);
+    chain
+}
+
+fn names(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn every_link_on_the_way_is_named_and_so_is_what_is_missing() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let entry = |at: &str, name: &str| (dir.join(at), OsString::from(name));
+        fs::create_dir_all(dir.join("vault/v1")).unwrap();
+        fs::create_dir(dir.join("etc")).unwrap();
+        symlink("../vault/current", dir.join("etc/keys")).unwrap();
+        symlink(dir.join("vault/v1"), dir.join("vault/current")).unwrap();
+        let path = dir.join("etc/keys/tls.crt");
+        let missing = chain(&path);
+        let links = [entry("etc", "keys"), entry("vault", "current")];
+        assert_eq!(missing.entries, [&links[..], &[entry("vault/v1", "tls.crt")]].concat());
+        assert_eq!(missing.end, None);
+
+        fs::write(dir.join("vault/v1/tls.crt"), "").unwrap();
+        let found = chain(&path);
+        assert_eq!(found.entries, links);
+        assert_eq!(found.end, Some(dir.join("vault/v1/tls.crt")));
+
+        let through_a_file = chain(&path.join("below"));
+        assert_eq!(through_a_file.entries.last(), Some(&entry("vault/v1", "tls.crt")));
+        assert_eq!(through_a_file.end, None);
+        symlink("loop", dir.join("loop")).unwrap();
+        assert_eq!(chain(&dir.join("loop")).end, None);
     }
 }

@@ -6,7 +6,7 @@
 //! * [`config_watch`]: the mounted config, its checksum, staging, last good.
 //! * [`http`]: listeners, TLS, who may call, routes.
 //! * `inotify`: for config and keys, a change of a directory or of a link to it.
-//! * `private_file`: a small file, replaced as a whole.
+//! * `files`: a small file that is replaced as a whole; directories that are deleted.
 //! * `exit_status`: how a process ended; of `lifecycle` and `process`.
 //! * [`errors`]: present errors of the manager itself.
 //! * [`metrics`]: what `/metrics` serves.
@@ -17,14 +17,13 @@
 
 pub mod cli;
 pub mod config_watch;
-mod delete_tree;
 pub mod errors;
 mod exit_status;
+mod files;
 pub mod http;
 mod inotify;
 pub mod lifecycle;
 pub mod metrics;
-mod private_file;
 pub mod process;
 pub mod settings;
 pub mod supervisor;

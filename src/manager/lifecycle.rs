@@ -20,48 +20,31 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_macros, clippy::wildcard_enum_match_arm)]
 
 mod commit;
-mod drain;
-mod effect;
-mod ended_with_manager;
 mod ending;
 mod event;
 mod intent;
 mod journal;
-mod late_journal;
-mod phase;
-mod policy;
-mod prepare;
 mod request;
-mod resume;
-mod run_over;
-mod sequence;
 mod start;
 mod stop;
-mod terminate;
 mod upgrade;
 mod view;
 
 use std::collections::BTreeMap;
 
-use stayput_api::Exit;
+use commit::Deciding;
+use journal::{JournalVersions, LateJournal};
+use request::RefusedResume;
+use stayput_api::{Accepted, ConfigChoice, Exit, Refusal};
 
 pub use crate::exit_status::ExitStatus;
 pub use commit::Act;
-pub use effect::{Effect, KeepAs};
 pub use ending::Ending;
 pub use event::{Event, Prepared, Recovered, Timer, Tree};
 pub use intent::{Asked, Fencing, Held, HeldCode, Intent, Judged, Request, Resume};
-pub use phase::Phase;
-pub use policy::{Limits, OnExit, Policy};
 pub use start::{Origin, Run};
 pub use upgrade::{Checked, TakenOver};
-pub use view::LAST_INSTANT;
-pub use view::timestamp;
-
-use commit::Deciding;
-use journal::JournalVersions;
-use late_journal::LateJournal;
-use resume::RefusedResume;
+pub use view::{LAST_INSTANT, Phase, timestamp};
 
 /// A length of time, or an instant since the Unix epoch, in milliseconds.
 pub type Millis = u64;
@@ -216,6 +199,180 @@ impl Lifecycle {
             self.terminate(now, out);
         }
     }
+}
+
+/// Fixed numbers of the lifecycle.
+#[derive(Debug)]
+pub struct Limits;
+
+impl Limits {
+    /// Time after which a running engine counts as ready if there is no readiness probe.
+    pub const SETTLE_TIME: Millis = 10_000;
+    /// Length of a drain ahead of a stop, if no stop comes. As long as the reconciler drains at most.
+    pub const DRAIN_AHEAD: Millis = 10_000;
+    /// Time that a JVM gets to print its threads before it is killed.
+    pub const THREAD_DUMP_TIMEOUT: Millis = 500;
+    /// Time that KILL may take before a process counts as stuck.
+    pub const KILL_TIMEOUT: Millis = 10_000;
+    /// Time that a request waits until the journal is written.
+    pub const JOURNAL_WRITE_TIMEOUT: Millis = 5_000;
+    /// Delay before a failed write of the journal is retried.
+    pub const JOURNAL_RETRY_INTERVAL: Millis = 10_000;
+    /// Number of ends in a row, together with the manager and before it was ready, that hold an engine.
+    pub const MAX_UNSEEN_ENDS: u32 = 3;
+    /// Delay before a refused start after `resumeAfter` is retried.
+    pub const RESUME_RETRY_INTERVAL: Millis = 60_000;
+    /// Lateness of a timer that shows that the manager was frozen, or away.
+    pub const LATENESS: Millis = 10_000;
+    /// Time that the start after `resumeAfter` then waits for callers that could not reach the manager.
+    pub const RESUME_GRACE: Millis = 60_000;
+    /// Time that an engine must have been up since it was ready before its config replaces the last good one.
+    pub const PROOF_TIME: Millis = 60_000;
+    /// Time that an upgrade waits until a config that has proved itself is kept.
+    pub const KEEP_TIMEOUT: Millis = 60_000;
+    /// Time that verifying and staging a config may take.
+    pub const PREPARE_TIMEOUT: Millis = 60_000;
+    /// Time that each step of an upgrade may take.
+    pub const UPGRADE_TIMEOUT: Millis = 10_000;
+    /// First wait before a restart in place; it doubles with each end within the window.
+    pub const MIN_BACKOFF: Millis = 1_000;
+    /// The longest wait before a restart in place.
+    pub const MAX_BACKOFF: Millis = 60_000;
+    /// Window in which ends are counted.
+    pub const RESTART_WINDOW: Millis = 600_000;
+    /// This many ends within the window lead to a restart; the next one is final.
+    pub const MAX_RESTARTS: usize = 5;
+}
+
+/// Reaction to an engine that ends by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OnExit {
+    /// The manager ends with the engine's code and the container's restart policy applies.
+    #[default]
+    Exit,
+    /// The engine is started again in place, with back-off.
+    Restart,
+    /// The manager stays up and waits for a request.
+    Hold,
+}
+
+/// The settings that the lifecycle reads. All times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Policy {
+    /// True if requests can come: a listener or a socket is configured.
+    pub api: bool,
+    /// Uid of our own pod, where known.
+    pub pod: Option<String>,
+    /// Signal that stops the engine.
+    pub stop_signal: i32,
+    /// Time from the stop signal to KILL on a requested stop.
+    pub grace: Millis,
+    /// Time from TERM to KILL for processes that outlive leader and server.
+    pub tree_grace: Millis,
+    /// Time that the engine is unready before the stop signal.
+    pub drain: Millis,
+    /// Limit for the whole stop when the manager itself must end; without one the kubelet's limit applies.
+    pub termination_grace: Option<Millis>,
+    /// True to ask a JVM for its threads before KILL.
+    pub thread_dump: bool,
+    /// Reaction to an engine that ends without a request.
+    pub on_exit: OnExit,
+    /// Exit codes of a clean stop for which the manager exits with 0.
+    pub success_exit: Vec<i32>,
+    /// True if a readiness probe is configured; without one the engine is ready after
+    /// [`Limits::SETTLE_TIME`].
+    pub probe: bool,
+    /// True if the engine reads a staged copy, which does not change while it runs.
+    pub staged: bool,
+    /// True to keep the generation that last proved itself.
+    pub keep_last_good: bool,
+    /// True to start an engine that comes back by itself on the generation it was last told to run.
+    pub pin_config: bool,
+    /// Random per boot: spreads the restarts of many pods.
+    pub seed: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            api: true,
+            pod: None,
+            stop_signal: 15,
+            grace: 120_000,
+            tree_grace: 2_000,
+            drain: 0,
+            termination_grace: None,
+            thread_dump: true,
+            on_exit: OnExit::Exit,
+            success_exit: Vec::new(),
+            probe: false,
+            staged: false,
+            keep_last_good: false,
+            pin_config: false,
+            seed: 0,
+        }
+    }
+}
+
+/// Role in which a generation is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KeepAs {
+    /// An engine that comes back by itself runs on this generation.
+    Pinned,
+    /// The generation became ready. If there is no last good one, it becomes that at once.
+    Candidate,
+    /// The generation has proved itself.
+    LastGood,
+}
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// Verify and stage a config; answered by [`Event::Prepared`].
+    Prepare {
+        /// The config to prepare.
+        choice: ConfigChoice,
+        /// Checksum that the config must have.
+        expected: Option<String>,
+        /// The kept generation with this checksum is to be used instead. If there is none, `choice`
+        /// is used all the same: an engine that comes back by itself must come back.
+        pinned: Option<String>,
+    },
+    /// Write this version of the journal ([`Lifecycle::journaled_intent`]); answered by
+    /// [`Event::Persisted`] or [`Event::PersistFailed`].
+    Persist(u64),
+    /// Spawn the leader, if the prepared config is still the mounted one; answered by
+    /// [`Event::Spawned`], [`Event::SpawnFailed`] or
+    /// [`Event::ConfigOutdated`].
+    Spawn(Prepared),
+    SignalLeader(i32),
+    /// Signal server JVMs that outlived the leader.
+    SignalServer(i32),
+    /// Send TERM to the processes that outlived leader and server.
+    TermStragglers,
+    /// Send QUIT to the server JVM, so that it prints its threads.
+    DumpThreads,
+    /// Send KILL to every process of the engine.
+    KillTree,
+    /// Scan the tree; answered by [`Event::Tree`].
+    ScanTree,
+    /// Keep the generation of the present run; as the last good one it is answered by
+    /// [`Event::Kept`].
+    Keep(KeepAs),
+    /// Ask the program whether it can take over; answered by [`Event::ProgramChecked`].
+    CheckProgram,
+    /// Stop waiting for the answer to [`Self::CheckProgram`].
+    EndCheck,
+    /// Answer open requests and close all connections; answered by [`Event::ServerClosed`].
+    CloseServer,
+    /// Execute the program; answered by [`Event::NotExecuted`] if that fails.
+    Execute,
+    /// Serve again: the program was not executed, for this reason.
+    OpenServer(String),
+    /// Answer the request that is being decided.
+    Reply(Result<Accepted, Refusal>),
+    /// End the manager with this code.
+    Exit(i32),
 }
 
 #[cfg(test)]

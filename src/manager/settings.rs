@@ -6,9 +6,6 @@
 
 mod args;
 mod check;
-mod environment;
-mod pod;
-mod rules;
 mod values;
 
 use std::ffi::OsString;
@@ -21,7 +18,7 @@ use crate::supervisor::Probe;
 use stayput_http::telemetry::LogFormat;
 
 pub use args::RunArgs;
-pub use environment::Environment;
+pub use values::Environment;
 pub(crate) use values::{config_dir, glob};
 
 /// All settings of `stayput run`, checked.

@@ -1,19 +1,7 @@
 //! `stayput warm`: makes an archive of the engine's classes while an image is built, or before a pod's
 //! first start, so that a server JVM maps them instead of loading and linking each anew.
-//!
-//! * [`plan`]: pure: paths, texts and arguments.
-//! * [`java`]: pure: the program in the place of `java`.
-//! * [`engine`]: runs the engine once.
-//! * [`fits`]: the JVM and the jars that an archive is for.
-//! * [`once`]: in a pod.
-//! * [`until`]: limits of all waiting.
 
 mod engine;
-mod fits;
-mod java;
-mod once;
-mod plan;
-mod until;
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, Permissions};
@@ -21,14 +9,14 @@ use std::io;
 use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
 use crate::process::{self, Archive, LaunchError};
 use engine::Engine;
-pub use once::once;
-use until::Until;
 
 /// Files, JVM and command for making an archive.
 #[derive(Debug)]
@@ -93,7 +81,7 @@ pub fn warm(warm: &Warm) -> Result<Warmed, WarmError> {
     let until = Until::new(None)?;
     all_or_nothing(warm, |java_home| {
         let size = make(warm, java_home, &until)?;
-        write(&warm.options, &plan::option_file(&warm.archive))?;
+        write(&warm.options, &option_file(&warm.archive))?;
         prove(warm, size, &until)
     })
 }
@@ -102,7 +90,7 @@ fn all_or_nothing<T>(
     warm: &Warm,
     work: impl FnOnce(&Path) -> Result<T, WarmError>,
 ) -> Result<T, WarmError> {
-    plan::check(warm)?;
+    check(warm)?;
     let java_home = java_home(warm)?;
     if !process::is_pid_1() {
         process::become_subreaper()?;
@@ -118,7 +106,7 @@ fn all_or_nothing<T>(
 }
 
 fn java_home(warm: &Warm) -> Result<PathBuf, WarmError> {
-    let home = plan::java_home(warm.java_home.clone(), |name| std::env::var_os(name));
+    let home = find_java_home(warm.java_home.clone(), |name| std::env::var_os(name));
     home.ok_or(WarmError::NoJava)
 }
 
@@ -128,10 +116,10 @@ fn make(warm: &Warm, java_home: &Path, until: &Until) -> Result<u64, WarmError> 
     let bin = work.0.join("java/bin");
     fs::create_dir_all(&bin)?;
     let program = bin.join("java");
-    write(&program, &java::program(java_home, &warm.archive, &work.0))?;
+    write(&program, &engine::program(java_home, &warm.archive, &work.0))?;
     fs::set_permissions(&program, Permissions::from_mode(0o755))?;
     let instead = work.0.join("java").into_os_string();
-    let variables = plan::JAVA_HOMES.map(|name| (name.into(), instead.clone()));
+    let variables = JAVA_HOMES.map(|name| (name.into(), instead.clone()));
     let mut engine = start(warm, &work, variables.into(), until)?;
     engine.until_serving()?;
     engine.use_once();
@@ -169,7 +157,7 @@ fn start(
     let listeners = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
     let (http, transport) = (listeners.0.local_addr()?.port(), listeners.1.local_addr()?.port());
     drop(listeners);
-    let arguments = plan::arguments(&work.0, http, transport);
+    let arguments = arguments(&work.0, http, transport);
     let command = warm.command.iter().cloned().chain(arguments).collect();
     Ok(Engine::start(command, variables, http, until.clone())?)
 }
@@ -206,5 +194,193 @@ impl Drop for Work {
     fn drop(&mut self) {
         // It is a temporary directory: what cannot be removed does no harm.
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Variables with which the engines' scripts find their JVM, in the scripts' order.
+const JAVA_HOMES: [&str; 3] = ["OPENSEARCH_JAVA_HOME", "ES_JAVA_HOME", "JAVA_HOME"];
+
+/// Checks the requested paths.
+fn check(warm: &Warm) -> Result<(), WarmError> {
+    for path in [&warm.archive, &warm.options] {
+        // The engine changes its directory, and a path in an option file cannot be quoted.
+        let text = path.to_str().filter(|text| text.starts_with('/'));
+        if text.is_none_or(|text| text.contains(|c: char| c.is_whitespace() || c == ':')) {
+            return Err(WarmError::Path(path.clone()));
+        }
+    }
+    match warm.options.extension() {
+        Some(extension) if extension == "options" => Ok(()),
+        Some(_) | None => Err(WarmError::NoOptionFile(warm.options.clone())),
+    }
+}
+
+/// The JVM that the engine's script will start.
+fn find_java_home(
+    given: Option<PathBuf>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    let set = |name: &&str| variable(name).filter(|value| !value.is_empty());
+    given.or_else(|| JAVA_HOMES.iter().find_map(set).map(PathBuf::from))
+}
+
+/// The option file: JVMs that know no such archives do not get the option.
+fn option_file(archive: &Path) -> String {
+    format!(
+        "# Written by `stayput warm`: classes that the server JVM maps instead of loading them.\n\
+         # A JVM that they do not fit ignores them; the log of `stayput run` shows that.\n\
+         13-:-XX:SharedArchiveFile={}\n",
+        archive.display()
+    )
+}
+
+/// Arguments of an engine that runs alone, on throwaway data in `work`.
+fn arguments(work: &Path, http: u16, transport: u16) -> Vec<OsString> {
+    [
+        format!("path.data={}", work.join("data").display()),
+        format!("path.logs={}", work.join("logs").display()),
+        "network.host=127.0.0.1".to_owned(),
+        format!("http.port={http}"),
+        format!("transport.port={transport}"),
+        "discovery.type=single-node".to_owned(),
+    ]
+    .map(|setting| format!("-E{setting}").into())
+    .into()
+}
+
+/// Deadline and signal that end all waiting.
+#[derive(Debug, Clone)]
+struct Until {
+    deadline: Option<Instant>,
+    /// The signal that was received; 0 before.
+    signal: Arc<AtomicUsize>,
+}
+
+impl Until {
+    /// Receives TERM and INT from now on. As PID 1, a process without handlers does not end by them:
+    /// the kubelet would wait for the pod's whole grace.
+    fn new(deadline: Option<Instant>) -> io::Result<Self> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for (number, shown) in [(libc::SIGTERM, 15), (libc::SIGINT, 2)] {
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), shown)?;
+        }
+        Ok(Self { deadline, signal })
+    }
+
+    /// Limits with this deadline, and without a signal.
+    #[cfg(test)]
+    fn of(deadline: Instant) -> Self {
+        Self { deadline: Some(deadline), signal: Arc::default() }
+    }
+
+    /// These limits, and this instant at the latest.
+    fn at_most(&self, limit: Instant) -> Self {
+        let deadline = self.deadline.map_or(limit, |deadline| deadline.min(limit));
+        Self { deadline: Some(deadline), signal: Arc::clone(&self.signal) }
+    }
+
+    /// The time that is left, and `limit` at most; `None` if all waiting is over.
+    fn left(&self, limit: Duration) -> Option<Duration> {
+        if self.signalled().is_err() {
+            return None;
+        }
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        left.map_or(Some(limit), |left| (!left.is_zero()).then(|| left.min(limit)))
+    }
+
+    /// # Errors
+    /// A signal was received.
+    fn signalled(&self) -> Result<(), WarmError> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(WarmError::Signal(u8::try_from(signal).unwrap_or(u8::MAX))),
+        }
+    }
+}
+
+/// Makes the archive within this time, if that was not tried before; returns its size if it was made now.
+///
+/// Only one attempt is made for each JVM and each set of the engine's jars: an attempt that takes
+/// too much memory may end the whole container, and the kubelet would repeat it for ever. The
+/// volume stays when the pod's containers are made again, as after a restart of its machine, and
+/// these may have another image by then. The engine is not started a second time to see whether the
+/// archive is used: the pod waits, and the manager looks at each start.
+pub fn once(warm: &Warm, limit: Duration) -> Result<Option<u64>, WarmError> {
+    check(warm)?;
+    let until = Until::new(Some(Instant::now() + limit))?;
+    if !is_first(warm, &engine::made_for(&java_home(warm)?, &warm.options)?)? {
+        return Ok(None);
+    }
+    all_or_nothing(warm, |java_home| {
+        let size = make(warm, java_home, &until)?;
+        write(&warm.options, &option_file(&warm.archive))?;
+        Ok(Some(size))
+    })
+}
+
+/// True for the first attempt for `made_for` in the archive's directory. Records the attempt.
+fn is_first(warm: &Warm, made_for: &str) -> Result<bool, WarmError> {
+    let mut name = warm.archive.clone().into_os_string();
+    name.push(".tried");
+    let path = PathBuf::from(name);
+    match fs::read(&path) {
+        Ok(tried) if tried == made_for.as_bytes() => return Ok(false),
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            return Err(WarmError::File { path, source });
+        }
+        Ok(_) | Err(_) => {}
+    }
+    write(&path, made_for)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // proves STOP-25
+    fn only_paths_that_an_option_file_can_hold_are_accepted() {
+        for (archive, options, error) in [
+            ("/a/warm.jsa", "/c/jvm.options.d/warm.options", None),
+            ("warm.jsa", "/c/warm.options", Some("warm.jsa")),
+            ("/a b/warm.jsa", "/c/warm.options", Some("/a b/warm.jsa")),
+            ("/a:b/warm.jsa", "/c/warm.options", Some("/a:b/warm.jsa")),
+            ("/a/warm.jsa", "c/warm.options", Some("c/warm.options")),
+            ("/a/warm.jsa", "/c/warm", Some(".options")),
+        ] {
+            let warm = Warm {
+                archive: archive.into(),
+                options: options.into(),
+                java_home: None,
+                command: Vec::new(),
+            };
+            let checked = check(&warm).map_err(|error| error.to_string());
+            match error {
+                None => assert_eq!(checked, Ok(())),
+                Some(part) => assert!(checked.unwrap_err().contains(part), "{archive} {options}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_jvm_is_the_one_that_the_script_takes() {
+        for (given, set, home) in [
+            (None, vec![("JAVA_HOME", "/j"), ("OPENSEARCH_JAVA_HOME", "/o")], Some("/o")),
+            (None, vec![("JAVA_HOME", "/j"), ("ES_JAVA_HOME", "")], Some("/j")),
+            (Some("/g"), vec![("JAVA_HOME", "/j")], Some("/g")),
+            (None, vec![], None),
+        ] {
+            let variable = |name: &str| {
+                set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            assert_eq!(find_java_home(given.map(PathBuf::from), variable), home.map(PathBuf::from));
+        }
+    }
+
+    #[test]
+    fn jvms_without_such_archives_do_not_get_the_option() {
+        let options = option_file(Path::new("/a.jsa"));
+        let lines: Vec<&str> = options.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(lines, ["13-:-XX:SharedArchiveFile=/a.jsa"]);
     }
 }

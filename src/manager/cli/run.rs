@@ -1,7 +1,8 @@
-//! `run`: reads the settings, sets up the modules, ends with the engine's exit code.
+//! `run`: reads the settings, sets up the modules, serves, ends with the engine's exit code.
 
 use std::fs::OpenOptions;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
@@ -11,13 +12,15 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
+use tokio::time::sleep;
 
+use super::USAGE;
 use super::boot::{self, Occasion, Parts};
-use super::failure::USAGE;
-use super::{fallback, places, serve};
+use crate::errors::{ErrorCode, Errors};
+use crate::http::{HttpSettings, KeptPair, Limits, Server};
 use crate::process::{self, KeptListener, Signals};
 use crate::settings::{self, Environment, Settings};
-use crate::supervisor::{Ended, Serving, Supervisor, SupervisorParts, Taken};
+use crate::supervisor::{Ended, Handle, Serving, Supervisor, SupervisorParts, Taken};
 use crate::worker;
 use stayput_http::telemetry::{self, Log};
 
@@ -39,10 +42,10 @@ pub(super) fn run(matches: &ArgMatches, environment: &Environment) -> ExitCode {
     let settings = || {
         let settings = settings()?;
         // A program that takes over has looked before, so that the engine's manager is not away for longer.
-        let problems = if taken.is_none() { places::problems(&settings) } else { Vec::new() };
+        let problems = if taken.is_none() { boot::problems(&settings) } else { Vec::new() };
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     };
-    match fallback::make_or_go_back(taken.as_ref(), settings) {
+    match make_or_go_back(taken.as_ref(), settings) {
         Ok(settings) => supervise(settings, taken),
         Err(problems) => report(&problems, USAGE),
     }
@@ -60,14 +63,14 @@ fn report(problems: &[String], code: u8) -> ExitCode {
 fn supervise(settings: Settings, taken: Option<Taken>) -> ExitCode {
     Signals::block();
     process::tune_allocator();
-    let log = match fallback::make_or_go_back(taken.as_ref(), || start_log(&settings)) {
+    let log = match make_or_go_back(taken.as_ref(), || start_log(&settings)) {
         Ok(log) => log,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
     for warning in &settings.warnings {
         tracing::warn!("{warning}");
     }
-    let runtime = match fallback::make_or_go_back(taken.as_ref(), runtime) {
+    let runtime = match make_or_go_back(taken.as_ref(), runtime) {
         Ok(runtime) => runtime,
         Err(problems) => return report(&problems, UNAVAILABLE),
     };
@@ -122,7 +125,7 @@ fn manage(
         None => (Occasion::Start, process::Program::find().ok(), KeptListener::default()),
         Some(taken) => (Occasion::TakeOver, Some(taken.hand_over.program()), taken.listener()),
     };
-    let parts = fallback::make_or_go_back(taken.as_ref(), || {
+    let parts = make_or_go_back(taken.as_ref(), || {
         runtime.block_on(boot::parts(&settings, occasion, listener.clone()))
     })?;
     let Parts {
@@ -160,8 +163,8 @@ fn manage(
     runtime.block_on(async {
         let (supervisor, handle, ended) = Supervisor::new(parts, signals);
         let serving_now = serving.subscribe();
-        let again = serve::Again { settings: settings.http, listener, kept_pair };
-        let serve = |server| serve::serve(server, again, handle, errors, serving_now);
+        let again = Again { settings: settings.http, listener, kept_pair };
+        let serve = |server| serve(server, again, handle, errors, serving_now);
         let served = server.map(|server| tokio::spawn(serve(server)));
         let mut supervising = pin!(supervisor.run());
         let ended = tokio::select! {
@@ -195,4 +198,86 @@ fn write_termination_log(message: String) {
     if thread::Builder::new().spawn(write).is_ok() {
         let _ = written.recv_timeout(LAST_WRITES);
     }
+}
+
+// Fallback for a manager that another version has executed and that cannot start: PID 1 must not
+// end while the engine runs.
+
+/// Delay between a failed attempt and the next one.
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Calls `make`. If it fails after an upgrade, executes the previous version again. If that fails,
+/// too, retries until one works: the same obstacle stops both, such as a limit on processes that
+/// the engine has reached.
+pub(super) fn make_or_go_back<T>(
+    taken: Option<&Taken>,
+    mut make: impl FnMut() -> Result<T, Vec<String>>,
+) -> Result<T, Vec<String>> {
+    let Some(taken) = taken else { return make() };
+    loop {
+        let why = match catch_unwind(AssertUnwindSafe(&mut make)) {
+            Ok(Ok(made)) => return Ok(made),
+            Ok(Err(problems)) => problems.join("; "),
+            Err(_) => "it panicked, which is an error in stayput".to_owned(),
+        };
+        taken.go_back(&why);
+        // There may be no log yet. If stderr is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "stayput: cannot take over yet, the engine runs on: {why}");
+        thread::sleep(RETRY_DELAY);
+    }
+}
+
+/// Settings, listener and certificate for serving the API again after a failed takeover.
+pub(super) struct Again {
+    pub(super) settings: HttpSettings,
+    pub(super) listener: KeptListener,
+    pub(super) kept_pair: Option<KeptPair>,
+}
+
+/// Serves until the manager ends.
+pub(super) async fn serve(
+    mut server: Server,
+    again: Again,
+    handle: Handle,
+    errors: Errors,
+    mut serving: watch::Receiver<Serving>,
+) {
+    // Clients that connect earlier wait in the backlog: before the journal is read, the status would
+    // be that of a new pod. If there is no reply, the supervisor has ended, and so does the manager.
+    handle.answers().await;
+    loop {
+        let mut closing = serving.clone();
+        let closed = async move {
+            // An error if the manager ends.
+            let _ = closing.wait_for(|serving| *serving != Serving::Open).await;
+        };
+        server.serve(handle.clone(), errors.clone(), closed).await;
+        if !reopens(&handle, &mut serving).await {
+            return;
+        }
+        server = again.bound(&errors).await;
+    }
+}
+
+impl Again {
+    /// Binds the API, and retries until it works: the pids limit may leave no thread for it now.
+    async fn bound(&self, errors: &Errors) -> Server {
+        loop {
+            let (settings, listener) = (self.settings.clone(), self.listener.clone());
+            let kept_pair = self.kept_pair.clone();
+            match Server::bind(settings, Limits::default(), errors, listener, kept_pair).await {
+                Ok(server) => return server,
+                Err(problems) => errors.report(ErrorCode::Api, problems.join("; ")),
+            }
+            sleep(RETRY_DELAY).await;
+        }
+    }
+}
+
+/// Reports that all connections are closed, and waits. True if the API is to be served again,
+/// because nothing has taken over.
+async fn reopens(handle: &Handle, serving: &mut watch::Receiver<Serving>) -> bool {
+    handle.server_closed().await;
+    let next = serving.wait_for(|serving| *serving != Serving::Closed).await;
+    next.is_ok_and(|serving| *serving == Serving::Open)
 }

@@ -1,9 +1,18 @@
-//! One reading of all config directories, as plain data.
+//! One reading of all config directories, so that one checksum is one generation.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
-use super::fingerprint::Fingerprint;
-use super::settings::ConfigSettings;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, readlink};
+use nix::sys::stat::{FileStat, SFlag, fstat, lstat, stat};
+use sha2::{Digest, Sha256};
+
+use super::ConfigSettings;
+use super::progress::Progress;
+use super::walk::walk;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 
@@ -97,4 +106,205 @@ impl Generation {
 /// A path for people and for JSON; a name that is not UTF-8 is shown approximately.
 pub(super) fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
+}
+
+/// How to open what should be a regular file: a fifo must not block the manager, and a terminal
+/// must not become its controlling terminal.
+pub(super) const READ: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
+
+/// How to open a directory.
+pub(super) const DIRECTORY: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+
+/// The kind of file that a stat describes.
+pub(super) fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}
+
+/// Why a file has no digest.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("it is not a regular file")]
+    NotRegular,
+    /// The file has more bytes than the limit leaves.
+    #[error("it is too large")]
+    TooLarge,
+    #[error("it changed while it was read")]
+    Changed,
+    #[error(transparent)]
+    Failed(#[from] io::Error),
+}
+
+impl From<nix::Error> for Unread {
+    fn from(error: nix::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) sha256: ContentDigest,
+    pub(super) stat: FileStat,
+}
+
+/// Reads a file to its end, at most `most` bytes, and passes every piece to `sink`.
+pub(super) fn read_file(
+    fd: OwnedFd,
+    most: u64,
+    mut sink: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Content, Unread> {
+    let before = fstat(&fd)?;
+    if kind(&before) != SFlag::S_IFREG {
+        return Err(Unread::NotRegular);
+    }
+    if u64::try_from(before.st_size).is_ok_and(|size| size > most) {
+        return Err(Unread::TooLarge);
+    }
+    let mut file = File::from(fd);
+    let mut hash = Sha256::new();
+    let mut left = most;
+    // On the heap: a walk reads the files of a deep directory on top of its own frames.
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        // It may have grown since its size was read.
+        left = left.checked_sub(read.len() as u64).ok_or(Unread::TooLarge)?;
+        hash.update(read);
+        sink(read)?;
+    }
+    let stat = fstat(&file)?;
+    let same = |one: &FileStat, other: &FileStat| {
+        (one.st_size, one.st_mtime, one.st_mtime_nsec)
+            == (other.st_size, other.st_mtime, other.st_mtime_nsec)
+    };
+    if !same(&before, &stat) {
+        return Err(Unread::Changed);
+    }
+    Ok(Content { sha256: ContentDigest(hash.finalize().into()), stat })
+}
+
+/// Number of attempts to read the directories if a change comes in between. Each takes a fraction
+/// of a millisecond for a usual config; the kubelet swaps about once a minute.
+const ATTEMPTS: usize = 8;
+
+/// Reads all directories until nothing changed in the meantime.
+pub(super) fn read_all(settings: &ConfigSettings, progress: &Progress) -> Generation {
+    for _ in 0..ATTEMPTS {
+        let walked = walk(settings, progress);
+        if !walked.changed && walked.generation.fingerprint.is_current() {
+            return walked.generation.finished(settings);
+        }
+    }
+    let mut generation = walk(settings, progress).generation;
+    generation.problems.push(Problem {
+        message: format!(
+            "the config changed each of the {ATTEMPTS} times it was read; it is read again at the \
+             next change"
+        ),
+        hides_checksum: true,
+    });
+    generation.finished(settings)
+}
+
+/// Identity and version of a file or directory that can change in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(stat: &FileStat) -> Self {
+        Self {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            size: stat.st_size,
+            modified: (stat.st_mtime, stat.st_mtime_nsec),
+            changed: (stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+/// A kubelet volume, and where its `..data` pointed. All below that is immutable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mount {
+    /// The directory that holds `..data`.
+    pub(super) path: PathBuf,
+    /// Device and inode of that directory: it may be replaced as a whole.
+    pub(super) identity: (u64, u64),
+    /// Value of the `..data` link.
+    pub(super) target: PathBuf,
+}
+
+/// Identity of everything that was read, for a later comparison: if nothing differs, the reading is
+/// one generation and still the current one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Fingerprint {
+    /// Kubelet volumes, in the order they were found.
+    pub(super) mounts: Vec<Mount>,
+    /// Plain files and directories.
+    pub(super) stamps: Vec<(PathBuf, Stamp)>,
+    /// Config directories that did not exist.
+    pub(super) absent: Vec<PathBuf>,
+}
+
+impl Fingerprint {
+    /// True if nothing has changed since the reading. Takes a few system calls and reads no content.
+    pub(super) fn is_current(&self) -> bool {
+        self.mounts.iter().all(|mount| {
+            let identity = stat(&mount.path).map(|stat| (stat.st_dev, stat.st_ino));
+            let target = readlink(&mount.path.join("..data"));
+            identity == Ok(mount.identity) && target.is_ok_and(|target| target == *mount.target)
+        }) && self
+            .stamps
+            .iter()
+            .all(|(path, stamp)| stat(path).is_ok_and(|now| Stamp::of(&now) == *stamp))
+            && self.absent.iter().all(|path| lstat(path) == Err(Errno::ENOENT))
+    }
+
+    /// The part about these directories and everything below them.
+    pub(super) fn below(&self, concerned: impl Fn(&Path) -> bool) -> Self {
+        Self {
+            mounts: self.mounts.iter().filter(|mount| concerned(&mount.path)).cloned().collect(),
+            stamps: self.stamps.iter().filter(|(path, _)| concerned(path)).cloned().collect(),
+            absent: self.absent.iter().filter(|path| concerned(path)).cloned().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config_watch::ConfigDir;
+
+    #[test] // proves RESTART-128
+    fn a_file_without_the_first_masters_has_the_digest_of_the_formed_one() {
+        let read = |text: &str| {
+            let dir = tempfile::tempdir().expect("a directory");
+            fs::write(dir.path().join("elasticsearch.yml"), text).expect("a file");
+            fs::write(dir.path().join("jvm.options"), text).expect("a file");
+            let settings = ConfigSettings {
+                dirs: vec![ConfigDir { name: None, path: dir.path().to_owned() }],
+                ..ConfigSettings::default()
+            };
+            let read = super::read_all(&settings, &Progress::unseen());
+            read.files().map(|file| (file.sha256, file.formed_sha256)).collect::<Vec<_>>()
+        };
+        let formed = read("cluster.name: logs\n");
+        let first = read("cluster.name: logs\ncluster.initial_master_nodes: [a]\n");
+        assert_eq!(first[0].1.as_ref(), Some(&formed[0].0));
+        assert_eq!([&formed[0].1, &formed[1].1, &first[1].1], [&None; 3]);
+    }
 }

@@ -11,20 +11,26 @@
 //! Each is made, or made to point elsewhere, by one rename. A generation that nothing points to is
 //! removed.
 
-mod disk;
-mod error;
 mod generation;
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-pub use error::{KeptError, RecordError};
-pub(super) use generation::{Kept, Staged, StagedFile};
+use nix::errno::Errno;
+use nix::fcntl::open;
+use nix::sys::stat::{Mode, fstat};
+use nix::sys::statvfs::statvfs;
 
+use super::generation::{READ, read_file};
 use super::progress::Progress;
-use stayput_api::checksum::Checksum;
+use crate::files;
+use crate::worker::WorkPanicked;
+use stayput_api::checksum::{Checksum, ContentDigest, InvalidChecksum, InvalidDigest};
+
+pub(super) use generation::{Kept, Staged, StagedFile};
 
 const LAST_GOOD: &str = "last-good";
 const CANDIDATE: &str = "candidate";
@@ -108,7 +114,7 @@ impl Store {
         let kept = self.load(&name);
         if !kept.is_ok_and(|kept| kept.is_some_and(|kept| kept.is_intact())) {
             let write = || {
-                disk::make_directory(&self.root)?;
+                make_directory(&self.root)?;
                 generation::write(staged, &self.root.join(NEW), &self.root.join(&name))
             };
             if let Some(file) = write().map_err(failed)? {
@@ -132,14 +138,14 @@ impl Store {
             Role::Candidate if better() => self.point(CANDIDATE, name)?,
             Role::Candidate | Role::LastGood => {
                 self.point(LAST_GOOD, name)?;
-                disk::remove(&self.root.join(CANDIDATE))?;
+                remove(&self.root.join(CANDIDATE))?;
             }
         }
-        disk::sync(&self.root)
+        sync(&self.root)
     }
 
     fn point(&self, link: &str, name: &Path) -> io::Result<()> {
-        disk::point(&self.root.join(link), name, &self.root.join(NEW_LINK))
+        point(&self.root.join(link), name, &self.root.join(NEW_LINK))
     }
 
     /// Removes entries that nothing points to, also unfinished generations.
@@ -153,7 +159,7 @@ impl Store {
         for entry in fs::read_dir(&self.root)? {
             let entry = entry?;
             if !used.contains(&entry.file_name()) {
-                disk::remove(&entry.path())?;
+                remove(&entry.path())?;
             }
         }
         Ok(())
@@ -163,4 +169,185 @@ impl Store {
 /// The name of a generation's directory.
 fn directory(checksum: &Checksum) -> PathBuf {
     PathBuf::from(checksum.as_str().trim_start_matches(ALGORITHM))
+}
+
+/// Copies a file if it exists and has the digest. The error is one of the copy.
+fn copied(from: &Path, to: &Path, sha256: ContentDigest) -> io::Result<bool> {
+    let Ok(from) = open(from, READ, Mode::empty()) else { return Ok(false) };
+    remove(to)?;
+    let size = fstat(&from).map_or(0, |found| u64::try_from(found.st_size).unwrap_or(0));
+    leave_room(to.parent().unwrap_or(to), size)?;
+    let mut to = create(to)?;
+    let mut unwritten = None;
+    let read = read_file(from, u64::MAX, |piece| {
+        to.write_all(piece).inspect_err(|error| unwritten = error.raw_os_error())
+    });
+    if let Some(error) = unwritten {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    to.sync_all()?;
+    Ok(read.is_ok_and(|content| content.sha256 == sha256))
+}
+
+/// Writes a new file, durably once its directory is synced.
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+/// Makes `link` point to `name` beside it, in one step, by way of the path `new`.
+fn point(link: &Path, name: &Path, new: &Path) -> io::Result<()> {
+    remove(new)?;
+    symlink(name, new)?;
+    fs::rename(new, link)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes a directory that only its owner may enter. A link there, or a directory of another user,
+/// is replaced: the link's target and that user's files are not ours to change.
+fn make_directory(path: &Path) -> io::Result<()> {
+    let make = || DirBuilder::new().mode(0o700).create(path);
+    match make() {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match open_ours(path) {
+            Some(directory) => directory.set_permissions(fs::Permissions::from_mode(0o700)),
+            None => {
+                remove(path)?;
+                make()
+            }
+        },
+        made => made,
+    }
+}
+
+/// Opens the directory itself, if it belongs to the manager's user.
+fn open_ours(path: &Path) -> Option<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    let directory = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let owner = directory.metadata().ok()?.uid();
+    (owner == nix::unistd::geteuid().as_raw()).then_some(directory)
+}
+
+/// Removes whatever is there, if anything is.
+fn remove(path: &Path) -> io::Result<()> {
+    Ok(files::remove_tree(path)?)
+}
+
+/// Bytes that kept configs leave free on their file system: journal and certificate are written
+/// there, too, and without the journal no stop is accepted.
+const RESERVE: u64 = 128 * 1024;
+
+/// There is no room for a file of this size beside the reserve.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} KiB are free there, a file of {} KiB is to be kept, and {} KiB are left for the journal; make \
+     the state directory larger: five times the config and 1 MiB",
+    free / 1024, size.div_ceil(1024), RESERVE / 1024
+)]
+struct NoRoom {
+    free: u64,
+    size: u64,
+}
+
+/// Fails if a file of this size in this directory would take of the reserve.
+fn leave_room(directory: &Path, size: u64) -> io::Result<()> {
+    let volume = statvfs(directory)?;
+    let free = volume.blocks_available().saturating_mul(volume.fragment_size());
+    // Some file systems do not say what they have.
+    if volume.blocks() > 0 && free < size.saturating_add(RESERVE) {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, NoRoom { free, size }));
+    }
+    Ok(())
+}
+
+/// Why there is no kept generation, or why a new one is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeptError {
+    /// The kept generation cannot be used.
+    #[error(
+        "the kept config in {} cannot be used: {source}; remove it, a new one is kept when the \
+         engine is next ready",
+        path.display()
+    )]
+    Unusable {
+        /// The directory of the kept generation.
+        path: PathBuf,
+        /// The fault of the generation's record.
+        source: RecordError,
+    },
+    /// The new generation cannot be written. The earlier ones are still kept.
+    #[error("the config cannot be kept in {}: {source}", root.display())]
+    Unwritten {
+        /// The directory of the kept generations.
+        root: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The content that the engine was started with does not exist any more.
+    #[error(
+        "the config cannot be kept: {} was changed since the engine started, where it is staged and \
+         where it is mounted",
+        file.display()
+    )]
+    Changed {
+        /// Path of the file in the config.
+        file: PathBuf,
+    },
+    /// The thread that keeps generations has not done the work.
+    #[error("the config was not kept: {0}")]
+    NotDone(#[from] WorkPanicked),
+}
+
+/// A fault in the record of a kept generation.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The record cannot be opened.
+    #[error("{}", .0.desc())]
+    Open(#[source] Errno),
+    /// The record cannot be read to its end, with the reason.
+    #[error("{0}")]
+    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The file is not a record.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    /// Another version of stayput wrote the record.
+    #[error("another version of stayput wrote it")]
+    OtherVersion,
+    /// The checksum in the record is malformed.
+    #[error(transparent)]
+    Checksum(#[from] InvalidChecksum),
+    /// The digest of a file in the record is malformed.
+    #[error(transparent)]
+    Digest(#[from] InvalidDigest),
+    /// The record lists other files than the ones that were kept.
+    #[error("its list of files does not have its checksum")]
+    OtherFiles,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_in_its_place_is_replaced_and_what_it_points_to_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = directory.path().join("other");
+        DirBuilder::new().mode(0o755).create(&other).unwrap();
+        fs::write(other.join("file"), "").unwrap();
+        let path = directory.path().join("configs");
+        symlink(&other, &path).unwrap();
+        make_directory(&path).unwrap();
+        make_directory(&path).unwrap();
+        assert!(fs::symlink_metadata(&path).unwrap().is_dir());
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
+        assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(other.join("file").exists());
+    }
 }

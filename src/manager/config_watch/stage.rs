@@ -14,21 +14,21 @@
 //! group may not be given, its permissions are dropped rather than given to another group. The
 //! owner may always read: a manager that is not root is the engine's own user.
 
-mod error;
-mod manifest;
 mod target;
 
+use std::collections::BTreeSet;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(super) use error::Error;
-use error::Unverified;
-use manifest::Manifest;
-use target::Target;
+use nix::errno::Errno;
+use nix::unistd::geteuid;
+use serde::{Deserialize, Serialize};
 
-use super::generation::Permissions;
+use super::generation::{Permissions, Unread};
 use super::progress::Progress;
 use stayput_api::checksum::ContentDigest;
+use target::Target;
 
 /// Files that an engine writes at its first start and renames when they are whole. One that is there
 /// already is never written over: the engine ends with code 74, at this start and at each later one.
@@ -186,6 +186,155 @@ fn stays_below(path: &Path) -> bool {
     !bytes.is_empty()
         && !bytes.contains(&0)
         && bytes.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
+}
+
+/// Why a generation could not be staged.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A source does not, or no longer, have the verified content.
+    #[error("{} is not what was verified: {source}", file.display())]
+    Source { file: PathBuf, source: Unverified },
+    #[error("cannot stage into {}: {source}", target.display())]
+    Target { target: PathBuf, source: TargetFault },
+}
+
+/// How a source differs from what was verified.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unverified {
+    #[error("its content is different")]
+    OtherContent,
+    #[error(transparent)]
+    Unread(#[from] Unread),
+}
+
+/// A fault of a target, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TargetFault {
+    #[error("it does not exist: mount a writable volume there, such as an emptyDir")]
+    Missing,
+    #[error("{}", remedy(*.0))]
+    Unusable(#[source] Errno),
+    #[error("{action}: {}", remedy(*.source))]
+    Failed { action: String, source: Errno },
+    #[error("{action}: {source}")]
+    Unwritten { action: String, source: io::Error },
+    /// A person must change what is in the target or what is to be staged.
+    #[error("{0}")]
+    Conflict(String),
+    #[error(
+        "its {name} {source}, so it is not known which files there are the engine's: remove \
+             it, and every file there that an earlier config left"
+    )]
+    Manifest { name: &'static str, source: ManifestFault },
+}
+
+/// Why a manifest cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManifestFault {
+    #[error("cannot be read ({0})")]
+    Syntax(#[source] serde_json::Error),
+    #[error("was written by another version of stayput")]
+    OtherVersion,
+    #[error("lists files outside")]
+    Outside,
+}
+
+/// The system's error, and what to do where that is known.
+fn remedy(error: Errno) -> String {
+    match error {
+        Errno::EACCES | Errno::EPERM | Errno::EROFS => format!(
+            "{}: uid {} must be able to write there; mount a writable volume there, such as an \
+             emptyDir, that an init container fills with the image's files of this directory: an \
+             empty one hides them",
+            error.desc(),
+            geteuid()
+        ),
+        Errno::ENOSPC | Errno::EDQUOT => {
+            format!("{}: make room, or raise the volume's size limit", error.desc())
+        }
+        other => other.desc().to_owned(),
+    }
+}
+
+// The manifest of our files in a target: `.stayput-staged.json` beside them.
+//
+// In the target and not in the state directory, because it must live exactly as long as what it
+// describes: a target in the container's own layer is gone after a container restart.
+
+/// Name of the manifest in the target.
+const MANIFEST_NAME: &str = ".stayput-staged.json";
+const SCHEMA: u32 = 1;
+/// Large enough for the allowed number of files with long names.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    schema: u32,
+    /// Paths below the target. The BTreeSet keeps the file the same for the same paths.
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Manifest {
+    /// The manifest with these paths.
+    fn of<'a>(target: &Target, paths: impl Iterator<Item = &'a PathBuf>) -> Result<Self, Error> {
+        let mut all = BTreeSet::new();
+        all.extend(paths.cloned());
+        for path in &all {
+            if !stays_below(path) {
+                let message = format!("{} is not a path below it", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
+            }
+            if path.to_str().is_none() {
+                let message =
+                    format!("the name of {} is not UTF-8: rename the file", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
+            }
+            if path.starts_with(MANIFEST_NAME) || path.starts_with(target::FILLED) {
+                let message = format!("the config has a {}, a name stayput needs", path.display());
+                return Err(target.error(TargetFault::Conflict(message)));
+            }
+        }
+        Ok(Self { schema: SCHEMA, paths: all })
+    }
+
+    /// The manifest in the target; an empty one if there is none.
+    fn read(target: &Target) -> Result<Self, Error> {
+        let Some(text) = target.read(MANIFEST_NAME, LARGEST)? else {
+            return Ok(Self { schema: SCHEMA, paths: BTreeSet::new() });
+        };
+        let unusable = |source| target.error(TargetFault::Manifest { name: MANIFEST_NAME, source });
+        let manifest: Self = serde_json::from_slice(&text)
+            .map_err(|error| unusable(ManifestFault::Syntax(error)))?;
+        if manifest.schema != SCHEMA {
+            return Err(unusable(ManifestFault::OtherVersion));
+        }
+        // The engine may write here, and the manager removes the listed files, possibly as root.
+        if !manifest.paths.iter().all(|path| stays_below(path)) {
+            return Err(unusable(ManifestFault::Outside));
+        }
+        Ok(manifest)
+    }
+
+    /// Replaces the manifest in the target, durably.
+    fn write(&self, target: &Target) -> Result<(), Error> {
+        let text = serde_json::to_vec(self).map_err(|error| {
+            let action = format!("cannot write {MANIFEST_NAME}");
+            target.error(TargetFault::Unwritten { action, source: error.into() })
+        })?;
+        target.replace(MANIFEST_NAME, &text)
+    }
+
+    /// The paths of both manifests.
+    fn and(&self, other: &Self) -> Self {
+        let mut both = self.clone();
+        both.paths.extend(other.paths.iter().cloned());
+        both
+    }
+
+    /// The paths that are not in the other manifest.
+    fn without<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a PathBuf> {
+        self.paths.difference(&other.paths)
+    }
 }
 
 #[cfg(test)]

@@ -9,26 +9,25 @@
 //! `..data` is resolved once and everything is read below the directory it named. Such a volume may
 //! also lie inside a plain directory, as ECK mounts certificates below the engine's config.
 
-mod findings;
-mod messages;
-
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2, readlinkat};
-use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
 
-use super::content::{DIRECTORY, READ, kind};
-use super::generation::Generation;
+use super::ConfigSettings;
+use super::generation::{
+    self, DIRECTORY, Entry, Generation, Mount, Permissions, Problem, READ, Stamp, Unread, kind,
+    lossy,
+};
 use super::progress::Progress;
-use super::settings::ConfigSettings;
-use findings::{Findings, TooMuch};
-use messages::{LOOP, NOT_REGULAR, broken_link, unreadable};
+use stayput_api::checksum::{ContentDigest, FileDigest};
+use stayput_api::{is_settings_file, without_initial_masters};
 
 /// Deepest nesting of a config; every level holds a descriptor.
 const MAX_DEPTH: usize = 32;
@@ -268,6 +267,187 @@ impl Walk<'_> {
 /// True for `.`, `..`, `..data`, `..2026_…`: the directory's own names and the kubelet's.
 fn is_kubelets(name: &CStr) -> bool {
     name.to_bytes() == b"." || name.to_bytes().starts_with(b"..")
+}
+
+/// The largest settings file in which `cluster.initial_master_nodes` is looked for, in bytes.
+const MAX_SETTINGS: usize = 256 * 1024;
+
+/// There are more files or bytes than the settings allow: the walk ends.
+struct TooMuch;
+
+/// Files and problems that a walk has found so far.
+struct Findings<'a> {
+    settings: &'a ConfigSettings,
+    /// Index of the config directory that is being walked.
+    dir: usize,
+    generation: Generation,
+    /// True if something changed during the walk.
+    changed: bool,
+    files: usize,
+    bytes: u64,
+}
+
+impl<'a> Findings<'a> {
+    fn new(settings: &'a ConfigSettings) -> Self {
+        let generation = Generation::default();
+        Self { settings, dir: 0, generation, changed: false, files: 0, bytes: 0 }
+    }
+
+    /// Enters the config directory with this index: everything that follows is below it. Returns its path.
+    fn enter(&mut self, dir: usize) -> PathBuf {
+        self.dir = dir;
+        self.path(Path::new(""))
+    }
+
+    /// The most names to take from one directory: one more than allowed is enough for the next
+    /// [count](Self::count) to notice.
+    fn most_names(&self) -> usize {
+        self.settings.max_files.saturating_add(1)
+    }
+
+    /// Counts a file or directory that was found.
+    fn count(&mut self) -> Result<(), TooMuch> {
+        self.files += 1;
+        if self.files > self.settings.max_files {
+            return self.too_much(format!(
+                "there are more than {} files and directories below the --config directories: \
+                 mount a directory that holds only the config",
+                self.settings.max_files
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes that a config directory does not exist.
+    fn absent(&mut self, path: PathBuf) {
+        self.problem(Path::new(""), "does not exist: mount the config there, or correct --config");
+        self.generation.fingerprint.absent.push(path);
+    }
+
+    /// Notes a directory that was read and whose entries may change.
+    fn watch(&mut self, at: &Path) {
+        let path = self.path(at);
+        self.generation.directories.push(path);
+    }
+
+    /// Notes a plain file or directory that was read and can change in place.
+    fn stamp(&mut self, at: &Path, stat: &FileStat) {
+        let path = self.path(at);
+        self.generation.fingerprint.stamps.push((path, Stamp::of(stat)));
+    }
+
+    /// Notes a kubelet volume that was found.
+    fn mount(&mut self, at: &Path, identity: (u64, u64), target: PathBuf) {
+        let path = self.path(at);
+        self.generation.fingerprint.mounts.push(Mount { path, identity, target });
+    }
+
+    /// Reads a file. `immutable`: the file cannot change in place.
+    fn file(&mut self, fd: OwnedFd, at: &Path, immutable: bool) -> Result<(), TooMuch> {
+        let left = self.settings.max_bytes.saturating_sub(self.bytes);
+        let is_settings = is_settings_file(&at.to_string_lossy());
+        let mut settings = Vec::new();
+        match generation::read_file(fd, left, |piece| {
+            self.bytes += piece.len() as u64;
+            if is_settings && settings.len() <= MAX_SETTINGS {
+                settings.extend_from_slice(piece);
+            }
+            Ok(())
+        }) {
+            Ok(content) => {
+                if !immutable {
+                    self.stamp(at, &content.stat);
+                }
+                let listed = self.listed(at);
+                self.generation.entries.push(Entry {
+                    dir: self.dir,
+                    relative: at.to_owned(),
+                    live: self.settings.is_live(&listed),
+                    file: FileDigest { path: listed, sha256: content.sha256 },
+                    formed: without_initial_masters(&settings)
+                        .filter(|_| settings.len() <= MAX_SETTINGS)
+                        .map(|formed| ContentDigest::of(&formed)),
+                    access: Permissions {
+                        mode: content.stat.st_mode & 0o777,
+                        uid: content.stat.st_uid,
+                        gid: content.stat.st_gid,
+                    },
+                });
+            }
+            Err(Unread::Changed) => self.changed = true,
+            Err(Unread::NotRegular) => self.problem(at, NOT_REGULAR),
+            Err(Unread::Failed(error)) => self.problem(at, &format!("cannot be read: {error}")),
+            Err(Unread::TooLarge) => {
+                return self.too_much(format!(
+                    "the files below the --config directories have more than {} bytes together, \
+                     passed at {}: mount a directory that holds only the config",
+                    self.settings.max_bytes,
+                    self.path(at).display()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a problem with this path. `what` continues the sentence after the path.
+    fn problem(&mut self, at: &Path, what: &str) {
+        let listed = self.listed(at);
+        let message = format!("{} {what}", lossy(self.path(at).as_os_str().as_bytes()));
+        let hides_checksum = at.as_os_str().is_empty() || !self.settings.is_live(&listed);
+        self.generation.problems.push(Problem { message, hides_checksum });
+    }
+
+    fn too_much(&mut self, message: String) -> Result<(), TooMuch> {
+        self.generation.problems.push(Problem { message, hides_checksum: true });
+        Err(TooMuch)
+    }
+
+    fn path(&self, at: &Path) -> PathBuf {
+        let root = &self.settings.dirs[self.dir].path;
+        if at.as_os_str().is_empty() { root.clone() } else { root.join(at) }
+    }
+
+    fn listed(&self, at: &Path) -> Vec<u8> {
+        match &self.settings.dirs[self.dir].name {
+            Some(name) => Path::new(name).join(at).into_os_string().into_vec(),
+            None => at.as_os_str().as_bytes().to_owned(),
+        }
+    }
+}
+
+const NOT_REGULAR: &str =
+    "is not a regular file: a config directory must hold only files and directories";
+
+const LOOP: &str = "leads back into itself, or is nested too deeply: remove the link";
+
+/// Message for a file or directory that could not be opened or read.
+fn unreadable(error: Errno) -> String {
+    match error {
+        Errno::EACCES | Errno::EPERM => format!(
+            "cannot be read by uid {}: let it, with fsGroup, or with defaultMode of the volume",
+            nix::unistd::geteuid()
+        ),
+        Errno::ENOTDIR => "is not a directory".to_owned(),
+        other => format!("cannot be read: {}", other.desc()),
+    }
+}
+
+/// Message for a link that could not be followed.
+fn broken_link(error: Errno) -> String {
+    match error {
+        Errno::ELOOP => "is a link that leads back to itself".to_owned(),
+        Errno::ENOENT => "is a link to nothing".to_owned(),
+        Errno::EXDEV => "is a link out of the config directory: put the file there, or give the \
+                         directory it is in to --config as well"
+            .to_owned(),
+        Errno::ENXIO => NOT_REGULAR.to_owned(),
+        Errno::ENOSYS | Errno::EPERM => format!(
+            "is a link, and this kernel or its seccomp profile does not let us follow links safely \
+             (openat2: {}): put the file there",
+            error.desc()
+        ),
+        other => unreadable(other),
+    }
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
-//! Handlers of the routes.
+//! Handlers of the routes; readiness; waiting for the end of a request.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
+use tokio::time::Instant;
 
-use super::body;
-use super::context::{Context, ListenerKind};
-use super::query::Query;
-use super::respond::Answer;
-use super::wait::{self, Outcome};
+use super::routes::{Answer, Query};
+use super::{Context, ListenerKind, body};
 use crate::metrics::CONTENT_TYPE;
 use crate::supervisor::Control;
-use stayput_api::Accepted;
-use stayput_api::Refusal;
-use stayput_api::{Code, Status, StopRequest, UpgradeRequest};
+use stayput_api::{
+    Accepted, Code, ConfigChoice, Desired, Refusal, StartRequest, State, Status, StopRequest,
+    UpgradeRequest,
+};
 
 /// How long a poll without `timeout` waits.
 const DEFAULT_POLL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -118,8 +117,8 @@ where
     let accepted = submit(context, request.clone(), by).await?;
     let sequence = accepted.sequence;
     let end: &(dyn Fn(&Status) -> Option<Outcome> + Sync) = match &request {
-        Control::Stop(_) => &|status| wait::stop(sequence, status),
-        Control::Start(start) => &|status| wait::start(sequence, start, status),
+        Control::Stop(_) => &|status| stop_outcome(sequence, status),
+        Control::Start(request) => &|status| start_outcome(sequence, request, status),
         Control::Drain(_) | Control::Upgrade => &|_| None,
     };
     let answer = answer(context, listener, accepted, wait, end).await?;
@@ -209,3 +208,164 @@ pub(super) fn metrics(context: &Context) -> Answer {
 fn status_answer(context: &Context, code: StatusCode, status: &Arc<Status>) -> Answer {
     Answer::json(code, context.serialized(status)).with_times_ahead(context.handle.times_ahead())
 }
+
+// Answer of `/readyz` while the readiness probe fails for a moment. Elasticsearch closes its
+// readiness port on all nodes while they elect a master: without this, one election would take
+// every node out of the Service.
+
+/// How long `/readyz` stays 200 after the readiness probe has last succeeded.
+const GRACE: Duration = Duration::from_secs(5);
+/// The reason of a status while the engine is unready on purpose.
+const DRAINING: &str = "draining";
+
+/// Time when `/readyz` last saw the engine ready, and id of that run.
+#[derive(Debug, Default)]
+pub(super) struct LastReady(Mutex<Option<(Instant, String)>>);
+
+impl LastReady {
+    /// True if the pod is to get requests. An engine that stops, drains or is another process gets
+    /// none at once.
+    pub(super) fn is_ready(&self, status: &Status) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let drains = status.reason.as_ref().is_some_and(|reason| reason.code == DRAINING);
+        if status.state != State::Running || drains {
+            *last = None;
+            return false;
+        }
+        if status.ready != Some(false) {
+            *last = status.run.as_ref().map(|run| (Instant::now(), run.id.clone()));
+            return true;
+        }
+        let is_same = |id: &String| status.run.as_ref().is_some_and(|run| run.id == *id);
+        last.as_ref().is_some_and(|(at, id)| is_same(id) && at.elapsed() < GRACE)
+    }
+}
+
+/// How the wait for a request ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The request is carried out.
+    Done,
+    /// The request will not be carried out.
+    Failed(Refusal),
+}
+
+/// How a status relates to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Relevance {
+    /// The status is older than the request.
+    Older,
+    /// The status is about the request.
+    Current,
+    /// A later request was accepted.
+    Superseded(Outcome),
+}
+
+/// How the stop that was accepted under `sequence` ended; `None`: keep waiting.
+pub(crate) fn stop_outcome(sequence: u64, status: &Status) -> Option<Outcome> {
+    match relevance(sequence, Desired::Stopped, status) {
+        Relevance::Older => return None,
+        Relevance::Current => {}
+        Relevance::Superseded(outcome) => return Some(outcome),
+    }
+    if status.desired == Desired::Running {
+        return Some(Outcome::Failed(Refusal::new(
+            Code::Superseded,
+            "`resumeAfter` has passed, and the engine was started again",
+        )));
+    }
+    match status.state {
+        State::Stopped if status.manager.durable => Some(Outcome::Done),
+        State::Stuck => Some(failed(Code::Stuck, status, "a process of the engine survives KILL")),
+        State::Stopped
+        | State::Starting
+        | State::Running
+        | State::Stopping
+        | State::Killing
+        | State::Backoff
+        | State::Failed => None,
+    }
+}
+
+/// How the start that was accepted under `sequence` ended; `None`: keep waiting.
+pub(crate) fn start_outcome(
+    sequence: u64,
+    request: &StartRequest,
+    status: &Status,
+) -> Option<Outcome> {
+    match relevance(sequence, Desired::Running, status) {
+        Relevance::Older => return None,
+        Relevance::Current => {}
+        Relevance::Superseded(outcome) => return Some(outcome),
+    }
+    match status.state {
+        State::Running => {
+            let running = status.run.as_ref().and_then(|run| run.checksum.as_deref());
+            let config = status.run.as_ref().map(|run| run.config);
+            match request.checksum.as_deref() {
+                _ if request.config == ConfigChoice::LastGood && config != Some(request.config) => {
+                    Some(Outcome::Failed(superseded(sequence, status)))
+                }
+                Some(wanted) if running != Some(wanted) => Some(Outcome::Failed(Refusal::new(
+                    Code::WrongConfig,
+                    wrong_config(wanted, running),
+                ))),
+                Some(_) | None => Some(Outcome::Done),
+            }
+        }
+        State::Failed => {
+            Some(failed(Code::StartFailed, status, "the engine ended before it was ready"))
+        }
+        State::Stuck => Some(failed(Code::Stuck, status, "a process of the engine survives KILL")),
+        State::Stopped | State::Starting | State::Stopping | State::Killing | State::Backoff => {
+            None
+        }
+    }
+}
+
+fn relevance(sequence: u64, wanted: Desired, status: &Status) -> Relevance {
+    let Some(last) = &status.last_request else { return Relevance::Older };
+    if last.sequence < sequence {
+        return Relevance::Older;
+    }
+    // The engine is still to be what was asked for: the later request was refused, or somebody else
+    // asked for the same. What this one asked for is what decides.
+    if last.sequence == sequence || status.desired == wanted {
+        return Relevance::Current;
+    }
+    Relevance::Superseded(Outcome::Failed(superseded(sequence, status)))
+}
+
+fn superseded(sequence: u64, status: &Status) -> Refusal {
+    Refusal::new(
+        Code::Superseded,
+        format!(
+            "request {sequence} was accepted, and then request {} took its place: read the \
+             status before asking again",
+            status.sequence
+        ),
+    )
+}
+
+fn failed(code: Code, status: &Status, otherwise: &str) -> Outcome {
+    let message = status.reason.as_ref().map_or_else(
+        || format!("{otherwise}: see `last_exit` and the engine's log"),
+        |why| why.message.clone(),
+    );
+    Outcome::Failed(Refusal::new(code, message))
+}
+
+fn wrong_config(wanted: &str, running: Option<&str>) -> String {
+    match running {
+        Some(running) => {
+            format!("the engine runs with {running}, not with {wanted}: stop it before starting it")
+        }
+        None => format!(
+            "the engine runs, perhaps not with {wanted}: the config changed while \
+             the engine read it"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

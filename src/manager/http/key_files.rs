@@ -11,14 +11,13 @@ use std::sync::Arc;
 
 use ring::digest::{Context, SHA256};
 use rustls::ServerConfig;
-use stayput_http::pem;
-use stayput_http::validity::Validity;
 use thiserror::Error;
 
-use super::auth::{Rules, Tokens, read};
-use super::kept_pair::Pair;
+use super::auth::{Key, KeyError, Rules, Tokens, read_key_set, read_public, read_shared};
 use super::settings::HttpSettings;
-use super::tls::{self, TlsConfigError, TlsMin};
+use super::tls::{self, Pair, TlsConfigError, TlsMin};
+use stayput_http::pem;
+use stayput_http::validity::Validity;
 
 /// Size limit of a key file in bytes. No key file is larger.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -63,7 +62,7 @@ pub(super) enum KeyFileError {
 impl KeyFileError {
     /// True if a whole key set was read, and it says that no key is valid.
     fn is_set_without_keys(&self) -> bool {
-        use read::KeyError::NoSigningKey;
+        use KeyError::NoSigningKey;
         matches!(self, Self::Unusable { source: ContentError::Key(NoSigningKey), .. })
     }
 }
@@ -74,12 +73,12 @@ pub(super) enum ContentError {
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
     #[error(transparent)]
-    Key(#[from] read::KeyError),
+    Key(#[from] KeyError),
     #[error("certificate and key belong together")]
     NoPair,
 }
 
-type ParseKeys = fn(&[u8]) -> Result<Vec<read::Key>, read::KeyError>;
+type ParseKeys = fn(&[u8]) -> Result<Vec<Key>, KeyError>;
 
 /// TLS settings made from certificate, key and client CA.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ pub(super) struct KeyFiles {
     rules: Rules,
     tls_min: TlsMin,
     tls: Option<Loaded<Tls>>,
-    keys: Vec<(Loaded<Vec<read::Key>>, ParseKeys)>,
+    keys: Vec<(Loaded<Vec<Key>>, ParseKeys)>,
     tokens: Arc<Tokens>,
 }
 
@@ -131,9 +130,9 @@ impl KeyFiles {
             _ => None,
         };
         let sources: [(&Option<PathBuf>, ParseKeys); 3] = [
-            (&settings.jwt_key, read::shared),
-            (&settings.jwt_public_key, read::public),
-            (&settings.jwks, read::key_set),
+            (&settings.jwt_key, read_shared),
+            (&settings.jwt_public_key, read_public),
+            (&settings.jwks, read_key_set),
         ];
         let keys = sources.into_iter().filter_map(|(path, parse)| {
             path.as_ref().map(|path| (Loaded::new(vec![path.clone()]), parse))
@@ -197,7 +196,7 @@ impl KeyFiles {
     }
 }
 
-fn tokens(keys: &[(Loaded<Vec<read::Key>>, ParseKeys)], rules: &Rules) -> Arc<Tokens> {
+fn tokens(keys: &[(Loaded<Vec<Key>>, ParseKeys)], rules: &Rules) -> Arc<Tokens> {
     let keys = keys.iter().flat_map(|(loaded, _)| loaded.value.iter().flatten().cloned()).collect();
     Arc::new(Tokens::new(keys, rules))
 }
@@ -243,7 +242,7 @@ impl Loaded<Tls> {
     }
 }
 
-impl Loaded<Vec<read::Key>> {
+impl Loaded<Vec<Key>> {
     fn reread_keys(&mut self, parse: ParseKeys) -> Change {
         let parse = |files: &[Vec<u8>]| Ok(parse(files.first().map_or(&[], Vec::as_slice))?);
         let error = match self.adopt(self.paths.len(), parse) {
@@ -377,9 +376,9 @@ mod tests {
     fn an_emptied_file_takes_its_keys_away_and_one_that_cannot_be_read_does_not() {
         let symmetric = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}"#;
         let sets = [SET, "{", "", SET, r#"{"keys": []}"#, SET, symmetric, SET];
-        assert_eq!(in_force(read::key_set, &sets), [1, 1, 0, 1, 0, 1, 0, 1]);
-        assert_eq!(in_force(read::public, &[PUBLIC, "{", " \n", PUBLIC]), [1, 1, 0, 1]);
+        assert_eq!(in_force(read_key_set, &sets), [1, 1, 0, 1, 0, 1, 0, 1]);
+        assert_eq!(in_force(read_public, &[PUBLIC, "{", " \n", PUBLIC]), [1, 1, 0, 1]);
         let secret = "0123456789abcdef0123456789abcdef";
-        assert_eq!(in_force(read::shared, &[secret, "{", "", secret]), [1, 1, 0, 1]);
+        assert_eq!(in_force(read_shared, &[secret, "{", "", secret]), [1, 1, 0, 1]);
     }
 }

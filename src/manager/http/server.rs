@@ -13,13 +13,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::binding::Binding;
-use super::connection;
-use super::context::{Context, Shutdown};
-use super::kept_pair::KeptPair;
 use super::limits::Limits;
 use super::places::{Evicted, Origin, Places};
 use super::reload::Reloader;
 use super::settings::HttpSettings;
+use super::tls::KeptPair;
+use super::{Context, Shutdown, connection};
 use crate::errors::Errors;
 use crate::process::KeptListener;
 use crate::supervisor::Handle;

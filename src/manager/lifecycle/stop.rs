@@ -1,7 +1,13 @@
-//! The steps of a stop: drain, stop signal to the leader, grace, thread dump, KILL to the tree.
+//! The steps of a stop: drain, stop signal to the leader, grace, thread dump, KILL to the tree. Also
+//! the end of the manager itself.
 
-use super::{Effect, Ending, Lifecycle, Limits, Millis, Phase, Timer};
-use stayput_api::Span;
+use std::time::UNIX_EPOCH;
+
+use super::commit::Deciding;
+use super::intent::Verdict;
+use super::{Effect, Ending, Held, HeldCode, Lifecycle, Limits, Millis, Phase, Request, Timer};
+use stayput_api as api;
+use stayput_api::{Accepted, Desired, DrainRequest, Exit, ExitReason, Refusal, Span, StopRequest};
 
 impl Lifecycle {
     /// Carries out an accepted stop.
@@ -131,4 +137,185 @@ impl Lifecycle {
         out.push(Effect::KillTree);
         out.push(Effect::ScanTree);
     }
+}
+
+// A drain ahead of a stop: the engine serves on, but is not ready for a short time. If no stop comes,
+// it is ready again by itself: nothing is decided yet, so nothing is written down.
+
+impl Lifecycle {
+    pub(super) fn drain_requested(
+        &mut self,
+        now: Millis,
+        request: DrainRequest,
+        out: &mut Vec<Effect>,
+    ) {
+        let reply = self.drain_ahead(now, request);
+        out.push(Effect::Reply(reply));
+    }
+
+    /// Begins a drain. An engine that does not run is not ready either: there is nothing to do.
+    fn drain_ahead(&mut self, now: Millis, request: DrainRequest) -> Result<Accepted, Refusal> {
+        let DrainRequest { sequence, pod } = request;
+        // It is judged as the stop that follows it, so that a late one is refused.
+        let stop = Request::Stop(StopRequest { sequence, pod, ..StopRequest::default() });
+        let verdict = self.judge(&stop)?;
+        let is_new = sequence.is_none_or(|sequence| sequence > self.drained);
+        if let Verdict::Fresh(fresh) = verdict
+            && is_new
+            && self.phase == Phase::Running
+        {
+            self.drained = fresh;
+            self.timers.insert(Timer::Drain, now + Limits::DRAIN_AHEAD);
+        }
+        Ok(Accepted { sequence: self.intent.fencing.sequence, done: true })
+    }
+
+    /// True if the engine runs, and is not ready on purpose.
+    pub fn drains_ahead(&self) -> bool {
+        self.phase == Phase::Running && self.timers.contains_key(&Timer::Drain)
+    }
+
+    /// Ends the drain, because the engine is to run on: it is ready again at once.
+    pub(super) fn end_drain_ahead(&mut self) {
+        if self.drains_ahead() {
+            self.timers.remove(&Timer::Drain);
+        }
+    }
+}
+
+// The end of the manager itself: what TERM causes, and when the manager may exit.
+
+impl Lifecycle {
+    /// Ends the engine, then the manager, after TERM. Cancels a start that is not spawned yet, and
+    /// ends a drain that is longer than that of the settings: such a drain would take the engine's
+    /// own time to end, and a pod that is being deleted has left its Services.
+    pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let first = !std::mem::replace(&mut self.terminating, true);
+        if first {
+            self.drop_start_in_flight(now, out);
+        } else if self.exit.is_some() {
+            // The second TERM: do not wait for the journal any more.
+            self.persist_failed(now, self.journal.given, out);
+        }
+        match self.phase {
+            Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
+            Phase::Starting | Phase::Running => self.stop_to_end(now, out),
+            Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
+                self.shorten_drain(now, Some(Span(self.policy.drain)));
+                self.limit_remaining_time(now, self.policy.termination_grace);
+                if self.policy.drain == 0 {
+                    self.drain_over(now, out);
+                }
+            }
+            Phase::Draining => {
+                self.shorten_grace(now, self.policy.tree_grace);
+                self.drain_over(now, out);
+            }
+            Phase::Signalled | Phase::Lingering => {
+                self.shorten_grace(now, self.policy.tree_grace);
+            }
+            Phase::Straggling | Phase::Dumping | Phase::Killing => {}
+            Phase::Stuck => self.end(Self::STUCK),
+        }
+    }
+
+    /// Exit code with a stuck engine, as after KILL: the container's end comes next.
+    pub(super) const STUCK: i32 = 137;
+
+    /// Stops a live engine because the manager ends.
+    pub(super) fn stop_to_end(&mut self, now: Millis, out: &mut Vec<Effect>) {
+        let bound = self.policy.termination_grace;
+        self.begin_stop(now, self.policy.drain, bound, out);
+        self.limit_remaining_time(now, bound);
+    }
+
+    /// Shortens the remaining drain and grace to the limit.
+    fn limit_remaining_time(&mut self, now: Millis, bound: Option<Millis>) {
+        let Some(bound) = bound else {
+            return;
+        };
+        let mut drain = 0;
+        if let Some(due) = self.timers.get_mut(&Timer::Drain) {
+            *due = (*due).min(now + bound);
+            drain = due.saturating_sub(now);
+        }
+        self.shorten_grace(now, bound - drain);
+    }
+
+    /// Ends the manager without an engine, unless one is being spawned: that one is stopped after its spawn.
+    pub(super) fn end_without_engine(&mut self) {
+        if matches!(self.deciding, Some(Deciding::Spawning { .. })) {
+            return;
+        }
+        // "Stopped" was requested, so the code that the engine ended with does not matter.
+        let code = if self.phase == Phase::Stopped { 0 } else { self.own_code.unwrap_or(0) };
+        self.end(code);
+    }
+
+    /// Ends the manager with this code, or with the code that was set before.
+    pub(super) fn end(&mut self, code: i32) {
+        self.exit.get_or_insert(code);
+    }
+
+    /// Ends the manager after a stop that asked for that, too: the next manager finds the stop in
+    /// the journal.
+    pub(super) fn end_after_stop(&mut self) {
+        if self.exit_after_stop && self.deciding.is_none() && self.is_stopped_for_good() {
+            self.end(0);
+        }
+    }
+
+    /// Ends the manager once the current request is answered, and the journal is written or its time
+    /// is over.
+    pub(super) fn end_when_settled(&mut self, out: &mut Vec<Effect>) {
+        let Some(code) = self.exit else {
+            return;
+        };
+        if self.deciding.is_none() && self.journal.is_answered() {
+            out.push(Effect::Exit(code));
+        }
+    }
+}
+
+// A run whose end no manager saw: the container was killed as a whole, with the engine and the
+// manager in it. A kubelet from 1.28 on does so on cgroup v2 when memory runs out.
+
+impl Lifecycle {
+    /// Takes over a run from the journal, before anything else is decided. True if the intent
+    /// changed by that.
+    pub(super) fn ended_with_manager(&mut self, now: Millis, run: &api::Run) -> bool {
+        self.last_exit = Some(Exit {
+            run: run.id.clone(),
+            code: None,
+            signal: None,
+            reason: ExitReason::EndedWithManager,
+            took_ms: 0,
+            ran_ms: now.saturating_sub(started_at(run).unwrap_or(now)),
+            at: super::timestamp(now),
+            stragglers: Vec::new(),
+            unnamed: 0,
+            strangers: Vec::new(),
+        });
+        let intent = &mut self.intent;
+        // One that was ready before is started again, as after every other end of the container.
+        if !intent.unproven || intent.held.is_some() || intent.desired == Desired::Stopped {
+            return false;
+        }
+        intent.unseen_ends = intent.unseen_ends.saturating_add(1);
+        if intent.unseen_ends >= Limits::MAX_UNSEEN_ENDS {
+            let message = format!(
+                "the engine ended {} times together with its manager before it was ready: the \
+                 container was killed, often because its memory ran out (kubectl describe pod: \
+                 OOMKilled); give it more memory or another config, and start it again",
+                intent.unseen_ends
+            );
+            intent.held = Some(Held { code: HeldCode::EndedWithManager, message });
+        }
+        true
+    }
+}
+
+fn started_at(run: &api::Run) -> Option<Millis> {
+    let at = humantime::parse_rfc3339(&run.started_at).ok()?;
+    Millis::try_from(at.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }

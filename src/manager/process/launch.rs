@@ -1,7 +1,9 @@
-//! Launches the engine in its own session, without the manager's signal settings and descriptors.
+//! Launches the engine in its own session, without the manager's signal settings and descriptors,
+//! and with the terminal, if there is one.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IsTerminal};
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::{fs, ptr};
@@ -9,7 +11,7 @@ use std::{fs, ptr};
 use nix::errno::Errno;
 
 use super::fork_exec::{self, Executable, Launched};
-use super::{identity, oom_score, terminal};
+use super::{is_pid_1, procfs};
 
 /// Command to launch. Working directory, umask, descriptors 0–2 and the rest of the environment are
 /// those that the manager was started with.
@@ -62,7 +64,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         let nothing = io::Error::new(io::ErrorKind::InvalidInput, "no command was given");
         return Err(failed(&OsString::new(), nothing));
     };
-    let setup = ChildSetup { has_terminal: terminal::release(), ..ChildSetup::new() };
+    let setup = ChildSetup { has_terminal: release_terminal(), ..ChildSetup::new() };
     Executable::new(&launch.argv, &launch.set_env)
         // SAFETY: `ChildSetup::apply` makes system calls only; all it needs was allocated here.
         .and_then(|program| unsafe { program.launch(|| setup.apply()) })
@@ -87,8 +89,8 @@ impl ChildSetup {
     fn new() -> Self {
         Self {
             has_terminal: false,
-            dies_with: (!identity::is_pid_1()).then(nix::unistd::getpid),
-            oom_score_adj: oom_score::raised().map(|score| score.to_string()),
+            dies_with: (!is_pid_1()).then(nix::unistd::getpid),
+            oom_score_adj: procfs::raised_oom_score().map(|score| score.to_string()),
             close: if has_close_range() { Vec::new() } else { inherited_descriptors() },
         }
     }
@@ -117,7 +119,7 @@ impl ChildSetup {
         unsafe { libc::setsid() };
         if self.has_terminal {
             // SAFETY: this is the child, and it has its own session now.
-            unsafe { terminal::acquire() };
+            unsafe { acquire_terminal() };
         }
         if let Some(manager) = self.dies_with {
             // SAFETY: takes integers only. A failure cannot be reported from here.
@@ -191,6 +193,66 @@ fn hint(program: &OsString, error: &io::Error) -> &'static str {
         Errno::ENOEXEC => " (it is built for another processor, is cut off, or is not a program)",
         Errno::EAGAIN => " (raise the limit on processes: pids of the container, or `ulimit -u`)",
         _ => "",
+    }
+}
+
+/// Releases the terminal if the manager leads its session, so that the child's new session can take
+/// it. True if stdin is a terminal at all.
+///
+/// Does nothing if another process leads the session, such as a shell: the shell keeps its
+/// terminal.
+pub(super) fn release_terminal() -> bool {
+    if !std::io::stdin().is_terminal() {
+        return false;
+    }
+    let leads_session = nix::unistd::getsid(None) == Ok(nix::unistd::getpid());
+    if leads_session {
+        // Releasing it makes the kernel send HUP and CONT to the manager's process group. They are
+        // not for the engine, so they are ignored meanwhile, and neither received nor passed on.
+        let _hup = Ignored::new(libc::SIGHUP);
+        let _cont = Ignored::new(libc::SIGCONT);
+        // SAFETY: TIOCNOTTY takes no argument. It fails if stdin is not the controlling terminal (a
+        // second launch); then there is nothing to release.
+        unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCNOTTY) };
+    }
+    true
+}
+
+/// Makes stdin the controlling terminal of the session the caller has just made.
+///
+/// # Safety
+/// Async-signal-safe; meant for the child between fork and exec. If it fails (the terminal belongs
+/// to another session), the child runs without job control, as before.
+pub(super) unsafe fn acquire_terminal() {
+    // SAFETY: TIOCSCTTY takes an integer; 0 takes it from no other session.
+    unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) };
+}
+
+/// Ignores a signal until this is dropped.
+struct Ignored {
+    signal: i32,
+    before: libc::sigaction,
+}
+
+impl Ignored {
+    fn new(signal: i32) -> Option<Self> {
+        let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: all-zero is a valid sigaction (no flags, empty mask).
+        let mut ignore: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        ignore.sa_sigaction = libc::SIG_IGN;
+        // SAFETY: both point to sigactions on this stack.
+        if unsafe { libc::sigaction(signal, ptr::from_ref(&ignore), before.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: sigaction succeeded and has filled it.
+        Some(Self { signal, before: unsafe { before.assume_init() } })
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        // SAFETY: restores what the kernel returned when it was replaced.
+        unsafe { libc::sigaction(self.signal, ptr::from_ref(&self.before), ptr::null_mut()) };
     }
 }
 

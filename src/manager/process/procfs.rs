@@ -1,11 +1,15 @@
-//! Reads what `/proc` shows of processes: parent, start time, environment and more.
+//! Reads what `/proc` shows of processes: parent, start time, environment, `oom_score_adj` and more.
 
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::Duration;
-use std::{fs, str, thread};
+use std::{str, thread};
 
-use super::identity::own_pid;
+use serde::{Deserialize, Serialize};
+
+use super::own_pid;
+use super::signals::{self, Children};
 
 /// Enough for a `stat` line: 52 numbers and a name of 64 bytes.
 const STAT_MAX: usize = 2048;
@@ -220,9 +224,96 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
+// Processes that were the manager's descendants before the first launch: background jobs of the
+// script that executed the manager.
+
+/// The manager's descendants from before the first launch, as after `sleep 300 & exec stayput run
+/// …`. They do not belong to the engine: reported as strangers, never signalled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    /// Start times by pid.
+    processes: BTreeMap<u32, u64>,
+}
+
+impl Inherited {
+    /// Finds the processes; to be called before the first launch. Usually there are no children,
+    /// and this costs one system call.
+    ///
+    /// # Errors
+    /// `/proc` cannot be used. Then nothing is known about such processes.
+    pub fn find() -> Result<Self, ProcUnusable> {
+        check()?;
+        if signals::children() == Children::None {
+            return Ok(Self::default());
+        }
+        let (processes, _) = processes()?;
+        Ok(Self::among(&processes))
+    }
+
+    fn among(processes: &[Process]) -> Self {
+        let mut found = BTreeSet::from([own_pid()]);
+        // A child may be listed before its parent, so repeat until nothing more is found.
+        loop {
+            let before = found.len();
+            let children = processes.iter().filter(|process| found.contains(&process.parent));
+            let children: Vec<u32> = children.map(|process| process.pid).collect();
+            found.extend(children);
+            if found.len() == before {
+                break;
+            }
+        }
+        found.remove(&own_pid());
+        let inherited = processes.iter().filter(|process| found.contains(&process.pid));
+        let mut own = Self::default();
+        own.processes.extend(inherited.map(|process| (process.pid, process.started)));
+        own
+    }
+
+    /// True if there were no such processes.
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// True if this is one of the processes, and not a later one with its pid.
+    pub(super) fn contains(&self, process: &Process) -> bool {
+        self.processes.get(&process.pid) == Some(&process.started)
+    }
+}
+
+// The engine's `oom_score_adj`: when memory runs out, the JVM must be killed before the manager,
+// which then reports why. The engine's processes are also recognised by it.
+
+/// Amount by which the engine's value is above the manager's, so that the kernel chooses the engine first.
+const RAISE: i32 = 100;
+const MAX_OOM_SCORE: i32 = 1000;
+
+/// The `oom_score_adj` that the engine is launched with. `None` where our own cannot be read.
+/// Raising needs no privilege.
+pub(super) fn raised_oom_score() -> Option<i32> {
+    oom_score_adj("self").map(|own| (own + RAISE).min(MAX_OOM_SCORE))
+}
+
+/// The `oom_score_adj` that only processes of the engine have: every process gets it from its
+/// parent and keeps it in another session, as another user and without an environment. A process of
+/// `kubectl exec` has the container's, as the manager has. `None` if the manager already has the
+/// highest (a pod of the QoS class `BestEffort`).
+pub(super) fn oom_mark() -> Option<i32> {
+    raised_oom_score().filter(|&raised| oom_score_adj("self") != Some(raised))
+}
+
+/// True if a process has this value. Never waits for the process.
+pub(super) fn has_oom_score(pid: u32, mark: i32) -> bool {
+    oom_score_adj(&pid.to_string()) == Some(mark)
+}
+
+fn oom_score_adj(process: &str) -> Option<i32> {
+    fs::read_to_string(format!("/proc/{process}/oom_score_adj")).ok()?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::own_pid;
 
     const STAT: &str = "42 (a) b) (c) S 7 42 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2 3";
 
@@ -283,5 +374,13 @@ mod tests {
         let mut environ = std::env::vars_os().map(|(name, value)| [name, value].join("=".as_ref()));
         let any = environ.next().unwrap();
         assert_eq!(carries(own_pid(), any.as_encoded_bytes()), Carries::Yes);
+    }
+
+    #[test]
+    fn the_manager_itself_never_has_the_mark() {
+        let own = oom_score_adj("self").unwrap();
+        assert!(has_oom_score(own_pid(), own));
+        assert_eq!(oom_mark(), (own < MAX_OOM_SCORE).then_some((own + RAISE).min(MAX_OOM_SCORE)));
+        assert!(!oom_mark().is_some_and(|oom_mark| has_oom_score(own_pid(), oom_mark)));
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::{self, Mutex, PoisonError};
 
-use crate::delete_tree;
+use crate::files;
 
 /// The directory's name. It is fixed, so that the files of an earlier container are found and
 /// removed.
@@ -89,7 +89,7 @@ impl TempDir {
         let directory = self
             .usable(&mut lock)
             .map_err(|source| TempDirError::Unusable { path: self.path.clone(), source })?;
-        delete_tree::empty(directory.as_fd()).map_err(|errno| TempDirError::NotEmptied {
+        files::empty_directory(directory.as_fd()).map_err(|errno| TempDirError::NotEmptied {
             path: self.path.clone(),
             source: errno.into(),
         })
@@ -200,7 +200,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let engine = TempDir::new(parent.path());
         engine.prepare().unwrap();
-        fs::create_dir_all(engine.path().join("d/".repeat(delete_tree::MAX_DEPTH + 2))).unwrap();
+        fs::create_dir_all(engine.path().join("d/".repeat(files::MAX_DEPTH + 2))).unwrap();
         fs::write(engine.path().join("file"), "x").unwrap();
         assert!(matches!(engine.prepare(), Err(TempDirError::NotEmptied { .. })));
         assert!(!engine.path().join("file").exists(), "everything else is deleted");

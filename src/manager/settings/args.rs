@@ -217,7 +217,7 @@ impl Written {
 /// The values in a variable: several, if the option can be repeated.
 fn items(variable: &str, value: &OsStr, action: &ArgAction) -> Result<Vec<OsString>, String> {
     let items = match action {
-        ArgAction::Append => super::environment::split(value),
+        ArgAction::Append => super::values::split(value),
         _ => vec![value.to_owned()],
     };
     if items.iter().all(|item| item.is_empty()) {

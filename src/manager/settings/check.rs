@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use tracing::level_filters::LevelFilter;
 
 use super::args::{RunArgs, Written, variable};
-use super::{Environment, LogSettings, Settings, pod, rules, values};
+use super::{Environment, LogSettings, Settings, values};
 use crate::config_watch::ConfigSettings;
 use crate::http::{HttpSettings, TlsMin};
 use crate::lifecycle::{Millis, OnExit, Policy};
@@ -26,7 +26,7 @@ pub(super) fn check(
     let Written { args, from_environment, variables, problems, bare } = written;
     let mut read = Reader { from_environment, problems, unread: BTreeSet::new() };
 
-    let pod = pod::read(environment).unwrap_or_else(|problems| {
+    let pod = values::read_pod(environment).unwrap_or_else(|problems| {
         read.problems.extend(problems);
         Pod::default()
     });
@@ -55,7 +55,7 @@ pub(super) fn check(
     let command = args.command;
     let settings =
         Settings { command, http, config, policy, ready, state_dir, tmp_dir, log, warnings };
-    rules::check(&mut read, &settings);
+    check_rules(&mut read, &settings);
     if read.problems.is_empty() { Ok(settings) } else { Err(read.problems) }
 }
 
@@ -97,7 +97,7 @@ fn probe(read: &mut Reader, args: &RunArgs) -> Option<Probe> {
     let probe = read.one("ready", &args.ready, values::probe);
     let ca = read.one("ready-ca", &args.ready_ca, values::path);
     let auth = read.one("ready-auth", &args.ready_auth, values::path);
-    rules::check_probe(read, probe.as_ref(), ca.is_some(), auth.is_some());
+    check_probe(read, probe.as_ref(), ca.is_some(), auth.is_some());
     match probe {
         Some(Probe::Http { address, path, tls, .. }) => {
             Some(Probe::Http { address, path, tls, ca, auth })
@@ -139,7 +139,7 @@ fn log(read: &mut Reader, args: &RunArgs, on_terminal: bool, level: LevelFilter)
 /// Warnings about variables that nothing reads; `variables` are those of options.
 fn warnings(environment: &Environment, variables: &[String]) -> Vec<String> {
     let is_option =
-        |name: &str| variables.iter().any(|own| own == name) || pod::VARIABLES.contains(&name);
+        |name: &str| variables.iter().any(|own| own == name) || values::VARIABLES.contains(&name);
     let unknown = environment.unknown(is_option);
     unknown
         .map(|name| format!("{name} is no setting of stayput and is ignored: is it a typo?"))
@@ -249,4 +249,140 @@ impl Reader {
 /// Any text; [`Reader::value`] refuses the empty one.
 fn text(text: &str) -> Result<String, Infallible> {
     Ok(text.to_owned())
+}
+
+/// Options that [`HttpSettings::validate`] has rules about.
+const HTTP_OPTIONS: [&str; 11] = [
+    "listen",
+    "tls-cert",
+    "tls-key",
+    "client-ca",
+    "allow-client",
+    "jwt-key",
+    "jwt-public-key",
+    "jwks",
+    "jwt-issuer",
+    "jwt-audience",
+    "allow-subject",
+];
+
+pub(super) fn check_rules(read: &mut Reader, settings: &Settings) {
+    let Settings { http, config, policy, state_dir, .. } = settings;
+    let (api, has_state_dir) = (policy.api, state_dir.is_some());
+    if settings.command.is_empty() {
+        read.problem(
+            "the engine's command is missing: write it after --, as in -- COMMAND ARG…".to_owned(),
+        );
+    }
+    read.rule(
+        !api || has_state_dir,
+        if http.listen.is_some() { "listen" } else { "socket" },
+        &["state-dir"],
+        " needs --state-dir: a stop must survive a restart of the container",
+    );
+    read.rule(
+        policy.on_exit != OnExit::Hold || api,
+        "on-exit",
+        &["listen", "socket"],
+        ": hold needs --socket or --listen: without an API no start is possible",
+    );
+    read.rule(
+        !has_state_dir || api,
+        "state-dir",
+        &["listen", "socket"],
+        " needs --socket or --listen: without an API there is nothing to remember",
+    );
+    read.rule(
+        policy.termination_grace.is_none_or(|bound| bound > policy.drain),
+        "termination-grace",
+        &["drain"],
+        " must be longer than --drain, which it includes",
+    );
+    read.rule(
+        !config.dirs.is_empty() || config.live.is_empty(),
+        "live",
+        &["config"],
+        " needs --config: its patterns are for files in there",
+    );
+    read.rule(
+        !policy.keep_last_good || has_state_dir,
+        "keep-last-good",
+        &["state-dir"],
+        " needs --state-dir: the copy is kept in there",
+    );
+    read.rule(
+        !policy.keep_last_good || policy.probe,
+        "keep-last-good",
+        &["ready"],
+        " needs --ready, such as --ready http://127.0.0.1:9200/: without a probe, a config with which \
+         the engine soon ends counts as good",
+    );
+    read.rule(
+        !policy.pin_config || policy.keep_last_good,
+        "pin-config",
+        &["keep-last-good"],
+        " needs --keep-last-good and --stage: the config is kept and started in the same way",
+    );
+    check_http(read, http);
+    if read.all_read(&["config", "stage"]) {
+        for problem in config.problems() {
+            read.problem(problem);
+        }
+    }
+}
+
+fn check_http(read: &mut Reader, http: &HttpSettings) {
+    if read.all_read(&HTTP_OPTIONS) {
+        let by_variables = HTTP_OPTIONS.iter().any(|option| read.is_variable(option));
+        for problem in http.validate() {
+            read.problem(if by_variables { with_variables(problem) } else { problem.to_owned() });
+        }
+    }
+}
+
+/// Checks that the probe can use a CA and credentials, if they are set.
+pub(super) fn check_probe(
+    read: &mut Reader,
+    probe: Option<&Probe>,
+    has_ca: bool,
+    has_credentials: bool,
+) {
+    let (is_https, is_http) = match probe {
+        Some(Probe::Http { tls, .. }) => (*tls, true),
+        Some(Probe::Tcp { .. }) | None => (false, false),
+    };
+    let is_safe = probe.is_none_or(Probe::is_loopback) || (is_https && has_ca);
+    let others = ["ready", "ready-ca"];
+    read.rule(
+        !has_ca || is_https,
+        "ready-ca",
+        &others,
+        " needs --ready https://…: nothing else has a certificate",
+    );
+    read.rule(
+        !has_credentials || is_http,
+        "ready-auth",
+        &others,
+        " needs --ready https://… or http://…: nothing else has users",
+    );
+    read.rule(
+        !has_credentials || !is_http || is_safe,
+        "ready-auth",
+        &others,
+        " needs --ready https://… with --ready-ca, or an address on loopback: to another machine, a \
+         password goes only where a certificate proves who gets it",
+    );
+}
+
+/// A message with the variable in place of each option: an image that sets variables takes others too,
+/// but no further options in front of its command.
+fn with_variables(message: &str) -> String {
+    let word = |word: &str| {
+        let (name, after) = word.split_at(word.trim_end_matches([',', ':', ')']).len());
+        match name.strip_prefix("--") {
+            Some(option) => variable(option) + after,
+            None => word.to_owned(),
+        }
+    };
+    message.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

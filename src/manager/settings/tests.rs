@@ -7,6 +7,7 @@ use clap::{Args, Command};
 use proptest::prelude::*;
 use tracing::level_filters::LevelFilter;
 
+use super::values::read_pod;
 use super::*;
 use crate::lifecycle::OnExit;
 use stayput_api::Pod;
@@ -402,16 +403,16 @@ fn unknown_variables_are_warned_about() {
 
 #[test]
 fn a_pod_is_taken_from_the_downward_api() {
-    let pod = pod::read(&environment(&[
+    let pod = read_pod(&environment(&[
         ("STAYPUT_POD_NAMESPACE", "search"),
         ("STAYPUT_POD_NAME", "logs-2.x"),
         ("STAYPUT_POD_UID", "0b4a1f6e-8e5c-4c1e-9a55-2f1f0c9d1b7a"),
     ]))
     .expect("a pod");
     assert_eq!(pod.name.as_deref(), Some("logs-2.x"));
-    assert_eq!(pod::read(&environment(&[])), Ok(Pod::default()));
+    assert_eq!(read_pod(&environment(&[])), Ok(Pod::default()));
     let static_pod = [("STAYPUT_POD_UID", "0b4a1f6e8e5c4c1e9a552f1f0c9d1b7a")];
-    assert!(pod::read(&environment(&static_pod)).is_ok());
+    assert!(read_pod(&environment(&static_pod)).is_ok());
 }
 
 /// Bytes as the kernel would pass them, mostly close to valid values.
@@ -431,7 +432,7 @@ proptest! {
     fn any_pod_identity_is_taken_or_named(values in [value(), value(), value()]) {
         let names = ["STAYPUT_POD_NAMESPACE", "STAYPUT_POD_NAME", "STAYPUT_POD_UID"];
         let environment = Environment::new(names.map(OsString::from).into_iter().zip(values.clone()));
-        match pod::read(&environment) {
+        match read_pod(&environment) {
             Ok(pod) => {
                 let taken = [pod.namespace, pod.name, pod.uid].map(Option::unwrap_or_default);
                 prop_assert_eq!(taken.map(OsString::from), values);

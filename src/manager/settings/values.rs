@@ -1,5 +1,8 @@
-//! Reads single values.
+//! Reads single values, the environment, and the pod's identity.
 
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use hyper::Uri;
@@ -11,6 +14,7 @@ use tracing::level_filters::LevelFilter;
 use crate::config_watch::{ConfigDir, Stage};
 use crate::lifecycle::OnExit;
 use crate::supervisor::Probe;
+use stayput_api::Pod;
 use stayput_http::jwt::{Scopes, UnknownScope};
 
 /// Why a value cannot be used, and what to write instead. The message follows the option's name, so
@@ -214,4 +218,148 @@ pub(super) fn probe(text: &str) -> Result<Probe, InvalidValue> {
         }
         Some(_) | None => Err(wrong()),
     }
+}
+
+/// Variables of the client commands, and those that the manager sets itself.
+const NO_OPTIONS: [&str; 8] = [
+    "STAYPUT_RUN",
+    "STAYPUT_HAND_OVER",
+    "STAYPUT_SOCKET",
+    "STAYPUT_URL",
+    "STAYPUT_TOKEN_FILE",
+    "STAYPUT_CA",
+    "STAYPUT_CERT",
+    "STAYPUT_KEY",
+];
+
+/// The variables whose names begin with `STAYPUT_`, read once.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl Environment {
+    /// Selects the variables with our prefix.
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let mut ours = BTreeMap::new();
+        for (name, value) in variables {
+            if let Ok(name) = name.into_string()
+                && name.starts_with("STAYPUT_")
+            {
+                ours.insert(name, value);
+            }
+        }
+        Self(ours)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The environment of this process.
+    pub fn of_process() -> Self {
+        Self::new(std::env::vars_os())
+    }
+
+    /// The value of one variable, also an empty one.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// Names of the variables that no option reads, except those with an `is_option` name.
+    pub(super) fn unknown(&self, is_option: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        let names = self.0.keys().map(String::as_str);
+        names.filter(move |name| {
+            !is_option(name) && !NO_OPTIONS.contains(name) && !is_service_link(name)
+        })
+    }
+}
+
+/// True for a variable of a service: Kubernetes puts the address of every service into every container. A
+/// service named `stayput-reconciler` makes `STAYPUT_RECONCILER_PORT_443_TCP_ADDR` and the like.
+fn is_service_link(name: &str) -> bool {
+    name.contains("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || (name.contains("_PORT_") && (name.contains("_TCP") || name.contains("_UDP")))
+}
+
+/// Splits a list at commas and newlines; a newline at the end adds no empty item.
+pub(super) fn split(value: &OsStr) -> Vec<OsString> {
+    let bytes = value.as_bytes();
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    bytes
+        .split(|byte| matches!(byte, b',' | b'\n'))
+        .map(|item| OsString::from_vec(item.trim_ascii().to_vec()))
+        .collect()
+}
+
+// Identity of the pod, from the environment variables of the downward API.
+//
+// The identity decides which tokens and requests are accepted, so an invalid value is an error,
+// never replaced by a guess.
+
+const NAMESPACE: &str = "STAYPUT_POD_NAMESPACE";
+const NAME: &str = "STAYPUT_POD_NAME";
+const UID: &str = "STAYPUT_POD_UID";
+
+pub(super) const VARIABLES: [&str; 3] = [NAMESPACE, NAME, UID];
+
+/// Reads the pod's identity; a variable that is not set leaves its field empty.
+///
+/// # Errors
+/// A message for each variable whose value cannot be right.
+pub(super) fn read_pod(environment: &Environment) -> Result<Pod, Vec<String>> {
+    let mut problems = Vec::new();
+    let mut take = |variable: &str, field: &str, fits: fn(&str) -> bool| {
+        let value = environment.get(variable)?;
+        match value.to_str().filter(|text| fits(text)) {
+            Some(text) => Some(text.to_owned()),
+            None => {
+                problems.push(format!(
+                    "{variable} is {}, which is no pod's {field}: set it by the downward API \
+                     (fieldRef metadata.{field}), or unset it",
+                    shown(value)
+                ));
+                None
+            }
+        }
+    };
+    let pod = Pod {
+        namespace: take(NAMESPACE, "namespace", is_label),
+        name: take(NAME, "name", is_subdomain),
+        uid: take(UID, "uid", is_uid),
+    };
+    if problems.is_empty() { Ok(pod) } else { Err(problems) }
+}
+
+/// A value for a message: quoted and shortened.
+fn shown(value: &OsStr) -> String {
+    let text = value.to_string_lossy();
+    if text.is_empty() {
+        return "empty".into();
+    }
+    match text.char_indices().nth(64) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// An RFC 1123 label, as namespaces are named.
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// An RFC 1123 subdomain, as pods are named.
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+/// A UUID; static pods have 32 digits without dashes.
+fn is_uid(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    text.split('-').all(digits) && (lengths == [8, 4, 4, 4, 12] || lengths == [32])
 }

@@ -2,16 +2,17 @@
 //!
 //! After a crash there is the old version or the new one, never a mixture.
 
-use std::fs;
-use std::io;
+use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::state_dir::{self, StateDirError};
+use crate::files;
 use crate::lifecycle::{Intent, LAST_INSTANT, Recovered};
-use crate::private_file;
-use crate::worker::WorkPanicked;
+use crate::worker::{WorkPanicked, Worker};
 use stayput_api::{Exit, MAX_SEQUENCE, Run};
 
 /// Version of the file's layout. With a newer one, the engine is held.
@@ -184,13 +185,13 @@ impl Journal {
         // The journal contains names of users, which are private.
         let written = serde_json::to_vec(record)
             .map_err(io::Error::from)
-            .and_then(|content| private_file::replace(&path, &content, prepare));
+            .and_then(|content| files::replace_file(&path, &content, prepare));
         written.map_err(|source| JournalError::Write { path, source })
     }
 
     fn keep_unreadable(&self) -> io::Result<()> {
         let (path, kept) = (self.path(), self.dir.join("journal.json.unreadable"));
-        private_file::remove(&kept)?;
+        files::remove(&kept)?;
         match fs::hard_link(&path, &kept) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // A directory, or a file system without links.
@@ -230,6 +231,78 @@ fn parse(bytes: &[u8], pod: Option<&str>) -> Result<Record, ContentError> {
             Err(ContentError::OtherPod { theirs: theirs.clone(), ours: ours.to_owned() })
         }
         (Some(_) | None, Some(_) | None) => Ok(record),
+    }
+}
+
+// Writes journal versions one after the other, outside of the supervisor's loop.
+//
+// Only the newest version waits: it contains all that the earlier ones do. A disk that hangs
+// blocks one thread and nothing else; the lifecycle has a timer for how long a request waits for
+// it.
+
+/// The result of writing a version.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) version: u64,
+    pub(super) result: Result<(), JournalError>,
+}
+
+type Writing = Pin<Box<dyn Future<Output = Result<(), JournalError>> + Send>>;
+
+/// Writes the journal on its thread.
+pub(super) struct JournalWriter {
+    journal: Journal,
+    worker: Worker,
+    /// True if the existing file is unreadable, and is to be kept.
+    is_unreadable: bool,
+    writing: Option<(u64, Writing)>,
+    waiting: Option<(u64, Record)>,
+}
+
+impl JournalWriter {
+    /// `is_unreadable`: the existing file is unreadable, and is to be kept.
+    pub(super) fn new(journal: Journal, worker: Worker, is_unreadable: bool) -> Self {
+        Self { journal, worker, is_unreadable, writing: None, waiting: None }
+    }
+
+    /// Notes that the existing file was read after all.
+    pub(super) fn is_readable(&mut self) {
+        self.is_unreadable = false;
+    }
+
+    /// Writes a version; an older one that waits is dropped.
+    pub(super) fn write(&mut self, version: u64, record: Record) {
+        if self.writing.is_some() {
+            self.waiting = Some((version, record));
+        } else {
+            self.begin(version, record);
+        }
+    }
+
+    fn begin(&mut self, version: u64, record: Record) {
+        let (journal, is_unreadable) = (self.journal.clone(), self.is_unreadable);
+        let work = self.worker.run(move || {
+            if is_unreadable { journal.replace_unreadable(&record) } else { journal.write(&record) }
+        });
+        self.writing = Some((version, Box::pin(async { work.await? })));
+    }
+
+    /// The next result. Cancel-safe.
+    pub(super) async fn written(&mut self) -> Written {
+        let Some((version, writing)) = &mut self.writing else { return pending().await };
+        let written = Written { version: *version, result: writing.await };
+        self.writing = None;
+        // The file that exists now is ours.
+        self.is_unreadable &= written.result.is_err();
+        if let Some((version, record)) = self.waiting.take() {
+            self.begin(version, record);
+        }
+        written
+    }
+
+    /// True if a version that was passed in is not on disk yet.
+    pub(super) fn is_busy(&self) -> bool {
+        self.writing.is_some()
     }
 }
 

@@ -1,35 +1,39 @@
 //! One call of the readiness probe: an HTTP(S) GET or a TCP connect, like the kubelet's probes.
 //! 200–299 is ready. A redirect is not: whoever sends one is not the engine.
 
-mod error;
 mod login;
-mod secrets;
-#[cfg(test)]
-mod tests;
-mod tls;
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use http_body_util::Empty;
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, HOST, LOCATION};
 use hyper_util::rt::TokioIo;
-use rustls_pki_types::ServerName;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::ring::default_provider;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::ParsedCertificate;
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::errors::Errors;
 use crate::worker::{NoThread, Worker};
-use error::{Refused, Why};
-use secrets::{Secrets, SecretsFiles};
+use login::{Secrets, SecretsFiles};
 use stayput_http::https::Stream;
+use stayput_http::terminal::plain;
 
 /// How long an answer may take, as with the kubelet's own probes. Shorter than the time the API
 /// waits for it, so that an engine that hangs is reported as not ready, and not with its last good
@@ -152,7 +156,7 @@ impl Prober {
             Probe::Http { path, tls: true, .. } => {
                 let name =
                     ServerName::try_from(host(address).to_owned()).map_err(|_| Why::InvalidName)?;
-                let config = tls::client_config(secrets.roots.clone(), !self.probe.is_loopback())
+                let config = client_config(secrets.roots.clone(), !self.probe.is_loopback())
                     .map_err(Why::TlsConfig)?;
                 let connector = TlsConnector::from(Arc::new(config));
                 let stream = connector.connect(name, stream).await.map_err(Why::Tls)?;
@@ -205,3 +209,207 @@ async fn get(
     let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     Err(Why::Answered { status: answer.status().as_u16(), location: location.map(str::to_owned) })
 }
+
+/// Longest part of an answer in a message, in characters.
+const MAX_SHOWN: usize = 200;
+
+/// Reason why a call of the probe failed.
+#[derive(Debug)]
+enum Why {
+    Connect(io::Error),
+    InvalidName,
+    TlsConfig(rustls::Error),
+    Tls(io::Error),
+    Request(hyper::http::Error),
+    Http(hyper::Error),
+    Answered { status: u16, location: Option<String> },
+    Timeout,
+}
+
+impl Why {
+    /// True if newer credentials or a newer CA may help.
+    fn may_be_outdated_files(&self) -> bool {
+        match self {
+            Self::Tls(error) => matches!(rustls(error), Some(rustls::Error::InvalidCertificate(_))),
+            Self::Answered { status, .. } => matches!(status, 401 | 403),
+            _ => false,
+        }
+    }
+}
+
+/// One failed call of a probe.
+#[derive(Debug)]
+struct Refused<'a> {
+    probe: &'a Probe,
+    why: Why,
+}
+
+impl fmt::Display for Refused<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "the probe {} ", self.probe)?;
+        match &self.why {
+            Why::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                write!(out, "is refused: nothing listens there")
+            }
+            Why::Connect(error) => write!(out, "cannot connect: {error}"),
+            Why::InvalidName => write!(out, "has a host that no certificate can be for"),
+            Why::TlsConfig(error) => write!(out, "cannot set up TLS: {error}"),
+            Why::Tls(error) => self.tls(error, out),
+            Why::Request(error) => write!(out, "is no valid request: {error}"),
+            Why::Http(error) if error.is_parse() || error.is_incomplete_message() => {
+                let other = match self.probe {
+                    Probe::Http { tls: false, .. } => "; does it expect https://?",
+                    Probe::Http { .. } | Probe::Tcp { .. } => "",
+                };
+                write!(out, "got no HTTP answer: {error}{other}")
+            }
+            Why::Http(error) => write!(out, "got no HTTP answer: {error}"),
+            Why::Answered { status, location } => self.answered(*status, location.as_deref(), out),
+            Why::Timeout => {
+                write!(out, "was not answered within {}s", PROBE_TIMEOUT.as_secs())
+            }
+        }
+    }
+}
+
+impl Refused<'_> {
+    fn answered(
+        &self,
+        status: u16,
+        location: Option<&str>,
+        out: &mut fmt::Formatter<'_>,
+    ) -> fmt::Result {
+        let auth = match self.probe {
+            Probe::Http { auth, .. } => auth.as_deref().map(std::path::Path::display),
+            Probe::Tcp { .. } => None,
+        };
+        match (status, location, auth) {
+            (300..=399, Some(location), _) => {
+                let location: String = plain(location).chars().take(MAX_SHOWN).collect();
+                write!(out, "answered {status} to {location}: redirects are not followed")
+            }
+            (401, _, None) => {
+                write!(out, "answered 401: the engine asks for a user: give one with --ready-auth")
+            }
+            (401, _, Some(auth)) => {
+                write!(
+                    out,
+                    "answered 401: the engine does not accept what is in --ready-auth {auth}"
+                )
+            }
+            (403, _, Some(auth)) => write!(
+                out,
+                "answered 403: the user in --ready-auth {auth} may not read this: it needs the \
+                 cluster privilege `monitor`"
+            ),
+            (status, _, _) => write!(out, "answered {status}"),
+        }
+    }
+
+    fn tls(&self, error: &io::Error, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ca = match self.probe {
+            Probe::Http { ca: Some(ca), .. } => format!("--ready-ca {}", ca.display()),
+            Probe::Http { ca: None, .. } | Probe::Tcp { .. } => "the CA".to_owned(),
+        };
+        match rustls(error) {
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            )) => write!(out, "got a certificate that {ca} did not sign"),
+            Some(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => write!(out, "got a certificate for another name than the host of the URL"),
+            Some(rustls::Error::InvalidCertificate(reason)) => {
+                write!(out, "got a certificate that cannot be trusted: {reason}")
+            }
+            Some(rustls::Error::InvalidMessage(_)) => {
+                write!(out, "got no TLS answer; does it expect http://?")
+            }
+            Some(error) => write!(out, "failed in the TLS handshake: {error}"),
+            None => write!(out, "failed in the TLS handshake: {error}"),
+        }
+    }
+}
+
+fn rustls(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref().and_then(|inner| inner.downcast_ref())
+}
+
+/// Trusts certificates that `roots` signed; without roots, any certificate.
+fn client_config(
+    roots: Option<Arc<RootCertStore>>,
+    check_name: bool,
+) -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(default_provider());
+    let algorithms = provider.signature_verification_algorithms;
+    let builder = ClientConfig::builder_with_provider(provider)
+        // Named one by one: the default of rustls depends on which other crates are in the build.
+        .with_protocol_versions(&[&TLS13, &TLS12])?;
+    let verifier = Arc::new(Verifier { roots, check_name, algorithms });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+/// Verifies who signed the certificate, if a CA is given. On loopback the name is not compared:
+/// certificates of engines are seldom for 127.0.0.1.
+#[derive(Debug)]
+struct Verifier {
+    roots: Option<Arc<RootCertStore>>,
+    check_name: bool,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if let Some(roots) = &self.roots {
+            let certificate = ParsedCertificate::try_from(certificate)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                roots,
+                intermediates,
+                now,
+                self.algorithms.all,
+            )?;
+            if self.check_name {
+                verify_server_name(&certificate, name)?;
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        if self.roots.is_none() {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        if self.roots.is_none() {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

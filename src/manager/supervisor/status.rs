@@ -6,13 +6,13 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::actor::Supervisor;
-use super::random_id::random_id;
 use super::readiness::Readiness;
+use super::{Supervisor, random_id};
 use crate::config_watch::{Observed, Prepared};
 use crate::errors::Errors;
 use crate::lifecycle::{Lifecycle, Millis, timestamp};
-use stayput_api::{self as api, Archive, Config, ConfigFile, Cursor, Manager, State, Status};
+use stayput_api as api;
+use stayput_api::{Archive, Config, ConfigFile, Cursor, Manager, State, Status};
 
 /// The config that the last start was prepared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

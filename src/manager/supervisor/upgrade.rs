@@ -1,17 +1,23 @@
-//! Carries out an upgrade: asks the other program, executes it, or goes on.
+//! Carries out an upgrade: asks the other program, hands the state over and executes it, or goes on.
 
+use std::env;
 use std::ffi::OsString;
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::Path;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::actor::Supervisor;
-use super::hand_over::{CAN_TAKE_OVER, HandOver};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Supervisor;
+use super::status::StartedOn;
 use crate::errors::ErrorCode;
-use crate::lifecycle::{Checked, Event};
-use crate::process::{self, Checking, ExitStatus, Program, Tree};
+use crate::lifecycle::{Checked, Event, TakenOver};
+use crate::process::{
+    self, Checking, ExitStatus, HAND_OVER_VARIABLE, Inherited, KeptListener, Program, Seen, Tree,
+};
 
 /// How long the last lines of the log may take.
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -189,5 +195,235 @@ impl Supervisor {
             self.tree = Some(tree.having_seen(seen));
             self.readiness.take_over(ready);
         }
+    }
+}
+
+// State that a manager hands over to the program that it executes: JSON, in a file in memory.
+//
+// A later version reads what an earlier one wrote, and the other way round: a field that is added has
+// a default, and none is removed or changes its meaning. Otherwise the schema gets another number,
+// and each says that it cannot take over from the other.
+
+const SCHEMA: u32 = 1;
+
+/// Beginning of the answer of a program that can take over; its version follows.
+pub const CAN_TAKE_OVER: &str = "stayput can take over, version ";
+
+/// The handed-over state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOver {
+    pub(super) schema: u32,
+    /// Version of the program that has written this.
+    pub(super) version: String,
+    /// Path of that program's file: executed by a descriptor, a program does not find its own.
+    pub(super) program: PathBuf,
+    /// Descriptor of the program itself, for the case that the other one cannot start.
+    #[serde(default)]
+    pub(super) previous: Option<RawFd>,
+    /// Descriptor of the listener.
+    #[serde(default)]
+    pub(super) listener: Option<RawFd>,
+    /// Reason why the program that was executed could not start: it has executed this one again.
+    #[serde(default)]
+    pub(super) failed: Option<String>,
+    /// Milliseconds by which the program's clock is ahead of the time of day.
+    #[serde(default)]
+    pub(super) clock_ahead: i64,
+    pub(super) lifecycle: TakenOver,
+    /// Last result of the readiness probe.
+    #[serde(default)]
+    pub(super) ready: Option<bool>,
+    #[serde(default)]
+    pub(super) seen: Seen,
+    #[serde(default)]
+    pub(super) inherited: Inherited,
+    #[serde(default)]
+    pub(super) oom_kills: Option<u64>,
+    /// Config that the engine was started on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) started_on: Option<StartedOn>,
+}
+
+/// Reason why the handed-over state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HandOverError {
+    #[error(
+        "{HAND_OVER_VARIABLE} is set by a manager that executes another version of itself: unset it"
+    )]
+    NoDescriptor,
+    #[error("the handed-over state cannot be read: {0}")]
+    Read(#[from] io::Error),
+    #[error("the handed-over state has another format: {0}")]
+    Content(#[from] serde_json::Error),
+    #[error("the handed-over state has schema {found}, and this version knows {SCHEMA}")]
+    OtherSchema { found: u32 },
+}
+
+impl HandOver {
+    /// # Errors
+    /// The state has another form.
+    pub fn parse(bytes: &[u8]) -> Result<Self, HandOverError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: u32,
+        }
+        let head: Head = serde_json::from_slice(bytes)?;
+        if head.schema != SCHEMA {
+            return Err(HandOverError::OtherSchema { found: head.schema });
+        }
+        Ok(serde_json::from_slice(bytes)?)
+    }
+
+    /// The program that runs now, and its arguments.
+    pub fn program(&self) -> Program {
+        Program { path: self.program.clone(), args: env::args_os().collect() }
+    }
+
+    /// The version that has handed over to another one; `None` if the same version goes on.
+    pub(super) fn upgraded_from(&self) -> Option<String> {
+        self.failed.is_none().then(|| self.version.clone())
+    }
+
+    pub(super) fn new(program: PathBuf, lifecycle: TakenOver) -> Self {
+        Self {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            program,
+            previous: None,
+            listener: None,
+            failed: None,
+            clock_ahead: 0,
+            lifecycle,
+            ready: None,
+            seen: Seen::default(),
+            inherited: Inherited::default(),
+            oom_kills: None,
+            started_on: None,
+        }
+    }
+
+    /// # Errors
+    /// A path is not UTF-8, or there is no memory.
+    pub(super) fn in_memory(&self) -> io::Result<OwnedFd> {
+        process::in_memory(&serde_json::to_vec(self)?)
+    }
+}
+
+/// A hand-over with its descriptors.
+#[derive(Debug)]
+pub struct Taken {
+    pub hand_over: HandOver,
+    way_back: WayBack,
+}
+
+/// Everything needed to execute the previous program again.
+#[derive(Debug)]
+struct WayBack {
+    /// State as it was handed over, with fields that only that program knows.
+    state: Value,
+    program: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
+}
+
+impl Taken {
+    /// State that this process was executed with; `None` if it was started as any other program.
+    ///
+    /// # Errors
+    /// [`HandOverError`]; only if the previous program cannot be executed again, either.
+    pub fn find() -> Result<Option<Self>, HandOverError> {
+        let Some(number) = env::var_os(HAND_OVER_VARIABLE) else { return Ok(None) };
+        let number = number.to_str().and_then(|number| number.parse().ok());
+        let state = process::handed_over(number.ok_or(HandOverError::NoDescriptor)?)
+            .map_err(|_| HandOverError::NoDescriptor)?;
+        process::name_again();
+        let way_back = WayBack::new(serde_json::from_slice(&state)?);
+        match HandOver::parse(&state) {
+            Ok(hand_over) => Ok(Some(Self { hand_over, way_back })),
+            Err(error) => {
+                way_back.go(&error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// The listener that was handed over. Empty without a free descriptor: then the listener is bound again.
+    pub fn listener(&self) -> KeptListener {
+        let listener = self.way_back.listener.as_ref().and_then(|one| one.try_clone().ok());
+        listener.map_or_else(KeptListener::default, KeptListener::of)
+    }
+
+    /// Executes the previous program again, which takes over in turn, because this one cannot
+    /// start. Returns only if that is not possible, or if the previous program has executed this
+    /// one because it cannot start.
+    pub fn go_back(&self, why: &str) {
+        self.way_back.go(why);
+    }
+}
+
+impl WayBack {
+    fn new(state: Value) -> Self {
+        let descriptor = |name: &str| {
+            let number = RawFd::try_from(state.get(name)?.as_i64()?).ok()?;
+            process::inherited(number).ok()
+        };
+        Self { program: descriptor("previous"), listener: descriptor("listener"), state }
+    }
+
+    fn go(&self, why: &str) {
+        let Some(program) = &self.program else { return };
+        let mut state = self.state.clone();
+        state["previous"] = Value::Null;
+        state["failed"] = why.into();
+        let error = match process::in_memory(state.to_string().as_bytes()) {
+            Ok(state) => {
+                let args: Vec<_> = env::args_os().collect();
+                let kept: Vec<_> = self.listener.iter().map(AsFd::as_fd).collect();
+                process::execute_again(program.as_fd(), &args, state.as_fd(), &kept)
+            }
+            Err(error) => error,
+        };
+        // There may be no log yet. If stderr is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "stayput: cannot go back to the version before: {error}");
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
+mod tests {
+    use super::*;
+
+    #[test] // proves JOURNAL-10
+    fn it_is_read_as_it_was_written_and_fields_of_another_version_do_no_harm() {
+        let state = include_str!("hand_over/first.json");
+        let read = HandOver::parse(state.as_bytes()).unwrap();
+        assert_eq!(read.schema, 1);
+        assert_eq!(read.lifecycle.run.as_ref().map(|run| run.pid), Some(23));
+        let again = serde_json::to_value(&read).unwrap();
+        assert_eq!(again, serde_json::from_str::<serde_json::Value>(state).unwrap());
+        let mut newer = again.clone();
+        newer["later"] = 1.into();
+        assert_eq!(HandOver::parse(newer.to_string().as_bytes()).unwrap(), read);
+        // In each part of the lifecycle's.
+        for part in [
+            "/lifecycle",
+            "/lifecycle/intent",
+            "/lifecycle/intent/fencing",
+            "/lifecycle/intent/fencing/last",
+            "/lifecycle/intent/fencing/last/request",
+            "/lifecycle/run",
+            "/lifecycle/last_exit",
+        ] {
+            newer.pointer_mut(part).unwrap()["later"] = 1.into();
+        }
+        assert_eq!(HandOver::parse(newer.to_string().as_bytes()).unwrap(), read);
+        *newer.pointer_mut("/lifecycle/last_exit/reason").unwrap() = "later".into();
+        let reason = HandOver::parse(newer.to_string().as_bytes()).unwrap();
+        assert_eq!(
+            reason.lifecycle.last_exit.map(|exit| exit.reason),
+            Some(stayput_api::ExitReason::Unknown)
+        );
+        newer["schema"] = 2.into();
+        let error = HandOver::parse(newer.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("schema 2"), "{error}");
     }
 }

@@ -1,10 +1,12 @@
-//! One run of the engine, from its launch until none of its processes is left.
+//! One run of the engine while an archive is made, in which another program takes the place of `java`;
+//! and what an archive is for.
 
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{fs, thread};
 
 use super::{Until, WarmError};
 use crate::process::{self, Archive, ExitStatus, Launch, LaunchError, RUN_VARIABLE, Reaper, Tree};
@@ -157,10 +159,101 @@ fn read_until(stream: &mut TcpStream, until: &Until) {
     }
 }
 
+/// Classes that run a node in a JVM that the engine's script starts itself.
+const SERVERS: &str =
+    "org.opensearch.bootstrap.OpenSearch|org.elasticsearch.bootstrap.Elasticsearch";
+
+/// A shell script: the server JVM writes the archive when it ends. Before it, the engine's script
+/// starts other JVMs with the same options, so an option file would not do.
+///
+/// A JVM with an agent writes no archive, but uses one that was made without, if its boot class path
+/// is the same. An agent extends that path by what its manifest names, so the script does as much.
+pub(super) fn program(home: &Path, archive: &Path, work: &Path) -> String {
+    let [java, jar] = ["bin/java", "bin/jar"].map(|name| quoted(&home.join(name)));
+    let (archive, work) = (quoted(archive), quoted(work));
+    format!(
+        r#"#!/bin/sh
+server=
+for argument; do
+    case $argument in {SERVERS}) server=yes ;; esac
+done
+[ "$server" ] || exec {java} "$@"
+for argument; do
+    shift
+    case $argument in
+    -javaagent:*)
+        agent=${{argument#-javaagent:}} agent=${{agent%%=*}}
+        directory=$(dirname "$agent") file=$(readlink -f "$agent")
+        (cd {work} && {jar} xf "$file" META-INF/MANIFEST.MF) || exit
+        # A long line of a manifest goes on after a line's end and a space.
+        for added in $(tr -d '\r' <{work}/META-INF/MANIFEST.MF | sed -e :a -e '$!N; s/\n //; ta' -e 'P; D' |
+            sed -n 's/^Boot-Class-Path: *//p'); do
+            set -- "$@" "-Xbootclasspath/a:$directory/$added"
+        done ;;
+    *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {java} -XX:ArchiveClassesAtExit={archive} "$@"
+"#
+    )
+}
+
+/// The path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+/// The JVM's own file about its build, and a line for each jar of the engine's `lib`: its name, its size in
+/// bytes, and its time of change in seconds since 1970. The JVM checks the same, and ignores an archive
+/// that was made with others. `options` is a file of `jvm.options.d`, beside which `lib` is in all images
+/// of engines; what is not there adds nothing.
+pub(super) fn made_for(java_home: &Path, options: &Path) -> Result<String, WarmError> {
+    let mut text = read(&java_home.join("release"))?;
+    let lib = options.ancestors().nth(3).map(|home| home.join("lib"));
+    let mut jars = lib.as_deref().map_or_else(|| Ok(Vec::new()), jars)?;
+    jars.sort();
+    text.push_str(&jars.concat());
+    Ok(text)
+}
+
+fn read(path: &Path) -> Result<String, WarmError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => Err(WarmError::File { path: path.to_owned(), source }),
+    }
+}
+
+fn jars(lib: &Path) -> Result<Vec<String>, WarmError> {
+    let failed = |source| WarmError::File { path: lib.to_owned(), source };
+    let entries = match fs::read_dir(lib) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(failed(source)),
+    };
+    let mut lines = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "jar") {
+            // A link is followed, as the JVM does.
+            let found = fs::metadata(&path).map_err(failed)?;
+            let changed = found.modified().map_err(failed)?;
+            let seconds = changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            lines.push(format!("{name} {} {seconds}\n", found.len()));
+        }
+    }
+    Ok(lines)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test ends with a panic")]
 mod tests {
+    use std::fs::{self, File};
+    use std::io::Write;
     use std::net::TcpListener;
+    use std::path::PathBuf;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -173,5 +266,118 @@ mod tests {
         read_until(&mut stream, &Until::of(Instant::now() + Duration::from_millis(20)));
         drop(stream);
         server.join().unwrap();
+    }
+
+    const SERVER: &str = "org.opensearch.bootstrap.OpenSearch";
+    /// As in a jar that Gradle has made: lines end by CR and LF, and have at most 72 bytes.
+    const MANIFEST: &str = "Manifest-Version: 1.0\\r\\nBoot-Class-Path: first.jar secon\\r\\n d.jar\\r\\n\
+                            Premain-Class: Agent\\r\\n";
+
+    struct Jdk(tempfile::TempDir);
+
+    impl Jdk {
+        /// Its `java` prints its arguments, each in a line; its `jar` knows one file.
+        fn new() -> Self {
+            let own = Self(tempfile::tempdir().unwrap());
+            fs::create_dir_all(own.path("it's/bin")).unwrap();
+            fs::create_dir(own.path("work")).unwrap();
+            own.script("it's/bin/java", "printf '%s\\n' \"$@\"");
+            let jar = format!(
+                "[ \"$1 $3\" = 'xf META-INF/MANIFEST.MF' ] && [ -e \"$2\" ] && mkdir META-INF && \
+                 printf '{MANIFEST}' >\"$3\""
+            );
+            own.script("it's/bin/jar", &jar);
+            let text = program(&own.path("it's"), Path::new("/a.jsa"), &own.path("work"));
+            fs::write(own.path("java"), text).unwrap();
+            own
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn script(&self, name: &str, text: &str) {
+            // By another process: while this one has it open, so has a child that another thread is
+            // just starting, and then it cannot be executed.
+            let mut install = Command::new("install");
+            install.args(["-m", "755", "/dev/stdin"]).arg(self.path(name)).stdin(Stdio::piped());
+            let mut install = install.spawn().unwrap();
+            write!(install.stdin.take().unwrap(), "#!/bin/sh\n{text}\n").unwrap();
+            assert!(install.wait().unwrap().success());
+        }
+
+        /// What the JVM is started with; none if it is not.
+        fn run(&self, arguments: &[&str]) -> Option<Vec<String>> {
+            let output = self.path("output");
+            let ended = Command::new("/bin/sh")
+                .arg(self.path("java"))
+                .args(arguments)
+                .stdout(File::create(&output).unwrap())
+                .current_dir(self.0.path())
+                .status()
+                .unwrap();
+            let text = fs::read_to_string(output).unwrap();
+            ended.success().then(|| text.lines().map(str::to_owned).collect())
+        }
+    }
+
+    #[test] // proves STOP-26
+    fn only_the_server_writes_an_archive() {
+        let jdk = Jdk::new();
+        let other = ["-Xmx1g", "a b", "org.opensearch.tools.launchers.TempDirectory"];
+        assert_eq!(jdk.run(&other).unwrap(), other);
+        assert_eq!(
+            jdk.run(&["-Xmx1g", SERVER, "-Ea=b c"]).unwrap(),
+            ["-XX:ArchiveClassesAtExit=/a.jsa", "-Xmx1g", SERVER, "-Ea=b c"]
+        );
+    }
+
+    #[test] // proves STOP-26
+    fn instead_of_an_agent_there_is_its_boot_class_path() {
+        let jdk = Jdk::new();
+        fs::create_dir(jdk.path("agent")).unwrap();
+        fs::write(jdk.path("agent/agent.jar"), "").unwrap();
+        assert_eq!(
+            jdk.run(&["-a", "-javaagent:agent/agent.jar=option", "-b", SERVER]).unwrap(),
+            [
+                "-XX:ArchiveClassesAtExit=/a.jsa",
+                "-a",
+                "-Xbootclasspath/a:agent/first.jar",
+                "-Xbootclasspath/a:agent/second.jar",
+                "-b",
+                SERVER
+            ]
+        );
+        assert_eq!(jdk.run(&["-javaagent:agent/none.jar", SERVER]), None);
+    }
+
+    #[test] // proves STOP-27
+    fn another_jvm_and_another_jar_are_seen_and_other_files_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let (java, lib) = (home.path().join("jdk"), home.path().join("lib"));
+        let options = home.path().join("config/jvm.options.d/warm.options");
+        let now = || made_for(&java, &options).unwrap();
+        assert_eq!(now(), "");
+        fs::create_dir_all(&java).unwrap();
+        fs::create_dir_all(&lib).unwrap();
+        let mut seen = vec![now()];
+        for (path, text) in [
+            (java.join("release"), "JAVA_VERSION=\"17.0.1\"\n"),
+            (java.join("release"), "JAVA_VERSION=\"17.0.2\"\n"),
+            (lib.join("b.jar"), "1"),
+            (lib.join("a.jar"), "1"),
+            (lib.join("a.jar"), "12"),
+        ] {
+            fs::write(path, text).unwrap();
+            seen.push(now());
+            assert!(seen[..seen.len() - 1].iter().all(|before| *before != now()), "{seen:#?}");
+        }
+        for other in [lib.join("tools.txt"), java.join("other")] {
+            fs::write(other, "1").unwrap();
+            assert_eq!(seen.last(), Some(&now()));
+        }
+        let touched = fs::File::options().append(true).open(lib.join("a.jar")).unwrap();
+        touched.set_modified(UNIX_EPOCH).unwrap();
+        assert_ne!(seen.last(), Some(&now()));
     }
 }

@@ -10,11 +10,9 @@ use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use serde::{Deserialize, Serialize};
 
-use super::super::content::{self, READ, Unread};
-use super::super::generation::{Permissions, lossy};
-use super::super::stage::Item;
-use super::disk;
-use super::error::RecordError;
+use super::{RecordError, copied, make_directory, remove, sync, write as write_file};
+use crate::config_watch::generation::{self, Permissions, READ, Unread, lossy};
+use crate::config_watch::stage::Item;
 use stayput_api::ConfigFile;
 use stayput_api::checksum::{Checksum, ContentDigest, FileDigest};
 
@@ -81,7 +79,7 @@ impl Kept {
             Err(error) => return Err(RecordError::Open(error)),
         };
         let mut text = Vec::new();
-        content::read(fd, LARGEST_RECORD, |piece| text.write_all(piece))
+        generation::read_file(fd, LARGEST_RECORD, |piece| text.write_all(piece))
             .map_err(|error: Unread| RecordError::Read(error.into()))?;
         let record: Record = serde_json::from_slice(&text)?;
         if record.schema != SCHEMA {
@@ -128,7 +126,7 @@ impl Kept {
     pub(super) fn is_intact(&self) -> bool {
         self.files.iter().all(|(_, item)| {
             open(&item.source, READ, Mode::empty()).is_ok_and(|fd| {
-                content::read(fd, u64::MAX, |_| Ok(()))
+                generation::read_file(fd, u64::MAX, |_| Ok(()))
                     .is_ok_and(|found| found.sha256 == item.sha256)
             })
         })
@@ -138,22 +136,22 @@ impl Kept {
 /// Writes a generation to a new directory, and renames that to `dir`. Returns the first file whose
 /// content does not exist any more: then nothing was kept.
 pub(super) fn write(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
-    disk::remove(new)?;
+    remove(new)?;
     let written = write_new(staged, new, dir);
     if !matches!(written, Ok(None)) {
         // A part of a copy is of no use and takes room. The first error is the one to report.
-        let _ = disk::remove(new);
+        let _ = remove(new);
     }
     written
 }
 
 fn write_new(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathBuf>> {
-    disk::make_directory(new)?;
+    make_directory(new)?;
     for (index, file) in staged.files.iter().enumerate() {
         let to = new.join(index.to_string());
         let mut found = false;
         for from in &file.sources {
-            found = found || disk::copied(from, &to, file.sha256)?;
+            found = found || copied(from, &to, file.sha256)?;
         }
         if !found {
             return Ok(Some(file.relative.clone()));
@@ -167,10 +165,10 @@ fn write_new(staged: &Staged, new: &Path, dir: &Path) -> io::Result<Option<PathB
     });
     let record =
         Record { schema: SCHEMA, checksum: staged.checksum.to_string(), files: files.collect() };
-    disk::write(&new.join(RECORD), &serde_json::to_vec(&record)?)?;
-    disk::sync(new)?;
+    write_file(&new.join(RECORD), &serde_json::to_vec(&record)?)?;
+    sync(new)?;
     // A damaged one of the same content.
-    disk::remove(dir)?;
+    remove(dir)?;
     fs::rename(new, dir)?;
     Ok(None)
 }

@@ -12,9 +12,8 @@ use nix::fcntl::{OFlag, open, openat, renameat};
 use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, symlinkat, unlinkat};
 
-use super::super::content::{self, DIRECTORY, READ, Unread};
-use super::super::generation::Permissions;
-use super::error::{Error, TargetFault};
+use super::{Error, TargetFault};
+use crate::config_watch::generation::{self, DIRECTORY, Permissions, READ, Unread};
 use stayput_api::checksum::ContentDigest;
 
 /// Directory in the target where copies are made before they are put in place.
@@ -113,7 +112,7 @@ impl Target {
         // Only here it is known that the error is about the target.
         let mut unwritten = None;
         // A source that is too large has another content, which was refused at the verification.
-        let read = content::read(from, u64::MAX, |piece| {
+        let read = generation::read_file(from, u64::MAX, |piece| {
             to.write_all(piece).inspect_err(|error| unwritten = error.raw_os_error())
         });
         if let Some(error) = unwritten {
@@ -160,7 +159,7 @@ impl Target {
             Err(error) => return Err(self.failed(format!("cannot read {name}"), error)),
         };
         let mut text = Vec::new();
-        match content::read(fd, most, |piece| text.write_all(piece)) {
+        match generation::read_file(fd, most, |piece| text.write_all(piece)) {
             Ok(_) => Ok(Some(text)),
             Err(_) => Err(self.error(TargetFault::Conflict(format!(
                 "{name} there is not a file stayput wrote: remove it"

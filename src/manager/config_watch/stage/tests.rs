@@ -111,7 +111,7 @@ fn expected(fixture: &Fixture, job: &Job) -> Tree {
         let path = link.relative.to_str().unwrap().to_owned();
         tree.insert(path, format!("-> {}", link.source.display()));
     }
-    tree.insert(manifest::NAME.to_owned(), fixture.tree().remove(manifest::NAME).unwrap());
+    tree.insert(MANIFEST_NAME.to_owned(), fixture.tree().remove(MANIFEST_NAME).unwrap());
     tree
 }
 
@@ -196,7 +196,7 @@ fn a_manifest_that_is_not_ours_is_refused_and_nothing_is_removed() {
         ("{\"schema\":1,\"paths\":[\"a//b\"]}", "lists files outside"),
     ] {
         let fixture = Fixture::new();
-        fs::write(fixture.target.path().join(manifest::NAME), manifest).unwrap();
+        fs::write(fixture.target.path().join(MANIFEST_NAME), manifest).unwrap();
         let before = fixture.tree();
         let error = stage_all(&[fixture.job(&OLD, &[])]).unwrap_err().to_string();
         assert!(error.contains(reason) && error.contains("remove it"), "{error}");
@@ -208,7 +208,7 @@ fn a_manifest_that_is_not_ours_is_refused_and_nothing_is_removed() {
 fn names_that_cannot_be_staged_are_refused() {
     for (path, reason) in [
         ("../outside", "not a path below"),
-        (manifest::NAME, "a name stayput needs"),
+        (MANIFEST_NAME, "a name stayput needs"),
         (".stayput-staging/x", "a name stayput needs"),
     ] {
         let fixture = Fixture::new();

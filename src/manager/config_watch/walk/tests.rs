@@ -6,8 +6,8 @@ use std::path::Path;
 
 use tempfile::tempdir;
 
-use super::super::settings::ConfigDir;
 use super::*;
+use crate::config_watch::ConfigDir;
 use crate::worker::on_a_quarter_of_the_stack;
 
 /// Makes a directory of the config inside another one, and returns where the next one goes.

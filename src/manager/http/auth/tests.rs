@@ -1,15 +1,17 @@
 //! Every kind of token that must be refused, and every kind that must be accepted.
 
+mod bearer;
 pub(crate) mod keys;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::keys::{RSA_PUBLIC, SHARED, Signer, ed25519_jwk, key_id, p256_jwk, rsa_jwk};
 use super::*;
-use stayput_http::jwt::{Grant, mint, pod_audience};
+use keys::{RSA_PUBLIC, SHARED, Signer, ed25519_jwk, key_id, p256_jwk, rsa_jwk};
+use stayput_http::jwt::{Grant, Scopes, mint, pod_audience};
 
 const AUDIENCE: &str = "stayput:search/u-1";
 const ISSUER: &str = "https://kubernetes.default.svc";
@@ -29,7 +31,7 @@ fn rules() -> Rules {
 }
 
 fn shared_only() -> Tokens {
-    Tokens::new(read::shared(SHARED).unwrap(), &rules())
+    Tokens::new(read_shared(SHARED).unwrap(), &rules())
 }
 
 fn claims() -> Value {
@@ -120,14 +122,14 @@ fn another_key_another_algorithm_or_no_signature_is_refused() {
 fn a_public_key_is_no_shared_key() {
     // The well-known confusion of algorithms: signed as HS256 with the text of the public key as
     // the secret.
-    let tokens = Tokens::new(read::public(RSA_PUBLIC).unwrap(), &rules());
+    let tokens = Tokens::new(read_public(RSA_PUBLIC).unwrap(), &rules());
     for secret in [RSA_PUBLIC, RSA_PUBLIC.trim_ascii()] {
         let token = Signer::Shared(secret.to_vec()).token(&hs256(), &claims());
         assert!(tokens.verify(&token, now()).is_err());
         let forged = Signer::Shared(secret.to_vec()).token(&json!({"alg": "RS256"}), &claims());
         assert_eq!(tokens.verify(&forged, now()).unwrap_err().check, "wrong signature");
     }
-    assert!(read::shared(RSA_PUBLIC).unwrap_err().to_string().contains("--jwt-public-key"));
+    assert!(read_shared(RSA_PUBLIC).unwrap_err().to_string().contains("--jwt-public-key"));
 }
 
 #[test]
@@ -136,7 +138,7 @@ fn public_keys_of_every_kind_verify() {
     let ed25519 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).unwrap();
     let file = [RSA_PUBLIC, p256.public_key_pem().as_bytes(), ed25519.public_key_pem().as_bytes()]
         .concat();
-    let tokens = Tokens::new(read::public(&file).unwrap(), &rules());
+    let tokens = Tokens::new(read_public(&file).unwrap(), &rules());
     let cases = [
         ("RS256", Signer::rsa()),
         ("ES256", Signer::p256(&p256)),
@@ -154,14 +156,14 @@ fn public_keys_of_every_kind_verify() {
 #[test]
 fn keys_of_other_kinds_and_broken_files_are_named() {
     let p384 = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384).unwrap();
-    let refusal = |file: &[u8]| read::public(file).unwrap_err().to_string();
+    let refusal = |file: &[u8]| read_public(file).unwrap_err().to_string();
     assert!(refusal(p384.public_key_pem().as_bytes()).contains("Ed25519, P-256 or RSA"));
     assert!(refusal(b"").contains("no PUBLIC KEY"));
     assert!(refusal(keys::RSA_PRIVATE).contains("no PUBLIC KEY"));
     assert!(refusal(b"-----BEGIN PUBLIC KEY-----\n%%\n-----END PUBLIC KEY-----\n").contains("PEM"));
-    assert!(read::shared(b"short").unwrap_err().to_string().contains("5 bytes"));
-    assert!(read::key_set(b"").unwrap_err().to_string().contains("JSON Web Key Set"));
-    assert!(read::key_set(br#"{"keys":[]}"#).unwrap_err().to_string().contains("no signing key"));
+    assert!(read_shared(b"short").unwrap_err().to_string().contains("5 bytes"));
+    assert!(read_key_set(b"").unwrap_err().to_string().contains("JSON Web Key Set"));
+    assert!(read_key_set(br#"{"keys":[]}"#).unwrap_err().to_string().contains("no signing key"));
 }
 
 fn issuer_claims() -> Value {
@@ -179,7 +181,7 @@ fn key_set() -> (Tokens, rcgen::KeyPair, rcgen::KeyPair) {
         {"kty": "EC", "crv": "P-256", "kid": "short", "x": "AA", "y": "AA"},
         {"kty": "unheard-of", "kid": "u"},
     ]});
-    let keys = read::key_set(set.to_string().as_bytes()).unwrap();
+    let keys = read_key_set(set.to_string().as_bytes()).unwrap();
     assert_eq!(keys.len(), 3, "keys of other kinds are left out");
     (Tokens::new(keys, &rules()), p256, ed25519)
 }
@@ -233,30 +235,25 @@ fn an_id_selects_among_keys_and_its_absence_excludes_none() {
     // Keys without an id: files hold none, and most issuers name one in their tokens.
     let named = json!({"alg": "RS256", "kid": "any"});
     assert!(
-        verify(read::public(RSA_PUBLIC).unwrap(), &Signer::rsa(), named.clone(), &claims()).is_ok()
+        verify(read_public(RSA_PUBLIC).unwrap(), &Signer::rsa(), named.clone(), &claims()).is_ok()
     );
     let shared = json!({"alg": "HS256", "kid": "any"});
     assert!(
-        verify(read::shared(SHARED).unwrap(), &Signer::shared(), shared.clone(), &claims()).is_ok()
+        verify(read_shared(SHARED).unwrap(), &Signer::shared(), shared.clone(), &claims()).is_ok()
     );
     let other = Signer::Shared(b"another key of at least 32 bytes!".to_vec());
-    let refused = verify(read::shared(SHARED).unwrap(), &other, shared, &claims());
+    let refused = verify(read_shared(SHARED).unwrap(), &other, shared, &claims());
     assert_eq!(refused, Err("wrong signature"));
     let mut nameless = rsa_jwk("x");
     nameless.as_object_mut().unwrap().remove("kid");
     let nameless = json!({"keys": [nameless]}).to_string();
     assert!(
-        verify(
-            read::key_set(nameless.as_bytes()).unwrap(),
-            &Signer::rsa(),
-            named,
-            &issuer_claims()
-        )
-        .is_ok()
+        verify(read_key_set(nameless.as_bytes()).unwrap(), &Signer::rsa(), named, &issuer_claims())
+            .is_ok()
     );
     // A token without an id: every key of its algorithm is tried.
     let set = json!({"keys": [rsa_jwk("a"), rsa_jwk("b")]}).to_string();
-    let set = || read::key_set(set.as_bytes()).unwrap();
+    let set = || read_key_set(set.as_bytes()).unwrap();
     assert!(verify(set(), &Signer::rsa(), json!({"alg": "RS256"}), &issuer_claims()).is_ok());
     let unknown =
         verify(set(), &Signer::rsa(), json!({"alg": "RS256", "kid": "c"}), &issuer_claims());
@@ -308,7 +305,7 @@ fn scopes_of_an_issuer_s_tokens_come_from_us_alone() {
     let mut rules = rules();
     rules.subjects = vec![(SUBJECT.to_owned(), Scopes::READ)];
     let set = json!({"keys": [rsa_jwk("k")]}).to_string();
-    let tokens = Tokens::new(read::key_set(set.as_bytes()).unwrap(), &rules);
+    let tokens = Tokens::new(read_key_set(set.as_bytes()).unwrap(), &rules);
     let mut claims = issuer_claims();
     claims["scope"] = json!("es:control");
     let token = Signer::rsa().token(&json!({"alg": "RS256", "kid": "k"}), &claims);
@@ -318,11 +315,11 @@ fn scopes_of_an_issuer_s_tokens_come_from_us_alone() {
 #[test]
 fn a_configured_audience_never_loosens_the_pod_s() {
     let rules = Rules { audience: Some("stayput".into()), ..rules() };
-    let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
+    let tokens = Tokens::new(read_shared(SHARED).unwrap(), &rules);
     let token = Signer::shared().token(&hs256(), &with("aud", json!("stayput")));
     assert_eq!(tokens.verify(&token, now()).unwrap_err().check, "another audience");
     let set = json!({"keys": [rsa_jwk("k")]}).to_string();
-    let tokens = Tokens::new(read::key_set(set.as_bytes()).unwrap(), &rules);
+    let tokens = Tokens::new(read_key_set(set.as_bytes()).unwrap(), &rules);
     let mut claims = issuer_claims();
     claims["aud"] = json!("stayput");
     let token = Signer::rsa().token(&json!({"alg": "RS256", "kid": "k"}), &claims);
@@ -332,7 +329,7 @@ fn a_configured_audience_never_loosens_the_pod_s() {
 #[test]
 fn where_the_pod_is_not_known_the_configured_audience_holds() {
     let rules = Rules { pod_audience: None, audience: Some("stayput".into()), ..rules() };
-    let tokens = Tokens::new(read::shared(SHARED).unwrap(), &rules);
+    let tokens = Tokens::new(read_shared(SHARED).unwrap(), &rules);
     let token = |audience| Signer::shared().token(&hs256(), &with("aud", json!(audience)));
     assert!(tokens.verify(&token("stayput"), now()).is_ok());
     assert_eq!(tokens.verify(&token("other"), now()).unwrap_err().check, "another audience");
@@ -362,9 +359,9 @@ fn minted_tokens_are_accepted() {
         ttl: Duration::from_secs(300),
     };
     for (private, keys) in [
-        (SHARED.to_vec(), read::shared(SHARED)),
-        (p256.serialize_pem().into_bytes(), read::public(p256.public_key_pem().as_bytes())),
-        (ed25519.serialize_pem().into_bytes(), read::public(ed25519.public_key_pem().as_bytes())),
+        (SHARED.to_vec(), read_shared(SHARED)),
+        (p256.serialize_pem().into_bytes(), read_public(p256.public_key_pem().as_bytes())),
+        (ed25519.serialize_pem().into_bytes(), read_public(ed25519.public_key_pem().as_bytes())),
     ] {
         let token = mint(&private, &grant, SystemTime::now()).unwrap();
         let caller = Tokens::new(keys.unwrap(), &rules()).verify(&token, now()).unwrap();
@@ -420,12 +417,56 @@ proptest! {
     #[test]
     fn no_key_file_makes_it_panic(file: Vec<u8>, text: String, kty in "RSA|EC|OKP|oct") {
         for file in [&file[..], text.as_bytes()] {
-            let _ = read::key_set(file);
-            let _ = read::public(file);
-            let _ = read::shared(file);
+            let _ = read_key_set(file);
+            let _ = read_public(file);
+            let _ = read_shared(file);
         }
         let key = json!({"kty": kty, "crv": "P-256", "kid": text, "n": text, "e": "AQAB",
             "x": text, "y": text, "k": text, "alg": text, "use": text});
-        let _ = read::key_set(json!({"keys": [key]}).to_string().as_bytes());
+        let _ = read_key_set(json!({"keys": [key]}).to_string().as_bytes());
     }
+}
+
+#[test]
+fn a_kind_of_refusal_is_logged_once_in_a_while_and_counted() {
+    let (log, begin) = (RefusalLog::default(), Instant::now());
+    let admit = |check, after| log.admit(check, begin + Duration::from_millis(after));
+    assert_eq!(admit("expired", 0), Some(0));
+    for after in 0..1000 {
+        assert_eq!(admit("expired", after), None);
+    }
+    assert_eq!(admit("wrong signature", 1), Some(0), "another kind");
+    assert_eq!(admit("expired", 10_000), Some(1000));
+    assert_eq!(admit("expired", 20_000), Some(0));
+}
+
+#[test]
+fn long_parts_are_shortened_and_stay_on_one_line() {
+    assert_eq!(shown("a\nb"), r"'a\nb'");
+    assert_eq!(shown(&"ä".repeat(5000)).chars().count(), MAX_SHOWN + 1);
+}
+
+fn caller(name: &str) -> Caller {
+    Caller { subject: Arc::from(name), scopes: Scopes::READ }
+}
+
+#[test]
+fn a_token_is_remembered_no_longer_than_it_is_valid() {
+    let mut cache = TokenCache::default();
+    let token = TokenCache::fingerprint("a");
+    cache.put(token, caller("a"), 100..=200);
+    assert_eq!(cache.get(&token, 200), Some(caller("a")));
+    assert_eq!(cache.get(&token, 201), None);
+    assert_eq!(cache.get(&token, 99), None, "the clock was set back");
+    assert_eq!(cache.get(&TokenCache::fingerprint("b"), 150), None);
+}
+
+#[test]
+fn only_a_few_are_remembered() {
+    let mut cache = TokenCache::default();
+    for index in 0..100 {
+        cache.put(TokenCache::fingerprint(&index.to_string()), caller("a"), 100..=200);
+    }
+    assert_eq!(cache.0.len(), CAPACITY);
+    assert!(cache.get(&TokenCache::fingerprint("99"), 150).is_some());
 }

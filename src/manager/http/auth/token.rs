@@ -1,18 +1,18 @@
-//! Verifies bearer tokens.
+//! Reads keys, and verifies bearer tokens with them.
 
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Header, Validation, decode, decode_header};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey, Header, Validation, decode, decode_header};
+use rustls_pki_types::SubjectPublicKeyInfoDer;
+use rustls_pki_types::pem::{self, PemObject};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use thiserror::Error;
 
-use super::Caller;
-use super::key::{Key, Source};
-use super::rejection::{Rejection, short, shown};
-use super::token_cache::TokenCache;
-use stayput_http::jwt::{LEEWAY, MAX_AHEAD, Scopes, install_provider};
+use super::{Caller, Rejection, TokenCache, short, shown};
+use stayput_http::jwt::{LEEWAY, MAX_AHEAD, Scopes, SharedKeyError, install_provider, shared_key};
 
 /// Longest subject of a token, in bytes. Longer subjects than the API server's would only fill the log.
 const MAX_SUBJECT: usize = 256;
@@ -242,4 +242,176 @@ fn own_caller(subject: &str, claims: &Claims) -> Caller {
         Some(Scope::List(words)) => Scopes::of_claim(words.iter().map(String::as_str)),
     };
     Caller { subject: Arc::from(format!("jwt:{subject}")), scopes }
+}
+
+/// Origin of a key, which decides which claims its tokens need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The shared key of `--jwt-key`.
+    Shared,
+    /// The public key of `--jwt-public-key`.
+    Public,
+    /// The issuer's key set of `--jwks`.
+    Issuer,
+}
+
+/// Why a file holds no key to verify with. The messages follow the file's name, so they do not
+/// repeat it.
+#[derive(Debug, Error)]
+pub(crate) enum KeyError {
+    #[error(transparent)]
+    Shared(#[from] SharedKeyError),
+    #[error("is not PEM: {0}")]
+    Pem(#[source] pem::Error),
+    #[error("holds a public key of a kind that cannot be used: use Ed25519, P-256 or RSA")]
+    UnsupportedPublicKey,
+    #[error(
+        "holds no PUBLIC KEY in PEM: give the public half of the signing key, as `openssl pkey \
+         -pubout` writes it"
+    )]
+    NoPublicKey,
+    #[error("is not a JSON Web Key Set: {0}")]
+    NotKeySet(#[source] serde_json::Error),
+    #[error(
+        "holds no signing key of a kind that can be used: RSA (RS256), P-256 (ES256) or Ed25519 \
+         (EdDSA)"
+    )]
+    NoSigningKey,
+}
+
+/// A key, the one algorithm it is used with, and where it came from.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(super) source: Source,
+    pub(super) algorithm: Algorithm,
+    pub(super) id: Option<String>,
+    pub(super) key: DecodingKey,
+}
+
+/// Reads the shared key.
+///
+/// # Errors
+/// See [`KeyError`].
+pub(crate) fn read_shared(file: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let key = DecodingKey::from_secret(shared_key(file)?);
+    Ok(vec![Key { source: Source::Shared, algorithm: Algorithm::HS256, id: None, key }])
+}
+
+/// Reads public keys in PEM; several are allowed, so that keys can be rotated.
+///
+/// # Errors
+/// See [`KeyError`].
+pub(crate) fn read_public(file: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let mut keys = Vec::new();
+    for document in SubjectPublicKeyInfoDer::pem_slice_iter(file) {
+        let document = document.map_err(KeyError::Pem)?;
+        let (algorithm, key) = read_public_key(&document).ok_or(KeyError::UnsupportedPublicKey)?;
+        keys.push(Key { source: Source::Public, algorithm, id: None, key });
+    }
+    if keys.is_empty() {
+        return Err(KeyError::NoPublicKey);
+    }
+    Ok(keys)
+}
+
+/// Reads an issuer's JSON Web Key Set. Keys for other purposes or of other kinds are left out, as
+/// RFC 7517 asks; a set without any key for us is an error.
+///
+/// # Errors
+/// See [`KeyError`].
+pub(crate) fn read_key_set(file: &[u8]) -> Result<Vec<Key>, KeyError> {
+    let set: JwkSet = serde_json::from_slice(file).map_err(KeyError::NotKeySet)?;
+    let keys: Vec<Key> = set.keys.iter().filter_map(issuer_key).collect();
+    if keys.is_empty() {
+        return Err(KeyError::NoSigningKey);
+    }
+    Ok(keys)
+}
+
+fn issuer_key(jwk: &Jwk) -> Option<Key> {
+    let algorithm = match &jwk.algorithm {
+        AlgorithmParameters::RSA(_) => Algorithm::RS256,
+        AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+            Algorithm::ES256
+        }
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+            Algorithm::EdDSA
+        }
+        // A public document must not contain symmetric keys.
+        _ => return None,
+    };
+    let for_signing = !matches!(
+        &jwk.common.public_key_use,
+        Some(PublicKeyUse::Encryption | PublicKeyUse::Other(_))
+    );
+    let same_algorithm = jwk.common.key_algorithm.is_none_or(|own| own == algorithm.into());
+    let key = DecodingKey::from_jwk(jwk).ok()?;
+    let length_fits = match algorithm {
+        Algorithm::ES256 => key.try_get_as_bytes().is_ok_and(|key| key.len() == 65),
+        Algorithm::EdDSA => key.try_get_as_bytes().is_ok_and(|key| key.len() == 32),
+        _ => true,
+    };
+    (for_signing && same_algorithm && length_fits).then(|| Key {
+        source: Source::Issuer,
+        algorithm,
+        id: jwk.common.key_id.clone(),
+        key,
+    })
+}
+
+/// The bytes before the 65 bytes of an uncompressed P-256 point.
+const P256: [u8; 26] = [
+    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
+    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+];
+/// The bytes before the 32 bytes of an Ed25519 key.
+const ED25519: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+/// The algorithm of an RSA key, with its header.
+const RSA: [u8; 15] =
+    [0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+const SEQUENCE: u8 = 0x30;
+const BIT_STRING: u8 = 0x03;
+
+/// The key and the one algorithm it is used with, or `None` if it is of another kind.
+pub(super) fn read_public_key(der: &[u8]) -> Option<(Algorithm, DecodingKey)> {
+    if let Some(point) = der.strip_prefix(&P256) {
+        return (point.len() == 65).then(|| (Algorithm::ES256, DecodingKey::from_ec_der(point)));
+    }
+    if let Some(key) = der.strip_prefix(&ED25519) {
+        return (key.len() == 32).then(|| (Algorithm::EdDSA, DecodingKey::from_ed_der(key)));
+    }
+    let bits = der_value(SEQUENCE, der)?.strip_prefix(&RSA)?;
+    let key = der_value(BIT_STRING, bits)?.strip_prefix(&[0])?;
+    Some((Algorithm::RS256, DecodingKey::from_rsa_der(key)))
+}
+
+/// The value of the one DER element that fills `der`.
+fn der_value(tag: u8, der: &[u8]) -> Option<&[u8]> {
+    let rest = der.strip_prefix(&[tag])?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, der_value) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81 => (usize::from(*rest.first()?), rest.get(1..)?),
+        0x82 => (usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?])), rest.get(2..)?),
+        _ => return None,
+    };
+    (der_value.len() == length).then_some(der_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+        #[test]
+        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+            let rsa = [&[SEQUENCE, 0x82, 0x01][..], &bytes].concat();
+            read_public_key(&bytes);
+            read_public_key(&rsa);
+            read_public_key(&[&P256[..], &bytes].concat());
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! Which certificates are taken, and which versions and cipher suites are spoken.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, ClientConfig, ClientConnection, Connection, ServerConnection};
@@ -91,4 +94,55 @@ fn tls_1_2_has_modern_suites_only() {
         let authenticated = name.contains("_GCM_") || name.contains("_CHACHA20_POLY1305_");
         assert!(ephemeral && authenticated, "{name}");
     }
+}
+
+#[test] // proves ACCESS-14
+fn a_pair_is_kept_for_its_owner_and_no_link_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tls.json");
+    assert!(load(&path).unwrap().is_none());
+    let (one, two) = (Pair::new(b"a\nb", b"key"), Pair::new(b"c", b"key"));
+    for pair in [&one, &two, &two] {
+        save(&path, pair).unwrap();
+        assert!(load(&path).unwrap().as_ref() == Some(pair));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let other = directory.path().join("other");
+    fs::rename(&path, &other).unwrap();
+    symlink(&other, &path).unwrap();
+    load(&path).unwrap_err();
+    save(&path, &one).unwrap();
+    assert!(load(&path).unwrap() == Some(one));
+    assert!(load(&other).unwrap() == Some(two), "what a link pointed to stays");
+}
+
+#[test]
+fn what_cannot_be_read_is_replaced_and_never_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tls.json");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    load(&path).unwrap_err();
+    let pair = Pair::new(b"a", b"b");
+    save(&path, &pair).unwrap();
+    assert!(load(&path).unwrap() == Some(pair.clone()));
+    fs::write(&path, "torn").unwrap();
+    load(&path).unwrap_err();
+    save(&path, &pair).unwrap();
+    assert!(load(&path).unwrap() == Some(pair));
+}
+
+const DAY: u64 = 24 * 3600;
+
+#[test]
+fn the_end_is_said_in_time() {
+    // `date -d 2026-01-01T00:00:00Z +%s`, and 100 days later.
+    let end = 1_767_225_600 + 100 * DAY;
+    let validity = Validity { not_before: 1_767_225_600, not_after: end };
+    assert_eq!(problem(validity, end - 10 * DAY - 1), None);
+    assert_eq!(until_change(validity, end - 11 * DAY), Some(Duration::from_secs(DAY)));
+    let soon = problem(validity, end - 10 * DAY).unwrap();
+    assert!(soon.contains("expires at 2026-04-11T00:00:00Z"), "{soon}");
+    assert_eq!(until_change(validity, end), Some(Duration::from_secs(1)));
+    assert!(problem(validity, end + 1).unwrap().contains("has expired"));
+    assert_eq!(until_change(validity, end + 1), None);
 }

@@ -196,7 +196,7 @@ async fn a_certificate_by_another_ca_gets_no_password() {
     assert_eq!(checked(&prober).await, Ok(()), "the CA is read again");
     // Elsewhere the name counts, too: this host is not `logs.search`.
     let config =
-        tls::client_config(prober.files.as_ref().unwrap().get().await.unwrap().roots.clone(), true)
+        client_config(prober.files.as_ref().unwrap().get().await.unwrap().roots.clone(), true)
             .unwrap();
     let stream = TcpStream::connect(("127.0.0.1", engine.port)).await.unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();

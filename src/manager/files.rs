@@ -1,7 +1,11 @@
-//! Deletes directories with their content: through descriptors, so that nothing outside is reached.
+//! Small files that only their owner may read, replaced as a whole; and the deletion of directories,
+//! through descriptors, so that nothing outside is reached.
 
 use std::ffi::CStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use nix::NixPath;
@@ -11,6 +15,38 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
+/// Writes a file and puts it in the place of the one that is there: after a crash there is the old
+/// one or the new one, never a mixture. `prepare` is called when the new one is on the disk, and not
+/// in its place yet. Blocks until the disk has it.
+///
+/// # Errors
+/// The system's error; the old file is in its place then, unless only its directory could not be synced.
+pub(crate) fn replace_file(
+    path: &Path,
+    content: &[u8],
+    prepare: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = Path::new(&new);
+    // An existing file would keep its mode.
+    remove(new)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    prepare()?;
+    fs::rename(new, path)?;
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Removes the file, if there is one.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// Deepest nesting that is deleted: more would cost a descriptor and stack for each level.
 pub(crate) const MAX_DEPTH: usize = 64;
 
@@ -18,12 +54,12 @@ pub(crate) const MAX_DEPTH: usize = 64;
 ///
 /// Symbolic links are removed and not followed, and other file systems mounted inside are left alone,
 /// even if somebody moves files at the same time.
-pub(crate) fn empty(directory: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn empty_directory(directory: BorrowedFd<'_>) -> Result<(), Errno> {
     empty_level(directory, fstat(directory)?.st_dev, 0)
 }
 
 /// Deletes the file, the link or the directory with its content. Nothing there is no error.
-pub(crate) fn remove(path: &Path) -> Result<(), Errno> {
+pub(crate) fn remove_tree(path: &Path) -> Result<(), Errno> {
     let deleted = fstatat(AT_FDCWD, path, AtFlags::AT_SYMLINK_NOFOLLOW)
         .and_then(|found| delete(AT_FDCWD, path, found.st_dev, 0));
     match deleted {
@@ -84,9 +120,9 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("root");
         fs::create_dir_all(root.join("d/".repeat(MAX_DEPTH - 1))).unwrap();
-        on_a_quarter_of_the_stack(|| remove(&root)).unwrap();
+        on_a_quarter_of_the_stack(|| remove_tree(&root)).unwrap();
         assert!(!root.exists());
-        remove(&root).unwrap();
+        remove_tree(&root).unwrap();
     }
 
     #[test]
@@ -95,7 +131,7 @@ mod tests {
         let root = parent.path().join("root");
         fs::create_dir_all(root.join("d/".repeat(MAX_DEPTH + 40))).unwrap();
         fs::write(root.join("file"), "").unwrap();
-        let removed = on_a_quarter_of_the_stack(|| remove(&root));
+        let removed = on_a_quarter_of_the_stack(|| remove_tree(&root));
         assert_eq!(removed, Err(Errno::ENAMETOOLONG));
         assert!(root.join("d").exists() && !root.join("file").exists());
     }
@@ -107,7 +143,7 @@ mod tests {
         fs::create_dir(&other).unwrap();
         fs::write(other.join("file"), "").unwrap();
         symlink(&other, &link).unwrap();
-        remove(&link).unwrap();
+        remove_tree(&link).unwrap();
         assert!(!link.is_symlink() && other.join("file").exists());
     }
 }
