@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use stayput_http::validity::Validity;
+use stayput_http::pem::Validity;
 
 use crate::names::SecretNames;
 

@@ -5,7 +5,7 @@ mod issue;
 mod key_set;
 mod years;
 
-use stayput_http::validity::Validity;
+use stayput_http::pem::Validity;
 
 use crate::names::SecretNames;
 use crate::{Authority, CertificateFacts, Existing, Id, Serving};

@@ -1,14 +1,20 @@
 //! Bearer tokens for managers: scopes, keys, minting. The manager's `http` module verifies them.
 
-mod mint;
 mod provider;
-mod scopes;
-mod shared_key;
 
-pub use mint::{Grant, GrantError, MintError, mint};
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime, SystemTimeError, UNIX_EPOCH};
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair};
+use rustls_pki_types::PrivatePkcs8KeyDer;
+use rustls_pki_types::pem::{self, PemObject};
+use serde::Serialize;
+use thiserror::Error;
+
 pub use provider::install as install_provider;
-pub use scopes::{Scopes, UnknownScope};
-pub use shared_key::{SharedKeyError, shared_key};
 
 /// How far ahead `exp` may be, in seconds, so that a stolen token expires soon.
 pub const MAX_AHEAD: u64 = 60 * 60;
@@ -19,4 +25,228 @@ pub const LEEWAY: u64 = 30;
 /// The audience of tokens for the manager of one pod.
 pub fn pod_audience(namespace: &str, uid: &str) -> String {
     format!("stayput:{namespace}/{uid}")
+}
+
+/// The claims of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The user or program that sends requests with the token; shown in logs and in `last_request`.
+    pub subject: String,
+    /// Scopes of the token's bearer.
+    pub scopes: Scopes,
+    /// The manager that the token is for: `stayput:<namespace>/<pod uid>`, or the configured audience.
+    pub audience: String,
+    /// How long the token is valid; at most an hour, or managers refuse it.
+    pub ttl: Duration,
+}
+
+impl Grant {
+    /// Checks that managers would accept a token with these claims.
+    ///
+    /// # Errors
+    /// The claim that they would refuse.
+    pub fn check(&self) -> Result<(), GrantError> {
+        if self.audience.trim().is_empty() {
+            return Err(GrantError::NoAudience);
+        }
+        if !(1..=MAX_AHEAD).contains(&self.ttl.as_secs()) {
+            return Err(GrantError::Ttl);
+        }
+        Ok(())
+    }
+}
+
+/// Why managers would refuse a token with these claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum GrantError {
+    /// The audience is empty.
+    #[error(
+        "the audience is empty: name the token's manager, stayput:NAMESPACE/POD-UID or its \
+         --jwt-audience"
+    )]
+    NoAudience,
+    /// Valid for too long, or for no time at all.
+    #[error("a token is valid for one second to one hour: managers refuse others")]
+    Ttl,
+}
+
+/// Why no token was made. Messages about the key follow its file's name, so they do not repeat it.
+#[derive(Debug, Error)]
+pub enum MintError {
+    /// Managers would refuse the token.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
+    /// The clock is wrong.
+    #[error("the clock is set before 1970: set it, or no manager accepts the token")]
+    Clock(#[source] SystemTimeError),
+    /// The file holds no usable shared key.
+    #[error(transparent)]
+    SharedKey(#[from] SharedKeyError),
+    /// The file is PEM, but holds no private key.
+    #[error(
+        "holds no PRIVATE KEY in PEM: give the private half, in PKCS #8 as `openssl pkcs8 -topk8 \
+         -nodes` writes it"
+    )]
+    NoPrivateKey(#[source] pem::Error),
+    /// A private key of a kind that is not supported.
+    #[error("holds a private key of a kind that cannot sign here: use Ed25519 or P-256")]
+    UnsupportedKey,
+    /// Signing failed.
+    #[error("the key cannot sign: {0}")]
+    Sign(#[source] jsonwebtoken::errors::Error),
+}
+
+#[derive(Serialize)]
+struct Claims<'a> {
+    sub: &'a str,
+    aud: &'a str,
+    scope: String,
+    iat: u64,
+    exp: u64,
+}
+
+/// Makes a token that is valid from `now` on. The key file holds a shared key (HS256), or an Ed25519 or
+/// P-256 private key in PKCS #8 PEM (EdDSA, ES256).
+///
+/// # Errors
+/// See [`MintError`].
+pub fn mint(key_file: &[u8], grant: &Grant, now: SystemTime) -> Result<String, MintError> {
+    provider::install();
+    grant.check()?;
+    let now = now.duration_since(UNIX_EPOCH).map_err(MintError::Clock)?.as_secs();
+    let (algorithm, key) = signing_key(key_file)?;
+    let claims = Claims {
+        sub: &grant.subject,
+        aud: &grant.audience,
+        scope: grant.scopes.to_string(),
+        iat: now,
+        exp: now + grant.ttl.as_secs(),
+    };
+    encode(&Header::new(algorithm), &claims, &key).map_err(MintError::Sign)
+}
+
+fn signing_key(file: &[u8]) -> Result<(Algorithm, EncodingKey), MintError> {
+    if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
+        let key = EncodingKey::from_secret(shared_key(file)?);
+        return Ok((Algorithm::HS256, key));
+    }
+    let key = PrivatePkcs8KeyDer::from_pem_slice(file).map_err(MintError::NoPrivateKey)?;
+    let der = key.secret_pkcs8_der();
+    if Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).is_ok() {
+        return Ok((Algorithm::EdDSA, EncodingKey::from_ed_der(der)));
+    }
+    if EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &SystemRandom::new()).is_ok()
+    {
+        return Ok((Algorithm::ES256, EncodingKey::from_ec_der(der)));
+    }
+    Err(MintError::UnsupportedKey)
+}
+
+/// Rights of a caller. `control` includes `read`: the answer to a stop contains the status anyway.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scopes {
+    read: bool,
+    control: bool,
+}
+
+impl Scopes {
+    /// No rights.
+    pub const NONE: Self = Self { read: false, control: false };
+    /// Reading the status and the metrics.
+    pub const READ: Self = Self { read: true, control: false };
+    /// Reading, stopping and starting.
+    pub const CONTROL: Self = Self { read: true, control: true };
+
+    /// True if the status may be read.
+    pub const fn may_read(self) -> bool {
+        self.read
+    }
+
+    /// True if the engine may be stopped and started.
+    pub const fn may_control(self) -> bool {
+        self.control
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self { read: self.read || other.read, control: self.control || other.control }
+    }
+
+    /// The scopes in a token's `scope` claim. Unknown scopes are ignored: they are for other
+    /// services.
+    pub fn of_claim<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        words.into_iter().fold(Self::NONE, |scopes, word| match word {
+            "es:read" => scopes.and(Self::READ),
+            "es:control" => scopes.and(Self::CONTROL),
+            _ => scopes,
+        })
+    }
+}
+
+/// A text that is not a scope.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not a scope; use read or control")]
+pub struct UnknownScope(String);
+
+impl FromStr for Scopes {
+    type Err = UnknownScope;
+
+    /// Reads `read`, `control` or `read,control`; `es:`, as in the claim, is allowed before each.
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+        text.split([',', ' ']).try_fold(Self::NONE, |scopes, word| {
+            match word.strip_prefix("es:").unwrap_or(word) {
+                "read" => Ok(scopes.and(Self::READ)),
+                "control" => Ok(scopes.and(Self::CONTROL)),
+                _ => Err(UnknownScope(word.to_owned())),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Scopes {
+    /// Text as in the `scope` claim of a token.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match (self.read, self.control) {
+            (_, true) => "es:read es:control",
+            (true, false) => "es:read",
+            (false, false) => "",
+        })
+    }
+}
+
+/// Shortest key in bytes. RFC 7518, section 3.2: a shared key is at least as long as the hash.
+const MIN_LENGTH: usize = 32;
+
+/// Why a file holds no usable shared key. The messages follow the file's name, so they do not
+/// repeat it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SharedKeyError {
+    /// A PEM document: if it is a public key, any holder of it could sign tokens.
+    #[error("holds a PEM document, not a shared key: give a public key with --jwt-public-key")]
+    Pem,
+    /// The key is shorter than HS256 allows.
+    #[error(
+        "holds a key of {length} bytes, and HS256 needs at least {MIN_LENGTH}: \
+         make one with `openssl rand -hex 32`"
+    )]
+    TooShort {
+        /// Length of the key in bytes.
+        length: usize,
+    },
+}
+
+/// The bytes of the shared key in this file. If the key is text, white space around it is dropped:
+/// editors and `echo` add a newline. A binary key is used as it is.
+///
+/// # Errors
+/// See [`SharedKeyError`].
+pub fn shared_key(file: &[u8]) -> Result<&[u8], SharedKeyError> {
+    if file.trim_ascii_start().starts_with(b"-----BEGIN") {
+        return Err(SharedKeyError::Pem);
+    }
+    let is_text = file.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    let key = if is_text { file.trim_ascii() } else { file };
+    if key.len() < MIN_LENGTH {
+        return Err(SharedKeyError::TooShort { length: key.len() });
+    }
+    Ok(key)
 }

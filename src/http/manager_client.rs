@@ -7,29 +7,32 @@
 //! Fields of the status that this version does not know are ignored; [`Answer::body`] has them.
 
 mod address;
-mod error;
-pub mod fleet;
 mod reply;
-mod token;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, io};
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use serde::Serialize;
+use thiserror::Error;
+use tokio::time;
 
-use crate::https::{self, Bounds, Target};
+use crate::https::{self, Bounds, NoAnswer, Target};
+use reply::Reply;
 use stayput_api::{Cursor, DrainRequest, StartRequest, Status, StopRequest, UpgradeRequest};
 
 pub use address::{Address, AddressError, Credentials};
-pub use error::{
+pub use reply::{
     ClientError, CredentialsError, NotReachable, ProtocolError, Refused, Unanswered, Untrusted,
     WrongPod,
 };
-pub use token::{Token, TokenError};
-
-use reply::Reply;
 
 /// How long the manager may take to answer, in addition to a wait that was requested.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
@@ -203,7 +206,7 @@ impl ManagerClient {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         if let Some(token) = &self.token {
-            let header = token::header(token).map_err(CredentialsError::Token)?;
+            let header = header(token).map_err(CredentialsError::Token)?;
             request = request.header(AUTHORIZATION, header);
         }
         let request = request.body(body).map_err(ProtocolError::Request)?;
@@ -230,5 +233,191 @@ impl ManagerClient {
             Some(found) => WrongPod::Other { manager, found, wanted }.into(),
             None => WrongPod::Unknown { manager, wanted }.into(),
         })
+    }
+}
+
+/// How many calls run at the same time.
+pub const MAX_CONCURRENT: usize = 16;
+
+/// Makes all calls, in their order and at most [`MAX_CONCURRENT`] at a time, and returns the result
+/// of each under its key. A call that takes longer than `deadline` from its own beginning is
+/// dropped and counts as [`ClientError::Unanswered`]. So in total it takes at most `deadline` for
+/// each [`MAX_CONCURRENT`] calls that hang.
+///
+/// Nothing is spawned: dropping the future drops every call. Of two calls with one key the result of
+/// the one that ends last is returned.
+pub async fn ask_all<K: Ord, T, F>(
+    calls: Vec<(K, F)>,
+    deadline: Duration,
+) -> BTreeMap<K, Result<T, ClientError>>
+where
+    F: Future<Output = Result<T, ClientError>>,
+{
+    let mut waiting = calls.into_iter();
+    let mut answers = BTreeMap::new();
+    // No stream combinators: their closures would make the future of a call that borrows its client
+    // unusable in another thread.
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        let free = MAX_CONCURRENT - under_way.len();
+        under_way.extend(waiting.by_ref().take(free).map(|(key, call)| ask(key, call, deadline)));
+        let Some((key, answer)) = under_way.next().await else { return answers };
+        answers.insert(key, answer);
+    }
+}
+
+async fn ask<K, T>(
+    key: K,
+    call: impl Future<Output = Result<T, ClientError>>,
+    deadline: Duration,
+) -> (K, Result<T, ClientError>) {
+    let answer = time::timeout(deadline, call).await.unwrap_or_else(|_| {
+        Err(Unanswered { manager: None, source: NoAnswer::Timeout(deadline) }.into())
+    });
+    (key, answer)
+}
+
+/// The largest token accepted, in bytes.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// A JWT, or the file that contains it.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Token {
+    /// The file that contains the token; read at every call, because the kubelet renews tokens in place.
+    File(PathBuf),
+    /// The token itself.
+    Text(String),
+}
+
+/// Never shows the token.
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => formatter.debug_tuple("File").field(path).finish(),
+            Self::Text(_) => formatter.write_str("Text(…)"),
+        }
+    }
+}
+
+/// Why a token cannot be sent. No message contains the token; `name` is its file, if it has one.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("{name} cannot be read: {source}")]
+    Unreadable {
+        /// The token file.
+        name: String,
+        /// Error of the file system.
+        source: io::Error,
+    },
+    /// Nothing but white space.
+    #[error("{0} is empty")]
+    Empty(String),
+    /// Too long, or with white space inside.
+    #[error("{0} does not hold one JWT and nothing else")]
+    NotOneToken(String),
+    /// The token has characters that a header must not contain.
+    #[error("{0} holds characters no token has")]
+    InvalidCharacter(String),
+}
+
+/// Makes the `Authorization` header, marked so that no log of headers shows it.
+///
+/// # Errors
+/// See [`TokenError`].
+fn header(token: &Token) -> Result<HeaderValue, TokenError> {
+    let (name, text) = match token {
+        Token::Text(text) => ("the token".to_owned(), Cow::from(text)),
+        Token::File(path) => {
+            let name = format!("the token file {}", path.display());
+            match std::fs::read_to_string(path) {
+                Ok(text) => (name, Cow::from(text)),
+                Err(source) => return Err(TokenError::Unreadable { name, source }),
+            }
+        }
+    };
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(TokenError::Empty(name));
+    }
+    if token.len() > MAX_TOKEN || token.contains(char::is_whitespace) {
+        return Err(TokenError::NotOneToken(name));
+    }
+    let Ok(mut header) = HeaderValue::from_str(&format!("Bearer {token}")) else {
+        return Err(TokenError::InvalidCharacter(name));
+    };
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::pending;
+
+    use super::{ProtocolError, *};
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_than_the_width_run_at_once_and_each_keeps_its_own_result() {
+        let (now, most) = (Cell::new(0), Cell::new(0));
+        let call = async |index: u32| {
+            now.set(now.get() + 1);
+            most.set(most.get().max(now.get()));
+            time::sleep(Duration::from_millis(u64::from(100 - index))).await;
+            now.set(now.get() - 1);
+            match index % 3 {
+                0 => Err(ProtocolError::UnchangedStatus { manager: index.to_string() }.into()),
+                _ => Ok(index),
+            }
+        };
+        let calls = (0..100).map(|index| (index, call(index))).collect();
+        let answers = ask_all(calls, Duration::from_secs(1)).await;
+        assert_eq!((answers.len(), most.get(), now.get()), (100, MAX_CONCURRENT, 0));
+        for (index, answer) in answers {
+            match answer {
+                Ok(own) => assert!(own == index && index % 3 != 0),
+                Err(ClientError::Protocol(ProtocolError::UnchangedStatus { manager })) => {
+                    assert!(manager == index.to_string() && index % 3 == 0);
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_hang_delay_the_rest_by_one_deadline_a_width() {
+        let began = time::Instant::now();
+        let call = async |index: usize| {
+            if index < 2 * MAX_CONCURRENT { pending().await } else { Ok(began.elapsed()) }
+        };
+        let calls = (0..3 * MAX_CONCURRENT).map(|index| (index, call(index))).collect();
+        let answers = ask_all(calls, Duration::from_secs(5)).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(10));
+        for (index, answer) in answers {
+            match answer {
+                Ok(after) => {
+                    assert!(index >= 2 * MAX_CONCURRENT && after <= Duration::from_secs(10))
+                }
+                Err(ClientError::Unanswered(_)) => assert!(index < 2 * MAX_CONCURRENT),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_delays_nobody() {
+        let began = time::Instant::now();
+        let call = async |index: u32| {
+            if index == 0 {
+                return pending().await;
+            }
+            time::sleep(Duration::from_millis(10)).await;
+            Ok(began.elapsed())
+        };
+        let calls = (0..=15).map(|index| (index, call(index))).collect();
+        let answers = ask_all(calls, Duration::from_secs(5)).await;
+        assert!(matches!(answers[&0], Err(ClientError::Unanswered(_))));
+        let latest = answers.values().filter_map(|answer| answer.as_ref().ok()).max();
+        assert_eq!(latest, Some(&Duration::from_millis(10)));
     }
 }

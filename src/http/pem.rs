@@ -1,7 +1,10 @@
-//! Certificates and keys as PEM, for both ends of TLS.
+//! Certificates and keys as PEM, for both ends of TLS, and when certificates are valid.
+
+use std::time::Duration;
 
 use rustls_pki_types::pem::{Error, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use webpki::{EndEntityCert, KeyUsage};
 
 /// Why a PEM document cannot be used. Each message begins with the document's name.
 #[derive(Debug, thiserror::Error)]
@@ -51,4 +54,84 @@ pub fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static
 pub fn private_key(name: &str, pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemError> {
     PrivateKeyDer::from_pem_slice(pem)
         .map_err(|source| PemError::NoPrivateKey { name: name.to_owned(), source })
+}
+
+/// Longest notice in seconds: the end of a certificate that is valid for long is reported this long before.
+const LONGEST_NOTICE: u64 = 14 * 24 * 3600;
+/// Divisor of the time that a certificate is valid for: the quotient is the notice. Whoever renews
+/// certificates by itself does so much earlier.
+const NOTICE_PART: u64 = 10;
+
+/// When certificates are valid, in seconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Validity {
+    /// The first second.
+    pub not_before: u64,
+    /// The last second.
+    pub not_after: u64,
+}
+
+impl Validity {
+    /// Time during which all certificates of the chain are valid, if that can be read.
+    pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        let mut whole = Self { not_before: 0, not_after: u64::MAX };
+        for certificate in chain {
+            // The dates are in the library's errors only. They are checked before everything else.
+            let certificate = EndEntityCert::try_from(certificate).ok()?;
+            let check = |at: u64| {
+                let at = UnixTime::since_unix_epoch(Duration::from_secs(at));
+                let usage = KeyUsage::server_auth();
+                certificate.verify_for_usage(&[], &[], &[], at, usage, None, None).err()
+            };
+            if let Some(webpki::Error::CertNotValidYet { not_before, .. }) = check(0) {
+                whole.not_before = whole.not_before.max(not_before.as_secs());
+            }
+            match check(u64::MAX) {
+                Some(webpki::Error::CertExpired { not_after, .. }) => {
+                    whole.not_after = whole.not_after.min(not_after.as_secs());
+                }
+                _ => return None,
+            }
+        }
+        (whole.not_after < u64::MAX).then_some(whole)
+    }
+
+    /// Length of the validity in seconds.
+    pub fn life(&self) -> u64 {
+        self.not_after.saturating_sub(self.not_before)
+    }
+
+    /// Time from which on to report that the validity ends soon, in seconds since the epoch.
+    pub fn notice(&self) -> u64 {
+        self.not_after.saturating_sub((self.life() / NOTICE_PART).min(LONGEST_NOTICE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    const DAY: u64 = 24 * 3600;
+
+    #[test]
+    fn it_is_read_from_the_certificate() {
+        let mut params = CertificateParams::default();
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2026, 4, 11);
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let validity = Validity::of(&[certificate.der().clone()]).unwrap();
+        // `date -d 2026-01-01T00:00:00Z +%s`, and 100 days later.
+        let end = 1_767_225_600 + 100 * DAY;
+        assert_eq!(validity, Validity { not_before: 1_767_225_600, not_after: end });
+        assert_eq!(Validity::of(&[CertificateDer::from(vec![1, 2])]), None);
+    }
+
+    #[test]
+    fn the_end_of_a_long_one_is_not_said_for_a_year() {
+        let days = |days: u64| Validity { not_before: 0, not_after: days * DAY };
+        assert_eq!(days(100).notice(), 90 * DAY);
+        assert_eq!(days(3_650).notice(), 3_636 * DAY);
+    }
 }

@@ -1,4 +1,4 @@
-//! Makes text from outside safe for a terminal.
+//! Makes text from outside short, and safe for a terminal.
 
 use std::borrow::Cow;
 
@@ -17,4 +17,27 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(shown)
+}
+
+/// Cuts a text after so many characters, and marks the cut with `…`.
+pub fn shorten(text: &mut String, most: usize) {
+    if let Some((at, _)) = text.char_indices().nth(most) {
+        text.truncate(at);
+        text.push('…');
+        text.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_between_characters_and_is_marked() {
+        let mut text = "größer".to_owned();
+        shorten(&mut text, 6);
+        assert_eq!(text, "größer");
+        shorten(&mut text, 3);
+        assert_eq!(text, "grö…");
+    }
 }

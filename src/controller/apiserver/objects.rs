@@ -12,7 +12,7 @@ use kube::client::Body;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use stayput_declare::{CLUSTER, Kind};
-use stayput_http::http_date;
+use stayput_http::https::answer_time;
 
 use crate::apiserver::{ApiError, Apiserver, ByName, FIELD_MANAGER, only, params};
 
@@ -192,7 +192,7 @@ impl Apiserver {
         let get = async move {
             let request = http::Request::get(path).body(Body::empty());
             let answer = client.send(request.map_err(kube::Error::HttpError)?).await?;
-            let date = http_date::seconds(answer.headers());
+            let date = answer_time(answer.headers());
             let status = answer.status();
             let body = http_body_util::BodyExt::collect(answer.into_body()).await?.to_bytes();
             let text = String::from_utf8_lossy(&body).into_owned();

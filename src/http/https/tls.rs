@@ -1,14 +1,13 @@
 //! TLS of a client: which CA to trust, which certificate to present, which versions to use.
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rustls::pki_types::ServerName;
 use rustls::version::TLS13;
 use rustls::{CertificateError, ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-use super::{ExchangeError, Pem, TlsError, UntrustedCertificate};
+use super::{ExchangeError, TlsError, UntrustedCertificate};
 use crate::pem;
 
 /// Our own certificate.
@@ -112,5 +111,36 @@ impl Tls {
 impl fmt::Debug for Tls {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Tls({})", self.ca)
+    }
+}
+
+/// A PEM document, from a file or a Secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pem {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Pem {
+    /// A document with this content. `name` is used in messages: `the CA /etc/ca.pem`, `the key
+    /// tls.key of Secret logs/tls`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+
+    /// The name in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Shows only the name: the document may be a private key.
+impl fmt::Debug for Pem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Pem({})", self.name)
     }
 }

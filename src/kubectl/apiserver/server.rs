@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Api, Client};
-use stayput_http::http_date;
+use stayput_http::https::answer_time;
 use stayput_restart::Time;
 
 use crate::apiserver::{ApiError, Operation, call};
@@ -45,7 +45,7 @@ pub(crate) async fn time(client: &Client) -> Result<Time, ApiError> {
     let request = request.map_err(kube::Error::HttpError);
     let request = request.map_err(|error| ApiError::call(&operation, error))?;
     let answer = call(&operation, client.send(request)).await?;
-    let seconds = http_date::seconds(answer.headers()).ok_or(ApiError::NoDate)?;
+    let seconds = answer_time(answer.headers()).ok_or(ApiError::NoDate)?;
     Ok(Time(seconds * 1000))
 }
 

@@ -17,7 +17,7 @@ use super::auth::{Key, KeyError, Rules, Tokens, read_key_set, read_public, read_
 use super::settings::HttpSettings;
 use super::tls::{self, Pair, TlsConfigError, TlsMin};
 use stayput_http::pem;
-use stayput_http::validity::Validity;
+use stayput_http::pem::Validity;
 
 /// Size limit of a key file in bytes. No key file is larger.
 const MAX_FILE: u64 = 1024 * 1024;

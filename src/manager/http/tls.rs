@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout};
 use super::key_files::Keys;
 use crate::files;
 use crate::worker::Worker;
+use stayput_http::pem::Validity;
 use stayput_http::pem::{self, PemError};
-use stayput_http::validity::Validity;
 
 type Versions = &'static [&'static SupportedProtocolVersion];
 /// The TLS versions, named one by one: the default of rustls depends on which other crates are in the build.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
+use stayput_http::pem::Validity;
 use stayput_http::pem::certificates;
-use stayput_http::validity::Validity;
 use stayput_kube_access::cluster::key;
 use stayput_kube_access::workload::serving_secret;
 use stayput_restart::Time;
