@@ -36,7 +36,8 @@ pub fn definition() -> clap::Command {
 /// Exit codes of the client commands: 0 done; 1 refused or failed, with the manager's message; 2
 /// not reachable; 64 usage; 124 not done in time. `run` ends with the engine's code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = definition().try_get_matches_from(args).and_then(|matches| {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let parsed = definition().try_get_matches_from(&args).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((matches, cli))
     });
@@ -46,7 +47,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             let code = if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
             // Help and version are no errors, and go to stdout. If neither can be written, there is
             // no reader.
-            let _ = with_tip(error).print();
+            let _ = with_tip(error, &args).print();
             return code;
         }
     };
@@ -218,26 +219,29 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The error, with a tip if there is one.
-fn with_tip(mut error: clap::Error) -> clap::Error {
-    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+/// The error, with a tip for a mistake that clap has no advice for. The program has no option before
+/// the name of its command, so that is the first argument after its own name.
+fn with_tip(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    let command = args.get(1).and_then(|name| name.to_str());
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
-        && let Some(tip) = tip(argument, &usage)
+        && let Some(tip) = tip(command.unwrap_or_default(), argument)
     {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
 }
 
-fn tip(argument: &str, usage: &str) -> Option<String> {
-    if usage.contains("stayput run") && !argument.starts_with('-') {
-        return Some(format!("write the engine's command after --, as in -- {argument}"));
+fn tip(command: &str, argument: &str) -> Option<String> {
+    match (command, argument) {
+        ("run", word) if !word.starts_with('-') => {
+            Some(format!("write the engine's command after --, as in -- {word}"))
+        }
+        ("stop" | "start" | "restart", "--wait") => {
+            Some("it waits unless --no-wait is given; --timeout TIME says how long".to_owned())
+        }
+        _ => None,
     }
-    let waits =
-        ["stop", "start", "restart"].iter().any(|it| usage.contains(&format!("stayput {it} ")));
-    (waits && argument == "--wait")
-        .then(|| "it waits unless --no-wait is given; --timeout TIME says how long".to_owned())
 }
 
 /// An output to which writing never fails; the first error is kept. A request is carried out to its end even if
@@ -292,8 +296,9 @@ mod tests {
             ("stayput stop --grace -5", "\"-5\" is not a duration"),
             ("stayput wait --for ready --timeout -5s", "\"-5s\" is not a duration"),
         ] {
-            let error = Cli::command().try_get_matches_from(line.split(' ')).unwrap_err();
-            let text = with_tip(error).to_string();
+            let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = Cli::command().try_get_matches_from(&args).unwrap_err();
+            let text = with_tip(error, &args).to_string();
             assert!(text.contains(tip), "{text}");
         }
     }
