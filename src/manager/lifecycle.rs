@@ -31,6 +31,7 @@ mod upgrade;
 mod view;
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use commit::Deciding;
 use journal::{JournalVersions, LateJournal};
@@ -84,6 +85,10 @@ pub struct Lifecycle {
     /// Exit code with which the manager ends, when nothing is left to answer or to write.
     exit: Option<i32>,
     timers: BTreeMap<Timer, Millis>,
+    /// Instant of the step that is being taken; 0 between steps, so that equal states are equal.
+    now: Millis,
+    /// Effects of the step that is being taken; empty between steps.
+    out: Vec<Effect>,
 }
 
 impl Lifecycle {
@@ -111,6 +116,8 @@ impl Lifecycle {
             terminating: false,
             exit: None,
             timers: BTreeMap::new(),
+            now: 0,
+            out: Vec::new(),
         }
     }
 
@@ -118,39 +125,38 @@ impl Lifecycle {
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         let before = self.phase.state();
         let is_boot = matches!(event, Event::Boot(_) | Event::JournalRead(_));
-        let mut effects = Vec::new();
-        let out = &mut effects;
+        self.now = now;
         match event {
-            Event::Boot(recovered) => self.boot(now, recovered, out),
-            Event::JournalRead(recovered) => self.journal_read(now, recovered, out),
-            Event::Stop { request, by } => self.stop_requested(now, request, by, out),
-            Event::Start { request, by } => self.start_requested(now, request, by, out),
-            Event::Drain(request) => self.drain_requested(now, request, out),
-            Event::Prepared(result) => self.prepared(now, result, out),
-            Event::Persisted(version) => self.persisted(now, version, out),
+            Event::Boot(recovered) => self.boot(recovered),
+            Event::JournalRead(recovered) => self.journal_read(recovered),
+            Event::Stop { request, by } => self.stop_requested(request, by),
+            Event::Start { request, by } => self.start_requested(request, by),
+            Event::Drain(request) => self.drain_requested(request),
+            Event::Prepared(result) => self.prepared(result),
+            Event::Persisted(version) => self.persisted(version),
             Event::PersistFailed { version, error } => {
                 self.journal.error = Some(error);
-                self.persist_failed(now, version, out);
+                self.persist_failed(version);
             }
-            Event::Spawned { id, pid } => self.spawned(now, id, pid, out),
+            Event::Spawned { id, pid } => self.spawned(id, pid),
             Event::SpawnFailed { code, shortage, message } => {
-                self.spawn_failed(now, code, shortage, message, out);
+                self.spawn_failed(code, shortage, message);
             }
-            Event::ConfigOutdated => self.config_outdated(now, out),
-            Event::ConfigChanged => self.config_changed(out),
-            Event::Ready => self.became_ready(now, out),
+            Event::ConfigOutdated => self.config_outdated(),
+            Event::ConfigChanged => self.config_changed(),
+            Event::Ready => self.became_ready(),
             Event::Kept => {
                 self.timers.remove(&Timer::Keep);
             }
-            Event::EngineExited { status, oom } => self.engine_exited(now, status, oom, out),
-            Event::Tree(tree) => self.tree_seen(now, tree, out),
-            Event::Timer(timer) => self.timer_fired(now, timer, out),
-            Event::Upgrade => self.upgrade_requested(now, out),
-            Event::ProgramChecked(result) => self.program_checked(now, result, out),
-            Event::ServerClosed => self.server_closed(out),
-            Event::NotExecuted(error) => self.not_executed(error, out),
-            Event::Terminate => self.terminate(now, out),
-            Event::Forward(signal) => self.forward(now, signal, out),
+            Event::EngineExited { status, oom } => self.engine_exited(status, oom),
+            Event::Tree(tree) => self.tree_seen(tree),
+            Event::Timer(timer) => self.timer_fired(timer),
+            Event::Upgrade => self.upgrade_requested(),
+            Event::ProgramChecked(result) => self.program_checked(result),
+            Event::ServerClosed => self.server_closed(),
+            Event::NotExecuted(error) => self.not_executed(error),
+            Event::Terminate => self.terminate(),
+            Event::Forward(signal) => self.forward(signal),
         }
         if !is_boot && self.phase.state() != before {
             self.since = now;
@@ -158,45 +164,46 @@ impl Lifecycle {
         if self.deciding.is_none() {
             self.preparing_since = None;
         }
-        self.keep_trying_to_write(now);
+        self.keep_trying_to_write();
         self.end_after_stop();
-        self.limit_wait_for_journal(now);
-        self.end_when_settled(&mut effects);
+        self.limit_wait_for_journal();
+        self.end_when_settled();
         self.follow_resume();
-        effects
+        self.now = 0;
+        mem::take(&mut self.out)
     }
 
-    fn timer_fired(&mut self, now: Millis, timer: Timer, out: &mut Vec<Effect>) {
+    fn timer_fired(&mut self, timer: Timer) {
         let Some(due) = self.timers.remove(&timer) else { return };
-        let is_late = now > due.saturating_add(Limits::LATENESS);
-        let is_put_off = is_late && self.put_resume_off(now, out);
+        let is_late = self.now > due.saturating_add(Limits::LATENESS);
+        let is_put_off = is_late && self.put_resume_off();
         match timer {
-            Timer::Journal => self.journal_timed_out(now, out),
-            Timer::Rewrite => self.record(out),
-            Timer::Prepare => self.prepare_timed_out(now, out),
-            Timer::Upgrade => self.upgrade_timed_out(now, out),
-            Timer::Settle => self.became_ready(now, out),
-            Timer::Prove => self.proved(now, out),
+            Timer::Journal => self.journal_timed_out(),
+            Timer::Rewrite => self.record(),
+            Timer::Prepare => self.prepare_timed_out(),
+            Timer::Upgrade => self.upgrade_timed_out(),
+            Timer::Settle => self.became_ready(),
+            Timer::Prove => self.proved(),
             // It goes on, but nothing waits for it any more.
             Timer::Keep => {}
-            Timer::Backoff => self.backoff_over(now, out),
+            Timer::Backoff => self.backoff_over(),
             Timer::Resume if is_put_off => {}
-            Timer::Resume => self.resume_due(now, out),
-            Timer::Drain => self.drain_over(now, out),
-            Timer::Grace => self.grace_over(now, out),
-            Timer::Dump | Timer::TreeGrace => self.kill_due(now, out),
-            Timer::Kill => self.kill_over(out),
+            Timer::Resume => self.resume_due(),
+            Timer::Drain => self.drain_over(),
+            Timer::Grace => self.grace_over(),
+            Timer::Dump | Timer::TreeGrace => self.kill_due(),
+            Timer::Kill => self.kill_over(),
         }
     }
 
-    fn forward(&mut self, now: Millis, signal: i32, out: &mut Vec<Effect>) {
+    fn forward(&mut self, signal: i32) {
         const SIGINT: i32 = 2;
         if self.leader_is_alive() {
-            out.push(Effect::SignalLeader(signal));
+            self.out.push(Effect::SignalLeader(signal));
         } else if signal == SIGINT {
             // There is no engine to interrupt, so the signal is for the manager: probably Ctrl-C in
             // a terminal.
-            self.terminate(now, out);
+            self.terminate();
         }
     }
 }

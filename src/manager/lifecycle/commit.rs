@@ -146,45 +146,33 @@ impl Lifecycle {
     }
 
     /// Writes the proposed intent; `act` follows.
-    pub(super) fn commit(
-        &mut self,
-        now: Millis,
-        (pending, proposed): (Pending, Intent),
-        act: Act,
-        out: &mut Vec<Effect>,
-    ) {
-        self.timers.insert(Timer::Journal, now + Limits::JOURNAL_WRITE_TIMEOUT);
-        let version = self.persist(out);
+    pub(super) fn commit(&mut self, (pending, proposed): (Pending, Intent), act: Act) {
+        self.timers.insert(Timer::Journal, self.now + Limits::JOURNAL_WRITE_TIMEOUT);
+        let version = self.persist();
         let proposed = Box::new(proposed);
         self.deciding = Some(Deciding::Committing { proposed, pending, version, act });
     }
 
     /// Refuses a request: only its sequence is written. While the journal is late, the request has
     /// no sequence and nothing is written: that would replace a journal that is not read yet.
-    pub(super) fn refuse(
-        &mut self,
-        now: Millis,
-        pending: Pending,
-        refusal: Refusal,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn refuse(&mut self, pending: Pending, refusal: Refusal) {
         let Some(late) = self.late_journal.take() else {
-            self.commit(now, pending.refused(), Act::Refuse(refusal), out);
+            self.commit(pending.refused(), Act::Refuse(refusal));
             return;
         };
         self.intent = pending.before;
-        out.push(Effect::Reply(Err(refusal)));
-        self.return_to_late_journal(now, late, out);
+        self.out.push(Effect::Reply(Err(refusal)));
+        self.return_to_late_journal(late);
     }
 
-    pub(super) fn persisted(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+    pub(super) fn persisted(&mut self, version: u64) {
         self.journal.succeeded(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
                 self.intent = *proposed;
-                self.act(now, pending, act, out);
+                self.act(pending, act);
             }
             other => self.deciding = other,
         }
@@ -192,11 +180,11 @@ impl Lifecycle {
 
     /// Changes the current intent because of something that happened to the engine, and also the
     /// intent that is being written. Only a stop that is being written is not changed.
-    pub(super) fn amend(&mut self, change: impl Fn(&mut Intent), out: &mut Vec<Effect>) {
+    pub(super) fn amend(&mut self, change: impl Fn(&mut Intent)) {
         change(&mut self.intent);
         match &mut self.deciding {
             Some(Deciding::Committing { act: Act::Stop { .. }, .. }) => {
-                self.record(out);
+                self.record();
                 return;
             }
             Some(Deciding::Committing { proposed, .. }) => change(proposed),
@@ -209,22 +197,22 @@ impl Lifecycle {
             )
             | None => {}
         }
-        self.persist(out);
+        self.persist();
     }
 
     /// Notes that the journal cannot be written, or not in time. A stop that the next container
     /// would not know is refused; a start is carried out anyway.
-    pub(super) fn persist_failed(&mut self, now: Millis, version: u64, out: &mut Vec<Effect>) {
+    pub(super) fn persist_failed(&mut self, version: u64) {
         self.journal.answer(version);
         match self.deciding.take() {
             Some(Deciding::Committing { proposed, pending, version: awaited, act })
                 if awaited <= version =>
             {
                 match act {
-                    Act::Stop { .. } => self.refuse_stop(&pending, out),
+                    Act::Stop { .. } => self.refuse_stop(&pending),
                     Act::Spawn(_) | Act::Acknowledge | Act::Refuse(_) => {
                         self.intent = *proposed;
-                        self.act(now, pending, act, out);
+                        self.act(pending, act);
                     }
                 }
             }
@@ -232,9 +220,9 @@ impl Lifecycle {
         }
     }
 
-    fn refuse_stop(&mut self, pending: &Pending, out: &mut Vec<Effect>) {
+    fn refuse_stop(&mut self, pending: &Pending) {
         let error = self.journal.error.as_deref().unwrap_or("no answer");
-        out.push(Effect::Reply(Err(Refusal::new(
+        self.out.push(Effect::Reply(Err(Refusal::new(
             Code::JournalUnavailable,
             format!(
                 "the stop could not be written down ({error}), so the next container would not \
@@ -244,10 +232,10 @@ impl Lifecycle {
         // The write that hangs may still reach the disk, so the intent that is in force is written
         // after it.
         self.intent.fencing = pending.fencing(false);
-        self.persist(out);
+        self.persist();
     }
 
-    fn act(&mut self, now: Millis, pending: Pending, act: Act, out: &mut Vec<Effect>) {
+    fn act(&mut self, pending: Pending, act: Act) {
         match act {
             Act::Stop { grace, drain, exit } => {
                 if !self.terminating {
@@ -257,12 +245,12 @@ impl Lifecycle {
                 }
                 self.exit_after_stop = exit;
                 self.resume_refused = None;
-                self.stop_engine(now, grace, drain, out);
+                self.stop_engine(grace, drain);
                 if self.phase == Phase::Stopped && !self.journal.is_answered() {
                     // The engine ended while the stop was written; its end is written after that.
                     self.journal.unrecorded_end = Some(self.journal.given);
                 }
-                out.push(Effect::Reply(self.outcome(&pending)));
+                self.out.push(Effect::Reply(self.outcome(&pending)));
             }
             Act::Spawn(prepared) => {
                 self.exit_after_stop = false;
@@ -272,13 +260,13 @@ impl Lifecycle {
                     prepared: prepared.clone(),
                     config_changed: false,
                 });
-                out.push(Effect::Spawn(prepared));
+                self.out.push(Effect::Spawn(prepared));
             }
             Act::Acknowledge => {
                 self.end_drain_ahead();
-                out.push(Effect::Reply(self.outcome(&pending)));
+                self.out.push(Effect::Reply(self.outcome(&pending)));
             }
-            Act::Refuse(refusal) => out.push(Effect::Reply(Err(refusal))),
+            Act::Refuse(refusal) => self.out.push(Effect::Reply(Err(refusal))),
         }
     }
 }

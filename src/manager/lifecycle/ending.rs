@@ -97,13 +97,7 @@ impl Lifecycle {
         self.ending.is_some()
     }
 
-    pub(super) fn engine_exited(
-        &mut self,
-        now: Millis,
-        status: ExitStatus,
-        oom: bool,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn engine_exited(&mut self, status: ExitStatus, oom: bool) {
         const SIGKILL: i32 = 9;
         if self.run.is_none() {
             return;
@@ -128,7 +122,7 @@ impl Lifecycle {
         } else {
             ExitReason::Exited
         };
-        let mut ending = self.ending.take().unwrap_or_else(|| Ending::new(now, None));
+        let mut ending = self.ending.take().unwrap_or_else(|| Ending::new(self.now, None));
         ending.leader = Some((status, reason));
         self.ending = Some(ending);
         self.own_code = Some(status.shell_code());
@@ -153,14 +147,14 @@ impl Lifecycle {
         if ends_with_leader {
             // As tini does: without an API no request can come, and the remaining processes end
             // with the container.
-            self.finish(now, out);
+            self.finish();
         } else {
-            out.push(Effect::ScanTree);
+            self.out.push(Effect::ScanTree);
         }
     }
 
     /// Handles the result of a scan: the remaining processes of the engine.
-    pub(super) fn tree_seen(&mut self, now: Millis, tree: Tree, out: &mut Vec<Effect>) {
+    pub(super) fn tree_seen(&mut self, tree: Tree) {
         let Some(ending) = &mut self.ending else {
             return;
         };
@@ -175,7 +169,7 @@ impl Lifecycle {
         let unasked = !std::mem::replace(&mut ending.signalled, true);
         let grace = ending.grace;
         if empty {
-            self.finish(now, out);
+            self.finish();
             return;
         }
         match self.phase {
@@ -184,18 +178,18 @@ impl Lifecycle {
                     // Its launcher ended by itself: the server will end by itself too, and gets the
                     // stop signal as well.
                     let grace = grace.unwrap_or_else(|| self.lingering_grace());
-                    self.timers.entry(Timer::Grace).or_insert(now + grace);
-                    out.push(Effect::SignalServer(self.policy.stop_signal));
+                    self.timers.entry(Timer::Grace).or_insert(self.now + grace);
+                    self.out.push(Effect::SignalServer(self.policy.stop_signal));
                 }
             }
             Phase::Lingering => {
                 self.phase = Phase::Straggling;
                 self.timers.remove(&Timer::Grace);
-                self.timers.insert(Timer::TreeGrace, now + self.policy.tree_grace);
-                out.push(Effect::TermStragglers);
+                self.timers.insert(Timer::TreeGrace, self.now + self.policy.tree_grace);
+                self.out.push(Effect::TermStragglers);
             }
             // A process that was forked while the others were killed.
-            Phase::Killing | Phase::Stuck => out.push(Effect::KillTree),
+            Phase::Killing | Phase::Stuck => self.out.push(Effect::KillTree),
             Phase::Straggling | Phase::Dumping => {}
             Phase::Stopped
             | Phase::Failed
@@ -216,7 +210,7 @@ impl Lifecycle {
     }
 
     /// Ends the run: no process of the engine is left.
-    fn finish(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    fn finish(&mut self) {
         let (Some(run), Some(ending)) = (self.run.take(), self.ending.take()) else {
             return;
         };
@@ -232,15 +226,15 @@ impl Lifecycle {
             code,
             signal,
             reason,
-            took_ms: now.saturating_sub(ending.began),
-            ran_ms: now.saturating_sub(run.started_at),
-            at: super::view::timestamp(now),
+            took_ms: self.now.saturating_sub(ending.began),
+            ran_ms: self.now.saturating_sub(run.started_at),
+            at: super::view::timestamp(self.now),
             stragglers: ending.stragglers,
             strangers: ending.strangers,
             unnamed: u32::try_from(ending.unnamed).unwrap_or(u32::MAX),
         });
         self.clear_timers();
-        self.run_is_over(now, &run, reason, out);
+        self.run_is_over(&run, reason);
     }
 
     /// Removes the timers of a run, which end with the run. A request may still wait for the
@@ -256,20 +250,14 @@ impl Lifecycle {
 // Decisions at the end of a run: end, stay stopped, hold or restart.
 
 impl Lifecycle {
-    pub(super) fn run_is_over(
-        &mut self,
-        now: Millis,
-        run: &Run,
-        reason: ExitReason,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn run_is_over(&mut self, run: &Run, reason: ExitReason) {
         if self.terminating {
             self.phase = Phase::Stopped;
-            self.record(out);
+            self.record();
             self.end(self.exit_code(reason));
         } else if self.intent.desired == Desired::Stopped {
             self.phase = Phase::Stopped;
-            self.record_end(out);
+            self.record_end();
         } else if run.requested && !run.was_ready {
             // Whether a last good config is kept is not known here: the status shows it.
             let advice = match run.config {
@@ -280,47 +268,47 @@ impl Lifecycle {
                 }
             };
             let message = format!("the engine {} before it was ready{advice}", self.how_it_ended());
-            self.hold(Held { code: HeldCode::StartFailed, message }, out);
+            self.hold(Held { code: HeldCode::StartFailed, message });
         } else {
-            self.ended_by_itself(now, out);
+            self.ended_by_itself();
         }
     }
 
     /// Applies the policy for an end without a request.
-    pub(super) fn ended_by_itself(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn ended_by_itself(&mut self) {
         let message = format!("the engine {}", self.how_it_ended());
-        self.by_policy(now, Held { code: HeldCode::EndedByItself, message }, out);
+        self.by_policy(Held { code: HeldCode::EndedByItself, message });
     }
 
     /// Applies the policy for an end, or for a failed start, without a request.
-    pub(super) fn by_policy(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+    pub(super) fn by_policy(&mut self, held: Held) {
         match self.policy.on_exit {
-            OnExit::Exit => self.end_failed(held, out),
-            OnExit::Hold => self.hold(to_be_started(held), out),
-            OnExit::Restart => self.restart_later(now, held, out),
+            OnExit::Exit => self.end_failed(held),
+            OnExit::Hold => self.hold(to_be_started(held)),
+            OnExit::Restart => self.restart_later(held),
         }
     }
 
     /// Like [`Self::by_policy`], for a start that failed because of a condition that may be over soon, such
     /// as a full disk. The start is retried and does not count: nobody may be there to request it.
-    pub(super) fn wait_out(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
+    pub(super) fn wait_out(&mut self, held: Held) {
         match self.policy.on_exit {
-            OnExit::Exit => self.end_failed(held, out),
-            OnExit::Hold | OnExit::Restart => self.back_off(now, Limits::MAX_BACKOFF, held, out),
+            OnExit::Exit => self.end_failed(held),
+            OnExit::Hold | OnExit::Restart => self.back_off(Limits::MAX_BACKOFF, held),
         }
     }
 
     /// Ends the manager because the engine does not run, and keeps the reason.
-    fn end_failed(&mut self, failure: Held, out: &mut Vec<Effect>) {
+    fn end_failed(&mut self, failure: Held) {
         self.failure = Some(failure);
         self.phase = Phase::Failed;
-        self.record(out);
+        self.record();
         self.end(self.own_code.unwrap_or(1));
     }
 
-    fn restart_later(&mut self, now: Millis, held: Held, out: &mut Vec<Effect>) {
-        self.own_ends.retain(|ended| ended + Limits::RESTART_WINDOW > now);
-        self.own_ends.push(now);
+    fn restart_later(&mut self, held: Held) {
+        self.own_ends.retain(|ended| ended + Limits::RESTART_WINDOW > self.now);
+        self.own_ends.push(self.now);
         let ends = self.own_ends.len();
         if ends > Limits::MAX_RESTARTS {
             let message = format!(
@@ -332,29 +320,29 @@ impl Lifecycle {
             self.own_ends.clear();
             let held = Held { code: HeldCode::TooManyRestarts, message };
             if self.policy.api {
-                self.hold(to_be_started(held), out);
+                self.hold(to_be_started(held));
             } else {
                 // No client could request a start, so only the container's restart policy is left.
-                self.end_failed(held, out);
+                self.end_failed(held);
             }
             return;
         }
         let wait = backoff(ends, self.policy.seed.wrapping_add(self.starts));
-        self.back_off(now, wait, held, out);
+        self.back_off(wait, held);
     }
 
-    fn back_off(&mut self, now: Millis, wait: Millis, held: Held, out: &mut Vec<Effect>) {
+    fn back_off(&mut self, wait: Millis, held: Held) {
         self.failure = Some(held);
         self.phase = Phase::Backoff;
-        self.record(out);
-        self.timers.insert(Timer::Backoff, now + wait);
+        self.record();
+        self.timers.insert(Timer::Backoff, self.now + wait);
     }
 
     /// Waits for a request, also after a restart of the container.
-    pub(super) fn hold(&mut self, held: Held, out: &mut Vec<Effect>) {
+    pub(super) fn hold(&mut self, held: Held) {
         self.phase = Phase::Failed;
         self.clear_timers();
-        self.amend(|intent| intent.held = Some(held.clone()), out);
+        self.amend(|intent| intent.held = Some(held.clone()));
     }
 
     /// The manager's own exit code after TERM.

@@ -2,7 +2,7 @@
 //! is a number; it contains all that the earlier ones do.
 
 use super::commit::Deciding;
-use super::{Effect, Fencing, Intent, Lifecycle, Limits, Millis, Origin, Phase, Recovered, Timer};
+use super::{Effect, Fencing, Intent, Lifecycle, Limits, Origin, Phase, Recovered, Timer};
 
 /// Numbers of versions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,52 +60,52 @@ impl Lifecycle {
     }
 
     /// Writes a version that changes the intent.
-    pub(super) fn persist(&mut self, out: &mut Vec<Effect>) -> u64 {
-        self.record(out);
+    pub(super) fn persist(&mut self) -> u64 {
+        self.record();
         self.journal.intent = self.journal.given;
         self.journal.given
     }
 
     /// Writes a version that records an event.
-    pub(super) fn record(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn record(&mut self) {
         self.journal.given += 1;
-        out.push(Effect::Persist(self.journal.given));
+        self.out.push(Effect::Persist(self.journal.given));
     }
 
     /// Writes the version with the end of a run that was to be stopped.
-    pub(super) fn record_end(&mut self, out: &mut Vec<Effect>) {
-        self.record(out);
+    pub(super) fn record_end(&mut self) {
+        self.record();
         self.journal.unrecorded_end = Some(self.journal.given);
     }
 
     /// Retries writing the journal until it is on disk: the disk may be repaired, and there may be
     /// no other event that writes it. A journal that is still awaited is not replaced by an intent
     /// that was made without it.
-    pub(super) fn keep_trying_to_write(&mut self, now: Millis) {
+    pub(super) fn keep_trying_to_write(&mut self) {
         let is_known = self.late_journal.is_none();
         if is_known && !self.journal.is_on_disk() && self.journal.is_answered() {
-            self.timers.entry(Timer::Rewrite).or_insert(now + Limits::JOURNAL_RETRY_INTERVAL);
+            self.timers.entry(Timer::Rewrite).or_insert(self.now + Limits::JOURNAL_RETRY_INTERVAL);
         } else {
             self.timers.remove(&Timer::Rewrite);
         }
     }
 
     /// Limits the time that a request or an end waits for the journal.
-    pub(super) fn limit_wait_for_journal(&mut self, now: Millis) {
+    pub(super) fn limit_wait_for_journal(&mut self) {
         let commits = matches!(self.deciding, Some(Deciding::Committing { .. }));
         let ends = self.exit.is_some() && self.deciding.is_none() && !self.journal.is_answered();
         if commits || ends || self.journal.unrecorded_end.is_some() {
-            self.timers.entry(Timer::Journal).or_insert(now + Limits::JOURNAL_WRITE_TIMEOUT);
+            self.timers.entry(Timer::Journal).or_insert(self.now + Limits::JOURNAL_WRITE_TIMEOUT);
         } else if self.exit.is_none() {
             self.timers.remove(&Timer::Journal);
         }
     }
 
     /// Gives up waiting for a write: the disk has not answered in time.
-    pub(super) fn journal_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn journal_timed_out(&mut self) {
         let limit = Limits::JOURNAL_WRITE_TIMEOUT / 1000;
         self.journal.error.get_or_insert(format!("the disk did not answer for {limit} s"));
-        self.persist_failed(now, self.journal.given, out);
+        self.persist_failed(self.journal.given);
     }
 }
 
@@ -132,18 +132,13 @@ impl Lifecycle {
 
     /// Handles a journal that the disk has delivered late. A start that was made meanwhile holds; one
     /// that is being decided is decided first.
-    pub(super) fn journal_read(
-        &mut self,
-        now: Millis,
-        recovered: Recovered,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn journal_read(&mut self, recovered: Recovered) {
         if self.late_journal.is_some() && self.deciding.is_none() {
-            self.follow_late_journal(now, recovered, out);
+            self.follow_late_journal(recovered);
             return;
         }
         if let Recovered::Journal { intent, .. } = &recovered {
-            self.comes_after(&intent.fencing, out);
+            self.comes_after(&intent.fencing);
         }
         if self.late_journal.is_some() {
             self.late_journal = Some(LateJournal::Read(Box::new(recovered)));
@@ -152,7 +147,7 @@ impl Lifecycle {
 
     /// Gives decisions that were made without the journal sequences above those in it: none of the
     /// journal's requests may act again.
-    fn comes_after(&mut self, read: &Fencing, out: &mut Vec<Effect>) {
+    fn comes_after(&mut self, read: &Fencing) {
         match &mut self.deciding {
             Some(Deciding::Verifying(pending)) => {
                 pending.comes_after(read);
@@ -177,19 +172,14 @@ impl Lifecycle {
             | None => {}
         }
         self.intent.fencing.comes_after(read);
-        self.persist(out);
+        self.persist();
     }
 
     /// Returns to the late journal, because the start that was being decided is not made.
-    pub(super) fn return_to_late_journal(
-        &mut self,
-        now: Millis,
-        late: LateJournal,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn return_to_late_journal(&mut self, late: LateJournal) {
         match late {
             LateJournal::Awaited => self.late_journal = Some(late),
-            LateJournal::Read(recovered) => self.follow_late_journal(now, *recovered, out),
+            LateJournal::Read(recovered) => self.follow_late_journal(*recovered),
         }
     }
 
@@ -201,13 +191,13 @@ impl Lifecycle {
 
     /// Does what the start of the manager would have done. After TERM that is left to the next
     /// container, which must find the journal.
-    fn follow_late_journal(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
+    fn follow_late_journal(&mut self, recovered: Recovered) {
         self.late_journal = None;
         if self.terminating && !self.journal_may_be_replaced() {
             return;
         }
         self.phase = Phase::Stopped;
         self.intent = Intent::default();
-        self.boot(now, recovered, out);
+        self.boot(recovered);
     }
 }

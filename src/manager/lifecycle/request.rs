@@ -10,43 +10,31 @@ use super::{
 use stayput_api::{Accepted, Code, ConfigChoice, Desired, Refusal, StartRequest, StopRequest};
 
 impl Lifecycle {
-    pub(super) fn stop_requested(
-        &mut self,
-        now: Millis,
-        request: StopRequest,
-        by: String,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn stop_requested(&mut self, request: StopRequest, by: String) {
         let drain = request.drain;
         let act = Act::Stop { grace: request.grace, drain, exit: request.exit };
-        let Some((pending, verdict)) = self.fenced(now, Request::Stop(request), by, out) else {
+        let Some((pending, verdict)) = self.fenced(Request::Stop(request), by) else {
             return;
         };
         match verdict {
             Verdict::Retry => {
                 // Nothing to write: a container that is killed meanwhile has no engine to drain.
                 if self.intent.desired == Desired::Stopped {
-                    self.shorten_drain(now, drain);
+                    self.shorten_drain(drain);
                 }
-                out.push(Effect::Reply(self.outcome(&pending)));
+                self.out.push(Effect::Reply(self.outcome(&pending)));
             }
-            Verdict::Fresh(_) => self.commit(now, pending.accepted(Desired::Stopped), act, out),
+            Verdict::Fresh(_) => self.commit(pending.accepted(Desired::Stopped), act),
         }
     }
 
-    pub(super) fn start_requested(
-        &mut self,
-        now: Millis,
-        request: StartRequest,
-        by: String,
-        out: &mut Vec<Effect>,
-    ) {
-        let fenced = self.fenced(now, Request::Start(request.clone()), by, out);
+    pub(super) fn start_requested(&mut self, request: StartRequest, by: String) {
+        let fenced = self.fenced(Request::Start(request.clone()), by);
         let Some((pending, verdict)) = fenced else {
             return;
         };
         if verdict == Verdict::Retry {
-            out.push(Effect::Reply(self.outcome(&pending)));
+            self.out.push(Effect::Reply(self.outcome(&pending)));
             return;
         }
         if self.terminating {
@@ -54,21 +42,21 @@ impl Lifecycle {
                 Code::Terminating,
                 "the manager is ending; send the request to the one in the next container",
             );
-            self.refuse(now, pending, refusal, out);
+            self.refuse(pending, refusal);
             return;
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => {
-                self.prepare_requested(now, &request, out);
+                self.prepare_requested(&request);
                 self.deciding = Some(Deciding::Verifying(pending));
             }
             Phase::Starting | Phase::Running => match self.runs_as_asked(&request) {
                 Ok(()) => {
                     let proposed = pending.accepted(Desired::Running);
-                    self.commit(now, proposed, Act::Acknowledge, out);
+                    self.commit(proposed, Act::Acknowledge);
                 }
                 Err(refusal) => {
-                    self.refuse(now, pending, refusal, out);
+                    self.refuse(pending, refusal);
                 }
             },
             Phase::Draining
@@ -81,20 +69,14 @@ impl Lifecycle {
                     Code::Stopping,
                     "the engine is being stopped; wait until it is stopped and start it then",
                 );
-                self.refuse(now, pending, refusal, out);
+                self.refuse(pending, refusal);
             }
-            Phase::Stuck => self.refuse(now, pending, stuck(), out),
+            Phase::Stuck => self.refuse(pending, stuck()),
         }
     }
 
     /// Checks pod and sequence; answers at once if the request is refused or was answered before.
-    fn fenced(
-        &mut self,
-        now: Millis,
-        request: Request,
-        by: String,
-        out: &mut Vec<Effect>,
-    ) -> Option<(Pending, Verdict)> {
+    fn fenced(&mut self, request: Request, by: String) -> Option<(Pending, Verdict)> {
         match self.judge(&request) {
             Ok(verdict) => {
                 let sequence = match verdict {
@@ -103,10 +85,10 @@ impl Lifecycle {
                 };
                 let request = request.with_sequence(sequence);
                 let before = self.intent.clone();
-                Some((Pending { sequence, request, by, at: now, before }, verdict))
+                Some((Pending { sequence, request, by, at: self.now, before }, verdict))
             }
             Err(refusal) => {
-                out.push(Effect::Reply(Err(refusal)));
+                self.out.push(Effect::Reply(Err(refusal)));
                 None
             }
         }
@@ -290,31 +272,31 @@ impl Lifecycle {
 
     /// Puts the start off, because the manager was frozen or away: no caller could reach it, and earlier
     /// requests may be out of date, as another config may be wanted by now. True if the start was put off.
-    pub(super) fn put_resume_off(&mut self, now: Millis, out: &mut Vec<Effect>) -> bool {
-        let earliest = now + Limits::RESUME_GRACE;
+    pub(super) fn put_resume_off(&mut self) -> bool {
+        let earliest = self.now + Limits::RESUME_GRACE;
         let is_refused = self.resume_refused.is_some();
         let is_early = |resume: &&mut super::Resume| !is_refused && resume.at < earliest;
         let Some(resume) = self.intent.resume.as_mut().filter(is_early) else { return false };
         resume.at = earliest;
-        self.persist(out);
+        self.persist();
         true
     }
 
     /// Makes the start that is due. With a checksum, the mounted config is tried first, then the kept one.
-    pub(super) fn resume_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn resume_due(&mut self) {
         let Some(resume) = &self.intent.resume else { return };
         let expected = resume.checksum.clone();
         self.deciding = Some(Deciding::Resuming { mounted: None });
         if expected.is_some() {
-            self.prepare_exactly(now, ConfigChoice::Mounted, expected, out);
+            self.prepare_exactly(ConfigChoice::Mounted, expected);
         } else {
-            self.prepare_own(now, out);
+            self.prepare_own();
         }
     }
 
     /// Spawns the engine without waiting for the journal: until it is on disk, the next container
     /// finds the stop and makes the same start.
-    pub(super) fn resume_on(&mut self, prepared: Prepared, out: &mut Vec<Effect>) {
+    pub(super) fn resume_on(&mut self, prepared: Prepared) {
         let before = Box::new(self.intent.clone());
         self.intent.desired = Desired::Running;
         self.intent.asked = None;
@@ -322,53 +304,41 @@ impl Lifecycle {
         self.intent.unproven = true;
         self.intent.config = prepared.choice;
         self.intent.checksum.clone_from(&prepared.checksum);
-        self.persist(out);
+        self.persist();
         self.deciding = Some(Deciding::Spawning {
             origin: Origin::Resume(before),
             pending: None,
             prepared: prepared.clone(),
             config_changed: false,
         });
-        out.push(Effect::Spawn(prepared));
+        self.out.push(Effect::Spawn(prepared));
     }
 
     /// Takes back a start whose config changed before the spawn: the start is still due.
-    pub(super) fn resume_again(&mut self, before: Intent, out: &mut Vec<Effect>) {
+    pub(super) fn resume_again(&mut self, before: Intent) {
         self.intent = before;
-        self.persist(out);
+        self.persist();
     }
 
     /// Retries a start later, because there was no process or no memory for the spawn: the sender
     /// of the stop may be lost.
-    pub(super) fn resume_later(
-        &mut self,
-        now: Millis,
-        before: Intent,
-        error: &str,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn resume_later(&mut self, before: Intent, error: &str) {
         let at = before.resume.as_ref().map_or_else(String::new, |resume| timestamp(resume.at));
         let message =
             format!("the engine was to be started again at {at}, but {error}; it is tried again");
-        self.resume_again(before, out);
-        let retry_at = now + Limits::RESUME_RETRY_INTERVAL;
+        self.resume_again(before);
+        let retry_at = self.now + Limits::RESUME_RETRY_INTERVAL;
         self.resume_refused = Some(RefusedResume { message, retry_at });
     }
 
     /// Handles a config that cannot be used. If none can, the start is retried when the mounted
     /// config changes, and from time to time: a full disk may be the cause.
-    pub(super) fn resume_refused(
-        &mut self,
-        now: Millis,
-        mounted: Option<String>,
-        refusal: Refusal,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn resume_refused(&mut self, mounted: Option<String>, refusal: Refusal) {
         let Some(resume) = &self.intent.resume else { return };
         let expected = resume.checksum.clone();
         if mounted.is_none() && expected.is_some() {
             self.deciding = Some(Deciding::Resuming { mounted: Some(refusal.message) });
-            self.prepare_exactly(now, ConfigChoice::LastGood, expected, out);
+            self.prepare_exactly(ConfigChoice::LastGood, expected);
             return;
         }
         let at = timestamp(resume.at);
@@ -380,7 +350,7 @@ impl Lifecycle {
             "the engine was to be started again at {at}, but not on the mounted config: {why}; mount \
              the expected config, or start the engine by a request"
         );
-        let retry_at = now + Limits::RESUME_RETRY_INTERVAL;
+        let retry_at = self.now + Limits::RESUME_RETRY_INTERVAL;
         self.resume_refused = Some(RefusedResume { message, retry_at });
     }
 

@@ -56,37 +56,38 @@ pub struct Run {
 }
 
 impl Lifecycle {
-    pub(super) fn boot(&mut self, now: Millis, recovered: Recovered, out: &mut Vec<Effect>) {
-        self.since = now;
+    pub(super) fn boot(&mut self, recovered: Recovered) {
+        self.since = self.now;
         match recovered {
             Recovered::Fresh => {
-                self.persist(out);
-                self.start_unasked(now, Origin::Boot, out);
+                self.persist();
+                self.start_unasked(Origin::Boot);
             }
             Recovered::Journal { intent, last_exit, run } => {
                 self.intent = *intent;
                 self.last_exit = last_exit;
-                let mut changed = self.intent.limit_resume(now) || self.journal_may_be_replaced();
+                let mut changed =
+                    self.intent.limit_resume(self.now) || self.journal_may_be_replaced();
                 if let Some(run) = run {
-                    changed |= self.ended_with_manager(now, &run);
+                    changed |= self.ended_with_manager(&run);
                 }
                 if changed {
-                    self.persist(out);
+                    self.persist();
                 } else {
                     // The intent was read from the disk, so it is durable.
-                    self.record(out);
+                    self.record();
                 }
                 match (&self.intent.held, self.intent.desired) {
                     (Some(_), _) => self.phase = Phase::Failed,
                     (None, Desired::Stopped) => self.phase = Phase::Stopped,
-                    (None, Desired::Running) => self.start_unasked(now, Origin::Boot, out),
+                    (None, Desired::Running) => self.start_unasked(Origin::Boot),
                 }
             }
-            Recovered::TakenOver(taken) => self.take_over(*taken, out),
+            Recovered::TakenOver(taken) => self.take_over(*taken),
             Recovered::Unreadable(message) => {
                 self.hold_without_journal(message);
                 if self.journal_may_be_replaced() {
-                    self.persist(out);
+                    self.persist();
                 }
             }
             Recovered::NotYet(message) => {
@@ -106,29 +107,29 @@ impl Lifecycle {
 
     /// Begins a start without a request. A requested start that has not been ready yet is continued
     /// as that start.
-    fn start_unasked(&mut self, now: Millis, origin: Origin, out: &mut Vec<Effect>) {
+    fn start_unasked(&mut self, origin: Origin) {
         if self.terminating {
             // The journal was read after TERM.
             return;
         }
         let origin = if self.intent.unproven { Origin::Request } else { origin };
         self.deciding = Some(Deciding::Preparing(origin));
-        self.prepare_own(now, out);
+        self.prepare_own();
     }
 
-    pub(super) fn backoff_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn backoff_over(&mut self) {
         if self.phase != Phase::Backoff {
             return;
         }
         if self.is_deciding() {
             // A request is being decided; if it is refused, the restart is still due.
-            self.timers.insert(Timer::Backoff, now + Limits::MIN_BACKOFF);
+            self.timers.insert(Timer::Backoff, self.now + Limits::MIN_BACKOFF);
         } else {
-            self.start_unasked(now, Origin::Restart, out);
+            self.start_unasked(Origin::Restart);
         }
     }
 
-    pub(super) fn spawned(&mut self, now: Millis, id: String, pid: u32, out: &mut Vec<Effect>) {
+    pub(super) fn spawned(&mut self, id: String, pid: u32) {
         let Some(Deciding::Spawning { origin, pending, prepared, config_changed }) =
             self.deciding.take()
         else {
@@ -143,7 +144,7 @@ impl Lifecycle {
         self.run = Some(Run {
             id,
             pid,
-            started_at: now,
+            started_at: self.now,
             checksum: prepared.checksum,
             config: prepared.choice,
             config_uncertain: false,
@@ -151,31 +152,24 @@ impl Lifecycle {
             was_ready: false,
         });
         if !self.policy.probe {
-            self.timers.insert(Timer::Settle, now + Limits::SETTLE_TIME);
+            self.timers.insert(Timer::Settle, self.now + Limits::SETTLE_TIME);
         }
-        self.record(out);
+        self.record();
         if self.policy.pin_config {
-            out.push(Effect::Keep(KeepAs::Pinned));
+            self.out.push(Effect::Keep(KeepAs::Pinned));
         }
         if config_changed {
-            self.config_changed(out);
+            self.config_changed();
         }
         if let Some(pending) = pending {
-            out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done: false })));
+            self.out.push(Effect::Reply(Ok(Accepted { sequence: pending.sequence, done: false })));
         }
         if self.terminating {
-            self.stop_to_end(now, out);
+            self.stop_to_end();
         }
     }
 
-    pub(super) fn spawn_failed(
-        &mut self,
-        now: Millis,
-        code: i32,
-        shortage: bool,
-        message: String,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn spawn_failed(&mut self, code: i32, shortage: bool, message: String) {
         let Some(Deciding::Spawning { origin, pending, .. }) = self.deciding.take() else {
             return;
         };
@@ -185,22 +179,22 @@ impl Lifecycle {
         match origin {
             // Its sender is told, and may ask again.
             _ if pending.is_some() => {
-                self.hold(held, out);
-                out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
+                self.hold(held);
+                self.out.push(Effect::Reply(Err(Refusal::new(Code::SpawnFailed, message))));
             }
-            Origin::Resume(before) if shortage => self.resume_later(now, *before, &message, out),
+            Origin::Resume(before) if shortage => self.resume_later(*before, &message),
             Origin::Boot | Origin::Restart | Origin::Request if shortage => {
-                self.wait_out(now, held, out);
+                self.wait_out(held);
             }
-            Origin::Request | Origin::Resume(_) => self.hold(held, out),
-            Origin::Boot | Origin::Restart => self.by_policy(now, held, out),
+            Origin::Request | Origin::Resume(_) => self.hold(held),
+            Origin::Boot | Origin::Restart => self.by_policy(held),
         }
         if self.terminating {
             self.end_without_engine();
         }
     }
 
-    pub(super) fn prepare_failed(&mut self, now: Millis, refusal: Refusal, out: &mut Vec<Effect>) {
+    pub(super) fn prepare_failed(&mut self, refusal: Refusal) {
         /// EX_CONFIG of sysexits.h, which the engines use for a bad config as well.
         const EX_CONFIG: i32 = 78;
         self.own_code = Some(EX_CONFIG);
@@ -208,13 +202,13 @@ impl Lifecycle {
         // A full disk, one that hangs, or a process that does not end may be the cause; a config that cannot
         // be read is not.
         if matches!(refusal.code, Code::StageFailed | Code::TempDirFailed | Code::SpawnFailed) {
-            self.wait_out(now, held, out);
+            self.wait_out(held);
         } else {
-            self.by_policy(now, held, out);
+            self.by_policy(held);
         }
     }
 
-    pub(super) fn config_changed(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn config_changed(&mut self) {
         self.resume_on_changed_config();
         if self.policy.staged {
             return;
@@ -227,29 +221,29 @@ impl Lifecycle {
         {
             run.checksum = None;
             run.config_uncertain = true;
-            self.amend(|intent| intent.checksum = None, out);
+            self.amend(|intent| intent.checksum = None);
         }
     }
 
-    pub(super) fn proved(&mut self, now: Millis, out: &mut Vec<Effect>) {
-        self.timers.insert(Timer::Keep, now + Limits::KEEP_TIMEOUT);
-        out.push(Effect::Keep(KeepAs::LastGood));
+    pub(super) fn proved(&mut self) {
+        self.timers.insert(Timer::Keep, self.now + Limits::KEEP_TIMEOUT);
+        self.out.push(Effect::Keep(KeepAs::LastGood));
     }
 
-    pub(super) fn became_ready(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn became_ready(&mut self) {
         if self.phase != Phase::Starting {
             return;
         }
         self.phase = Phase::Running;
         self.timers.remove(&Timer::Settle);
         // When a parent has ended, descent is only known if it was seen before.
-        out.push(Effect::ScanTree);
+        self.out.push(Effect::ScanTree);
         if self.intent.unproven {
             let proven = |intent: &mut Intent| {
                 intent.unproven = false;
                 intent.unseen_ends = 0;
             };
-            self.amend(proven, out);
+            self.amend(proven);
         }
         if let Some(run) = &mut self.run {
             run.was_ready = true;
@@ -257,8 +251,8 @@ impl Lifecycle {
                 && run.config == ConfigChoice::Mounted
                 && run.checksum.is_some()
             {
-                out.push(Effect::Keep(KeepAs::Candidate));
-                self.timers.insert(Timer::Prove, now + Limits::PROOF_TIME);
+                self.out.push(Effect::Keep(KeepAs::Candidate));
+                self.timers.insert(Timer::Prove, self.now + Limits::PROOF_TIME);
             }
         }
     }
@@ -267,12 +261,7 @@ impl Lifecycle {
 // Requests that a config is verified and staged before a start.
 
 impl Lifecycle {
-    pub(super) fn prepared(
-        &mut self,
-        now: Millis,
-        result: Result<Prepared, Refusal>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn prepared(&mut self, result: Result<Prepared, Refusal>) {
         self.timers.remove(&Timer::Prepare);
         match (self.deciding.take(), result) {
             (Some(Deciding::Verifying(pending)), Ok(prepared)) => {
@@ -280,10 +269,10 @@ impl Lifecycle {
                 intent.config = prepared.choice;
                 intent.checksum.clone_from(&prepared.checksum);
                 intent.unproven = true;
-                self.commit(now, (pending, intent), Act::Spawn(prepared), out);
+                self.commit((pending, intent), Act::Spawn(prepared));
             }
             (Some(Deciding::Verifying(pending)), Err(refusal)) => {
-                self.refuse(now, pending, refusal, out);
+                self.refuse(pending, refusal);
             }
             (Some(Deciding::Preparing(origin)), Ok(prepared)) => {
                 self.deciding = Some(Deciding::Spawning {
@@ -292,14 +281,14 @@ impl Lifecycle {
                     prepared: prepared.clone(),
                     config_changed: false,
                 });
-                out.push(Effect::Spawn(prepared));
+                self.out.push(Effect::Spawn(prepared));
             }
             (Some(Deciding::Preparing(_)), Err(refusal)) => {
-                self.prepare_failed(now, refusal, out);
+                self.prepare_failed(refusal);
             }
-            (Some(Deciding::Resuming { .. }), Ok(prepared)) => self.resume_on(prepared, out),
+            (Some(Deciding::Resuming { .. }), Ok(prepared)) => self.resume_on(prepared),
             (Some(Deciding::Resuming { mounted }), Err(refusal)) => {
-                self.resume_refused(now, mounted, refusal, out);
+                self.resume_refused(mounted, refusal);
             }
             // TERM has cancelled the start that this config was prepared for.
             (
@@ -315,13 +304,13 @@ impl Lifecycle {
     }
 
     /// Prepares again, because the mounted config is no longer the verified one.
-    pub(super) fn config_outdated(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn config_outdated(&mut self) {
         self.deciding = match self.deciding.take() {
             Some(Deciding::Spawning { pending: Some(pending), .. }) => {
                 Some(Deciding::Verifying(pending))
             }
             Some(Deciding::Spawning { origin: Origin::Resume(before), .. }) => {
-                self.resume_again(*before, out);
+                self.resume_again(*before);
                 if self.terminating {
                     self.end_without_engine();
                 }
@@ -336,78 +325,67 @@ impl Lifecycle {
             }
         };
         if self.terminating {
-            self.drop_start_in_flight(now, out);
+            self.drop_start_in_flight();
             self.end_without_engine();
             return;
         }
-        let is_late = |since: Millis| since + Limits::PREPARE_TIMEOUT <= now;
+        let is_late = |since: Millis| since + Limits::PREPARE_TIMEOUT <= self.now;
         if self.preparing_since.is_some_and(is_late) {
             let message = format!(
                 "the config has changed for {} s each time that it was verified; end what writes it \
                  again and again, or copy it for the engine (--stage)",
                 Limits::PREPARE_TIMEOUT / 1000
             );
-            self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
+            self.prepared(Err(Refusal::new(Code::StageFailed, message)));
             return;
         }
         match &self.deciding {
             Some(Deciding::Verifying(Pending { request: Request::Start(request), .. })) => {
                 let request = request.clone();
-                self.prepare_requested(now, &request, out);
+                self.prepare_requested(&request);
             }
-            Some(_) | None => self.prepare_own(now, out),
+            Some(_) | None => self.prepare_own(),
         }
     }
 
     /// Requests the config that a start request asks for.
-    pub(super) fn prepare_requested(
-        &mut self,
-        now: Millis,
-        request: &StartRequest,
-        out: &mut Vec<Effect>,
-    ) {
-        self.prepare_exactly(now, request.config, request.checksum.clone(), out);
+    pub(super) fn prepare_requested(&mut self, request: &StartRequest) {
+        self.prepare_exactly(request.config, request.checksum.clone());
     }
 
     /// Requests this config, and no pinned one.
-    pub(super) fn prepare_exactly(
-        &mut self,
-        now: Millis,
-        choice: ConfigChoice,
-        expected: Option<String>,
-        out: &mut Vec<Effect>,
-    ) {
-        self.prepare(now, Effect::Prepare { choice, expected, pinned: None }, out);
+    pub(super) fn prepare_exactly(&mut self, choice: ConfigChoice, expected: Option<String>) {
+        self.prepare(Effect::Prepare { choice, expected, pinned: None });
     }
 
     /// Requests the config of a start without a request.
-    pub(super) fn prepare_own(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn prepare_own(&mut self) {
         let Intent { config: choice, checksum, .. } = &self.intent;
         let pinned = checksum.clone().filter(|_| self.policy.pin_config);
-        self.prepare(now, Effect::Prepare { choice: *choice, expected: None, pinned }, out);
+        self.prepare(Effect::Prepare { choice: *choice, expected: None, pinned });
     }
 
     /// Requests that a config is verified and staged, within a time limit.
-    fn prepare(&mut self, now: Millis, effect: Effect, out: &mut Vec<Effect>) {
-        self.preparing_since.get_or_insert(now);
-        self.timers.insert(Timer::Prepare, now + Limits::PREPARE_TIMEOUT);
-        out.push(effect);
+    fn prepare(&mut self, effect: Effect) {
+        self.preparing_since.get_or_insert(self.now);
+        self.timers.insert(Timer::Prepare, self.now + Limits::PREPARE_TIMEOUT);
+        self.out.push(effect);
     }
 
     /// Gives up a preparation: a hung mount or staging directory must not hold requests for ever. A
     /// later answer is ignored.
-    pub(super) fn prepare_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn prepare_timed_out(&mut self) {
         let message = format!(
             "the config was not verified and staged within {} s: a volume behind --config, --stage or \
              --tmp-dir does not answer",
             Limits::PREPARE_TIMEOUT / 1000
         );
-        self.prepared(now, Err(Refusal::new(Code::StageFailed, message)), out);
+        self.prepared(Err(Refusal::new(Code::StageFailed, message)));
     }
 
     /// Cancels, after TERM, a start that was not spawned yet. Its acceptance may be on disk already, so the
     /// refusal is written, as every other one: the next container must decide it anew.
-    pub(super) fn drop_start_in_flight(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn drop_start_in_flight(&mut self) {
         match self.deciding.take() {
             Some(Deciding::Preparing(_) | Deciding::Resuming { .. }) => {}
             Some(
@@ -418,9 +396,9 @@ impl Lifecycle {
                     Code::Terminating,
                     "the manager received TERM before the engine was spawned",
                 );
-                self.refuse(now, pending, refusal, out);
+                self.refuse(pending, refusal);
             }
-            Some(Deciding::Upgrading(Upgrading::Checking)) => self.drop_check(out),
+            Some(Deciding::Upgrading(Upgrading::Checking)) => self.drop_check(),
             other @ (Some(
                 Deciding::Committing { .. } | Deciding::Upgrading(_) | Deciding::Spawning { .. },
             )

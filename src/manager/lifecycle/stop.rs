@@ -11,13 +11,7 @@ use stayput_api::{Accepted, Desired, DrainRequest, Exit, ExitReason, Refusal, Sp
 
 impl Lifecycle {
     /// Carries out an accepted stop.
-    pub(super) fn stop_engine(
-        &mut self,
-        now: Millis,
-        grace: Option<Span>,
-        drain: Option<Span>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn stop_engine(&mut self, grace: Option<Span>, drain: Option<Span>) {
         let grace = grace.map_or(self.policy.grace, |span| span.0);
         match self.phase {
             Phase::Stopped => {}
@@ -27,115 +21,109 @@ impl Lifecycle {
             }
             Phase::Starting | Phase::Running => {
                 let drain = drain.map_or(self.policy.drain, |span| span.0);
-                self.begin_stop(now, drain, Some(grace), out);
+                self.begin_stop(drain, Some(grace));
             }
             Phase::Draining | Phase::Signalled | Phase::Lingering => {
-                self.shorten_drain(now, drain);
-                self.shorten_grace(now, grace);
+                self.shorten_drain(drain);
+                self.shorten_grace(grace);
             }
             Phase::Straggling | Phase::Dumping | Phase::Killing | Phase::Stuck => {}
         }
     }
 
     /// Begins the stop of a live leader.
-    pub(super) fn begin_stop(
-        &mut self,
-        now: Millis,
-        drain: Millis,
-        grace: Option<Millis>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn begin_stop(&mut self, drain: Millis, grace: Option<Millis>) {
         self.clear_timers();
-        self.ending = Some(Ending::new(now, grace));
+        self.ending = Some(Ending::new(self.now, grace));
         if drain > 0 {
             self.phase = Phase::Draining;
-            self.timers.insert(Timer::Drain, now + drain);
+            self.timers.insert(Timer::Drain, self.now + drain);
         } else {
-            self.signal_leader(now, out);
+            self.signal_leader();
         }
     }
 
     /// Shortens the remaining drain for a repeated stop, and never lengthens it.
-    pub(super) fn shorten_drain(&mut self, now: Millis, drain: Option<Span>) {
+    pub(super) fn shorten_drain(&mut self, drain: Option<Span>) {
         if let (Some(drain), Some(due)) = (drain, self.timers.get_mut(&Timer::Drain)) {
-            *due = (*due).min(now + drain.0);
+            *due = (*due).min(self.now + drain.0);
         }
     }
 
     /// Shortens the remaining time of an engine for a repeated stop, and never lengthens it.
-    pub(super) fn shorten_grace(&mut self, now: Millis, bound: Millis) {
+    pub(super) fn shorten_grace(&mut self, bound: Millis) {
         if self.phase == Phase::Draining {
             if let Some(ending) = &mut self.ending {
                 ending.grace = Some(ending.grace.map_or(bound, |grace| grace.min(bound)));
             }
             return;
         }
-        let due = self.timers.entry(Timer::Grace).or_insert(now + bound);
-        *due = (*due).min(now + bound);
+        let due = self.timers.entry(Timer::Grace).or_insert(self.now + bound);
+        *due = (*due).min(self.now + bound);
     }
 
-    fn signal_leader(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    fn signal_leader(&mut self) {
         self.phase = Phase::Signalled;
         if let Some(ending) = &mut self.ending {
             ending.signalled = true;
             if let Some(grace) = ending.grace {
-                self.timers.insert(Timer::Grace, now + grace);
+                self.timers.insert(Timer::Grace, self.now + grace);
             }
         }
         // Scan first: after the leader has ended, it is no longer known which processes descend
         // from it.
-        out.push(Effect::ScanTree);
-        out.push(Effect::SignalLeader(self.policy.stop_signal));
+        self.out.push(Effect::ScanTree);
+        self.out.push(Effect::SignalLeader(self.policy.stop_signal));
     }
 
     /// Ends the drain, which is over or was cut short.
-    pub(super) fn drain_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn drain_over(&mut self) {
         if self.phase == Phase::Draining {
             self.timers.remove(&Timer::Drain);
-            self.signal_leader(now, out);
+            self.signal_leader();
         }
     }
 
     /// Handles the end of the grace of leader and server.
-    pub(super) fn grace_over(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn grace_over(&mut self) {
         if !matches!(self.phase, Phase::Signalled | Phase::Lingering) {
             return;
         }
         let jvm = self.ending.as_ref().is_some_and(|ending| ending.jvm);
         if self.policy.thread_dump && jvm {
             self.phase = Phase::Dumping;
-            self.timers.insert(Timer::Dump, now + Limits::THREAD_DUMP_TIMEOUT);
-            out.push(Effect::DumpThreads);
+            self.timers.insert(Timer::Dump, self.now + Limits::THREAD_DUMP_TIMEOUT);
+            self.out.push(Effect::DumpThreads);
         } else {
-            self.kill_tree(now, out);
+            self.kill_tree();
         }
     }
 
     /// Sends KILL: the threads were printed, or the grace of the stragglers is over.
-    pub(super) fn kill_due(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn kill_due(&mut self) {
         if matches!(self.phase, Phase::Dumping | Phase::Straggling) {
-            self.kill_tree(now, out);
+            self.kill_tree();
         }
     }
 
     /// Handles the end of the time for KILL to take effect.
-    pub(super) fn kill_over(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn kill_over(&mut self) {
         if self.phase == Phase::Killing {
             self.phase = Phase::Stuck;
-            out.push(Effect::KillTree);
-            out.push(Effect::ScanTree);
+            self.out.push(Effect::KillTree);
+            self.out.push(Effect::ScanTree);
             if self.terminating {
                 self.end(Self::STUCK);
             }
         }
     }
 
-    fn kill_tree(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    fn kill_tree(&mut self) {
         self.phase = Phase::Killing;
         self.timers.remove(&Timer::Grace);
-        self.timers.insert(Timer::Kill, now + Limits::KILL_TIMEOUT);
-        out.push(Effect::KillTree);
-        out.push(Effect::ScanTree);
+        self.timers.insert(Timer::Kill, self.now + Limits::KILL_TIMEOUT);
+        self.out.push(Effect::KillTree);
+        self.out.push(Effect::ScanTree);
     }
 }
 
@@ -143,18 +131,13 @@ impl Lifecycle {
 // it is ready again by itself: nothing is decided yet, so nothing is written down.
 
 impl Lifecycle {
-    pub(super) fn drain_requested(
-        &mut self,
-        now: Millis,
-        request: DrainRequest,
-        out: &mut Vec<Effect>,
-    ) {
-        let reply = self.drain_ahead(now, request);
-        out.push(Effect::Reply(reply));
+    pub(super) fn drain_requested(&mut self, request: DrainRequest) {
+        let reply = self.drain_ahead(request);
+        self.out.push(Effect::Reply(reply));
     }
 
     /// Begins a drain. An engine that does not run is not ready either: there is nothing to do.
-    fn drain_ahead(&mut self, now: Millis, request: DrainRequest) -> Result<Accepted, Refusal> {
+    fn drain_ahead(&mut self, request: DrainRequest) -> Result<Accepted, Refusal> {
         let DrainRequest { sequence, pod } = request;
         // It is judged as the stop that follows it, so that a late one is refused.
         let stop = Request::Stop(StopRequest { sequence, pod, ..StopRequest::default() });
@@ -165,7 +148,7 @@ impl Lifecycle {
             && self.phase == Phase::Running
         {
             self.drained = fresh;
-            self.timers.insert(Timer::Drain, now + Limits::DRAIN_AHEAD);
+            self.timers.insert(Timer::Drain, self.now + Limits::DRAIN_AHEAD);
         }
         Ok(Accepted { sequence: self.intent.fencing.sequence, done: true })
     }
@@ -189,30 +172,30 @@ impl Lifecycle {
     /// Ends the engine, then the manager, after TERM. Cancels a start that is not spawned yet, and
     /// ends a drain that is longer than that of the settings: such a drain would take the engine's
     /// own time to end, and a pod that is being deleted has left its Services.
-    pub(super) fn terminate(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn terminate(&mut self) {
         let first = !std::mem::replace(&mut self.terminating, true);
         if first {
-            self.drop_start_in_flight(now, out);
+            self.drop_start_in_flight();
         } else if self.exit.is_some() {
             // The second TERM: do not wait for the journal any more.
-            self.persist_failed(now, self.journal.given, out);
+            self.persist_failed(self.journal.given);
         }
         match self.phase {
             Phase::Stopped | Phase::Failed | Phase::Backoff => self.end_without_engine(),
-            Phase::Starting | Phase::Running => self.stop_to_end(now, out),
+            Phase::Starting | Phase::Running => self.stop_to_end(),
             Phase::Draining | Phase::Signalled | Phase::Lingering if first => {
-                self.shorten_drain(now, Some(Span(self.policy.drain)));
-                self.limit_remaining_time(now, self.policy.termination_grace);
+                self.shorten_drain(Some(Span(self.policy.drain)));
+                self.limit_remaining_time(self.policy.termination_grace);
                 if self.policy.drain == 0 {
-                    self.drain_over(now, out);
+                    self.drain_over();
                 }
             }
             Phase::Draining => {
-                self.shorten_grace(now, self.policy.tree_grace);
-                self.drain_over(now, out);
+                self.shorten_grace(self.policy.tree_grace);
+                self.drain_over();
             }
             Phase::Signalled | Phase::Lingering => {
-                self.shorten_grace(now, self.policy.tree_grace);
+                self.shorten_grace(self.policy.tree_grace);
             }
             Phase::Straggling | Phase::Dumping | Phase::Killing => {}
             Phase::Stuck => self.end(Self::STUCK),
@@ -223,23 +206,23 @@ impl Lifecycle {
     pub(super) const STUCK: i32 = 137;
 
     /// Stops a live engine because the manager ends.
-    pub(super) fn stop_to_end(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn stop_to_end(&mut self) {
         let bound = self.policy.termination_grace;
-        self.begin_stop(now, self.policy.drain, bound, out);
-        self.limit_remaining_time(now, bound);
+        self.begin_stop(self.policy.drain, bound);
+        self.limit_remaining_time(bound);
     }
 
     /// Shortens the remaining drain and grace to the limit.
-    fn limit_remaining_time(&mut self, now: Millis, bound: Option<Millis>) {
+    fn limit_remaining_time(&mut self, bound: Option<Millis>) {
         let Some(bound) = bound else {
             return;
         };
         let mut drain = 0;
         if let Some(due) = self.timers.get_mut(&Timer::Drain) {
-            *due = (*due).min(now + bound);
-            drain = due.saturating_sub(now);
+            *due = (*due).min(self.now + bound);
+            drain = due.saturating_sub(self.now);
         }
-        self.shorten_grace(now, bound - drain);
+        self.shorten_grace(bound - drain);
     }
 
     /// Ends the manager without an engine, unless one is being spawned: that one is stopped after its spawn.
@@ -267,12 +250,12 @@ impl Lifecycle {
 
     /// Ends the manager once the current request is answered, and the journal is written or its time
     /// is over.
-    pub(super) fn end_when_settled(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn end_when_settled(&mut self) {
         let Some(code) = self.exit else {
             return;
         };
         if self.deciding.is_none() && self.journal.is_answered() {
-            out.push(Effect::Exit(code));
+            self.out.push(Effect::Exit(code));
         }
     }
 }
@@ -283,15 +266,15 @@ impl Lifecycle {
 impl Lifecycle {
     /// Takes over a run from the journal, before anything else is decided. True if the intent
     /// changed by that.
-    pub(super) fn ended_with_manager(&mut self, now: Millis, run: &api::Run) -> bool {
+    pub(super) fn ended_with_manager(&mut self, run: &api::Run) -> bool {
         self.last_exit = Some(Exit {
             run: run.id.clone(),
             code: None,
             signal: None,
             reason: ExitReason::EndedWithManager,
             took_ms: 0,
-            ran_ms: now.saturating_sub(started_at(run).unwrap_or(now)),
-            at: super::timestamp(now),
+            ran_ms: self.now.saturating_sub(started_at(run).unwrap_or(self.now)),
+            at: super::timestamp(self.now),
             stragglers: Vec::new(),
             unnamed: 0,
             strangers: Vec::new(),

@@ -49,22 +49,17 @@ pub struct TakenOver {
 }
 
 impl Lifecycle {
-    pub(super) fn upgrade_requested(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn upgrade_requested(&mut self) {
         if let Some(refusal) = self.why_not_at_rest() {
-            out.push(Effect::Reply(Err(refusal)));
+            self.out.push(Effect::Reply(Err(refusal)));
             return;
         }
         self.deciding = Some(Deciding::Upgrading(Upgrading::Checking));
-        self.timers.insert(Timer::Upgrade, now + Limits::UPGRADE_TIMEOUT);
-        out.push(Effect::CheckProgram);
+        self.timers.insert(Timer::Upgrade, self.now + Limits::UPGRADE_TIMEOUT);
+        self.out.push(Effect::CheckProgram);
     }
 
-    pub(super) fn program_checked(
-        &mut self,
-        now: Millis,
-        result: Result<Checked, String>,
-        out: &mut Vec<Effect>,
-    ) {
+    pub(super) fn program_checked(&mut self, result: Result<Checked, String>) {
         if self.deciding != Some(Deciding::Upgrading(Upgrading::Checking)) {
             return;
         }
@@ -72,50 +67,50 @@ impl Lifecycle {
         let sequence = self.intent.fencing.sequence;
         match (result, self.why_not_at_rest()) {
             (Err(message), _) => {
-                out.push(Effect::Reply(Err(Refusal::new(Code::UpgradeRefused, message))));
+                self.out.push(Effect::Reply(Err(Refusal::new(Code::UpgradeRefused, message))));
             }
             (Ok(Checked::Same), _) => {
-                out.push(Effect::Reply(Ok(Accepted { sequence, done: true })));
+                self.out.push(Effect::Reply(Ok(Accepted { sequence, done: true })));
             }
-            (Ok(Checked::CanTakeOver), Some(refusal)) => out.push(Effect::Reply(Err(refusal))),
+            (Ok(Checked::CanTakeOver), Some(refusal)) => self.out.push(Effect::Reply(Err(refusal))),
             (Ok(Checked::CanTakeOver), None) => {
                 self.deciding = Some(Deciding::Upgrading(Upgrading::Closing));
-                self.timers.insert(Timer::Upgrade, now + Limits::UPGRADE_TIMEOUT);
-                out.push(Effect::Reply(Ok(Accepted { sequence, done: false })));
-                out.push(Effect::CloseServer);
+                self.timers.insert(Timer::Upgrade, self.now + Limits::UPGRADE_TIMEOUT);
+                self.out.push(Effect::Reply(Ok(Accepted { sequence, done: false })));
+                self.out.push(Effect::CloseServer);
             }
         }
     }
 
-    pub(super) fn server_closed(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn server_closed(&mut self) {
         if self.deciding != Some(Deciding::Upgrading(Upgrading::Closing)) {
             return;
         }
         match self.why_not_at_rest() {
-            None => out.push(Effect::Execute),
-            Some(refusal) => self.not_executed(refusal.message, out),
+            None => self.out.push(Effect::Execute),
+            Some(refusal) => self.not_executed(refusal.message),
         }
     }
 
     /// Ends the upgrade: this manager goes on.
-    pub(super) fn not_executed(&mut self, error: String, out: &mut Vec<Effect>) {
+    pub(super) fn not_executed(&mut self, error: String) {
         if self.deciding == Some(Deciding::Upgrading(Upgrading::Closing)) {
             self.end_upgrade();
-            out.push(Effect::OpenServer(error));
+            self.out.push(Effect::OpenServer(error));
         }
     }
 
-    pub(super) fn upgrade_timed_out(&mut self, now: Millis, out: &mut Vec<Effect>) {
+    pub(super) fn upgrade_timed_out(&mut self) {
         let limit = Limits::UPGRADE_TIMEOUT / 1000;
         match self.deciding {
             Some(Deciding::Upgrading(Upgrading::Checking)) => {
                 let message =
                     format!("the program did not say within {limit} s that it can take over");
-                out.push(Effect::EndCheck);
-                self.program_checked(now, Err(message), out);
+                self.out.push(Effect::EndCheck);
+                self.program_checked(Err(message));
             }
             Some(Deciding::Upgrading(Upgrading::Closing)) => {
-                self.not_executed(format!("the server did not close within {limit} s"), out);
+                self.not_executed(format!("the server did not close within {limit} s"));
             }
             Some(
                 Deciding::Preparing(_)
@@ -129,11 +124,11 @@ impl Lifecycle {
     }
 
     /// Ends an upgrade because of TERM while its request has no answer yet.
-    pub(super) fn drop_check(&mut self, out: &mut Vec<Effect>) {
+    pub(super) fn drop_check(&mut self) {
         self.end_upgrade();
-        out.push(Effect::EndCheck);
+        self.out.push(Effect::EndCheck);
         let message = "the manager received TERM before the other program was executed";
-        out.push(Effect::Reply(Err(Refusal::new(Code::Terminating, message))));
+        self.out.push(Effect::Reply(Err(Refusal::new(Code::Terminating, message))));
     }
 
     fn end_upgrade(&mut self) {
@@ -194,7 +189,7 @@ impl Lifecycle {
     }
 
     /// Goes on from the state that the previous program handed over.
-    pub(super) fn take_over(&mut self, taken: TakenOver, out: &mut Vec<Effect>) {
+    pub(super) fn take_over(&mut self, taken: TakenOver) {
         let TakenOver { intent, last_exit, run, starts, own_ends, own_code, since } = taken;
         self.phase = match (&run, &intent.held) {
             (Some(_), _) => Phase::Running,
@@ -205,9 +200,9 @@ impl Lifecycle {
         (self.starts, self.own_ends, self.own_code, self.since) =
             (starts, own_ends, own_code, since);
         // It is on disk, so it is durable. Written once more, for the id of this boot.
-        self.record(out);
+        self.record();
         if self.run.is_some() {
-            out.push(Effect::ScanTree);
+            self.out.push(Effect::ScanTree);
         }
     }
 }
