@@ -3,26 +3,23 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::mem;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep_until, timeout};
 
 use super::handle::{Call, Control, WaitingRequest};
 use super::journal::{JournalWriter, Written};
-use super::perform::{Preparing, Ready};
+use super::perform::Ready;
 use super::status::StartedOn;
-use super::upgrade::{Opening, Serving};
+use super::upgrade::Serving;
 use super::{Clock, Supervisor};
 use crate::config_watch::Observed;
 use crate::lifecycle::{Event, Millis, Recovered};
 use crate::process::{self, Launched, Tree};
 use stayput_api as api;
-use stayput_api::Refusal;
 
 /// The journal that is being read.
 pub(super) type Reading = Pin<Box<dyn Future<Output = Recovered> + Send>>;
@@ -113,7 +110,7 @@ impl Supervisor {
             biased;
             signals = self.signals.recv() => self.signalled(&signals),
             // Before the results of writes: these are done after this read, and may have to be written over.
-            recovered = next_read(&mut self.reading) => {
+            recovered = next(&mut self.reading) => {
                 self.reading = None;
                 self.journal_read(recovered);
             }
@@ -130,7 +127,7 @@ impl Supervisor {
                     self.feed(Event::PersistFailed { version: written.version, error });
                 }
             },
-            result = next_prepared(&mut self.preparing) => {
+            result = next(&mut self.preparing) => {
                 self.preparing = None;
                 if let Err(refusal) = &result {
                     tracing::error!(code = refusal.code.as_str(), "{}", refusal.message);
@@ -142,11 +139,12 @@ impl Supervisor {
                 });
                 self.feed(Event::Prepared(event));
             }
-            () = kept(&mut self.keeping) => {
+            // A panic is reported, and keeps nothing.
+            _ = next(&mut self.keeping) => {
                 self.keeping = None;
                 self.feed(Event::Kept);
             }
-            opened = next_opened(&mut self.opening) => {
+            opened = next(&mut self.opening) => {
                 self.opening = None;
                 self.program_opened(opened);
             }
@@ -201,33 +199,10 @@ async fn next_written(journal: &mut Option<JournalWriter>) -> Written {
     }
 }
 
-async fn next_read(reading: &mut Option<Reading>) -> Recovered {
-    match reading {
-        Some(reading) => reading.await,
-        None => pending().await,
-    }
-}
-
-async fn next_prepared(preparing: &mut Option<Preparing>) -> Result<Ready, Refusal> {
-    match preparing {
-        Some(preparing) => preparing.await,
-        None => pending().await,
-    }
-}
-
-async fn kept(keeping: &mut Option<JoinHandle<()>>) {
-    match keeping {
-        Some(keeping) => {
-            // A panic is reported, and keeps nothing.
-            let _ = keeping.await;
-        }
-        None => pending().await,
-    }
-}
-
-async fn next_opened(opening: &mut Option<Opening>) -> Result<Option<OwnedFd>, String> {
-    match opening {
-        Some(opening) => opening.await,
+/// The result of a task, once there is a task.
+async fn next<F: Future + Unpin>(task: &mut Option<F>) -> F::Output {
+    match task {
+        Some(task) => task.await,
         None => pending().await,
     }
 }
