@@ -18,7 +18,7 @@ use crate::effective_spec::EffectiveSpec;
 use crate::metrics::{Metrics, Side};
 use crate::observe::STATUS_TIMEOUT;
 use crate::pods::PodFacts;
-use stayput_http::manager_client::{ManagerClient, fleet};
+use stayput_http::manager_client::{ManagerClient, ask_all};
 use stayput_kube_access::cluster::SearchCluster;
 use stayput_restart::{Action, Manager, annotation, start_request, starts_in_ledger};
 
@@ -80,7 +80,7 @@ impl OwedStarts {
             let client = client.clone();
             (uid.clone(), async move { client.status().await.map(|answer| answer.status) })
         };
-        let answers = fleet::ask_all(self.clients.iter().map(ask).collect(), STATUS_TIMEOUT).await;
+        let answers = ask_all(self.clients.iter().map(ask).collect(), STATUS_TIMEOUT).await;
         let managers: BTreeMap<String, Manager> = answers
             .into_iter()
             .filter_map(|(uid, status)| Some((uid, Manager::from(&status.ok()?))))

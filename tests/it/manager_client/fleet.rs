@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use stayput_api::{Code, Problem};
-use stayput_http::manager_client::fleet::{MAX_CONCURRENT, ask_all};
 use stayput_http::manager_client::{Address, ClientError, Credentials, ManagerClient};
+use stayput_http::manager_client::{MAX_CONCURRENT, ask_all};
 
 use super::{always, wait};
 use crate::support::fake_manager::{FakeManager, Script, running};
