@@ -2,14 +2,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::uses::Use;
 
 /// Content of the objects that could be read. An object that is not here is unknown, and never a change.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Digests", try_from = "Digests")]
 pub struct Content {
     objects: BTreeMap<Source, BTreeMap<String, String>>,
     ignored: BTreeMap<Source, Ignore>,
     earlier: BTreeMap<Source, EarlierDigests>,
+}
+
+/// Digests by object and key, as a note has them.
+type Digests = BTreeMap<String, BTreeMap<String, String>>;
+
+impl From<Content> for Digests {
+    fn from(content: Content) -> Self {
+        content.objects.into_iter().map(|(source, keys)| (source.to_string(), keys)).collect()
+    }
+}
+
+impl TryFrom<Digests> for Content {
+    type Error = String;
+
+    fn try_from(digests: Digests) -> Result<Self, String> {
+        let mut known = Self::default();
+        for (name, keys) in digests {
+            let source = Source::parse(&name).ok_or(name)?;
+            known.add(source, keys, Ignore::Nothing);
+        }
+        Ok(known)
+    }
 }
 
 /// By key, the digests of the same content in earlier objects of the same name.

@@ -18,20 +18,22 @@ const LAG: i64 = 10;
 const RENEWED: i64 = 180;
 
 /// The content that a container was started with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// How often the kubelet had restarted the container: this tells one from the next.
     pub restarts: i32,
     /// Known content. An object that is not in it is unknown.
     pub content: Content,
     /// Content that the init containers have read and that is not read later, if there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitNote>,
     /// Notes of the containers beside it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub others: BTreeMap<String, OtherNote>,
 }
 
 /// The content that a container beside the engine's was started with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherNote {
     /// How often the kubelet had restarted that container.
     pub restarts: i32,
@@ -40,83 +42,24 @@ pub struct OtherNote {
 }
 
 /// The content that a pod was started with: another container of it does not read it again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitNote {
     /// When the init containers were started, if that is known: this tells one run from the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<i64>,
     /// Known content. An object that is not in it is unknown.
     pub content: Content,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Written {
-    restarts: i32,
-    content: Objects,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    init: Option<WrittenInit>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    others: BTreeMap<String, WrittenOther>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct WrittenOther {
-    restarts: i32,
-    content: Objects,
-}
-
-#[derive(Serialize, Deserialize)]
-struct WrittenInit {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    started: Option<i64>,
-    content: Objects,
-}
-
-/// Digests by object and key.
-type Objects = BTreeMap<String, BTreeMap<String, String>>;
-
-fn read(objects: Objects) -> Option<Content> {
-    let mut known = Content::default();
-    for (source, digests) in objects {
-        known.add(Source::parse(&source)?, digests, Ignore::Nothing);
-    }
-    Some(known)
-}
-
-fn written(content: &Content) -> Objects {
-    let objects = content.objects().iter();
-    objects.map(|(source, keys)| (source.to_string(), keys.clone())).collect()
-}
-
 impl Note {
     /// Reads the text of [`Note::text`]; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
-        let Written { restarts, content, init, others } = serde_json::from_str(text).ok()?;
-        let init = match init {
-            Some(WrittenInit { started, content }) => {
-                Some(InitNote { started, content: read(content)? })
-            }
-            None => None,
-        };
-        let other = |(name, WrittenOther { restarts, content })| {
-            Some((name, OtherNote { restarts, content: read(content)? }))
-        };
-        let others = others.into_iter().map(other).collect::<Option<_>>()?;
-        Some(Self { restarts, content: read(content)?, init, others })
+        serde_json::from_str(text).ok()
     }
 
     /// The annotation's value; `None` if it would be too long.
     pub fn text(&self) -> Option<String> {
-        let init = self
-            .init
-            .as_ref()
-            .map(|init| WrittenInit { started: init.started, content: written(&init.content) });
-        let other = |(name, OtherNote { restarts, content }): (&String, &OtherNote)| {
-            (name.clone(), WrittenOther { restarts: *restarts, content: written(content) })
-        };
-        let others = self.others.iter().map(other).collect();
-        let note =
-            Written { restarts: self.restarts, content: written(&self.content), init, others };
-        serde_json::to_string(&note).ok().filter(|text| text.len() <= LONGEST)
+        serde_json::to_string(self).ok().filter(|text| text.len() <= LONGEST)
     }
 }
 
