@@ -124,102 +124,79 @@ pub struct Reason {
     pub why: &'static str,
 }
 
-/// One row of the table.
-struct Row {
-    setting: &'static str,
-    why: &'static str,
-    /// Effective value; `None` if the setting has no effect with this engine and config.
-    in_effect: fn(&Settings, EngineVersion) -> Option<String>,
+/// The settings whose change may need all nodes at once, each with the reason.
+const ROWS: [(&str, &str); 9] = [
+    ("cluster.name", "a node does not join a cluster of another name"),
+    ("transport.port", "nodes are looked for at this port"),
+    ("discovery.type", "a node of its own and a node of a cluster do not find each other"),
+    ("xpack.security.enabled", "a node with security refuses the requests of a node without it"),
+    (
+        "xpack.security.transport.ssl.enabled",
+        "a node with TLS and a node without it cannot talk to each other",
+    ),
+    ("xpack.security.fips_mode.enabled", "nodes must have the same mode"),
+    (
+        "xpack.license.self_generated.type",
+        "up to 7.0 the licence turns security, and with it TLS between nodes, on or off",
+    ),
+    (
+        "plugins.security.disabled",
+        "a node with security and a node without it cannot talk to each other",
+    ),
+    (DUAL, "a node with TLS and a node without it cannot talk to each other"),
+];
+
+/// The setting that OpenSearch's dual mode makes harmless.
+const DUAL: &str = "plugins.security.ssl.transport.enabled";
+
+/// Effective value of a setting of the table; `None` if it has no effect with this engine and config.
+fn in_effect(setting: &str, settings: &Settings, engine: EngineVersion) -> Option<String> {
+    let of_elastic = matches!(engine, EngineVersion::Elasticsearch(..));
+    let text = match setting {
+        "cluster.name" => {
+            let default = if of_elastic { "elasticsearch" } else { "opensearch" };
+            first(settings, &["cluster.name"]).unwrap_or(default)
+        }
+        "transport.port" => {
+            first(settings, &["transport.port", "transport.tcp.port"]).unwrap_or("9300-9400")
+        }
+        // The others find the same nodes in different ways.
+        "discovery.type" if first(settings, &["discovery.type"]) == Some("single-node") => {
+            "single-node"
+        }
+        "discovery.type" => "cluster",
+        "xpack.security.enabled" if of_elastic => truth(security(settings, engine)),
+        "xpack.security.transport.ssl.enabled" if of_elastic => {
+            truth(is_true(settings, setting, false) && security(settings, engine))
+        }
+        "xpack.security.fips_mode.enabled" if of_elastic => {
+            truth(is_true(settings, setting, false))
+        }
+        "xpack.license.self_generated.type" => match engine {
+            EngineVersion::Elasticsearch(6, _) | EngineVersion::Elasticsearch(7, 0) => {
+                if licensed_security(settings, engine) {
+                    "security"
+                } else {
+                    "no security"
+                }
+            }
+            EngineVersion::Elasticsearch(..) | EngineVersion::OpenSearch(..) => return None,
+        },
+        "plugins.security.disabled" if !of_elastic => {
+            truth(first(settings, &[setting, "opendistro_security.disabled"]) == Some("true"))
+        }
+        DUAL if !of_elastic => {
+            let names = [DUAL, "opendistro_security.ssl.transport.enabled"];
+            truth(first(settings, &names) != Some("false"))
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
-const ROWS: [Row; 9] = [
-    Row {
-        setting: "cluster.name",
-        why: "a node does not join a cluster of another name",
-        in_effect: |settings, engine| {
-            let default = match engine {
-                EngineVersion::Elasticsearch(..) => "elasticsearch",
-                EngineVersion::OpenSearch(..) => "opensearch",
-            };
-            Some(first(settings, &["cluster.name"]).unwrap_or(default).to_owned())
-        },
-    },
-    Row {
-        setting: "transport.port",
-        why: "nodes are looked for at this port",
-        in_effect: |settings, _| {
-            let names = ["transport.port", "transport.tcp.port"];
-            Some(first(settings, &names).unwrap_or("9300-9400").to_owned())
-        },
-    },
-    Row {
-        setting: "discovery.type",
-        why: "a node of its own and a node of a cluster do not find each other",
-        in_effect: |settings, _| {
-            // The others find the same nodes in different ways.
-            let alone = first(settings, &["discovery.type"]) == Some("single-node");
-            Some(if alone { "single-node" } else { "cluster" }.to_owned())
-        },
-    },
-    Row {
-        setting: "xpack.security.enabled",
-        why: "a node with security refuses the requests of a node without it",
-        in_effect: |settings, engine| elastic(engine, || security(settings, engine).to_string()),
-    },
-    Row {
-        setting: "xpack.security.transport.ssl.enabled",
-        why: "a node with TLS and a node without it cannot talk to each other",
-        in_effect: |settings, engine| {
-            elastic(engine, || {
-                let on = is_true(settings, "xpack.security.transport.ssl.enabled", false);
-                (on && security(settings, engine)).to_string()
-            })
-        },
-    },
-    Row {
-        setting: "xpack.security.fips_mode.enabled",
-        why: "nodes must have the same mode",
-        in_effect: |settings, engine| {
-            elastic(engine, || {
-                is_true(settings, "xpack.security.fips_mode.enabled", false).to_string()
-            })
-        },
-    },
-    Row {
-        setting: "xpack.license.self_generated.type",
-        why: "up to 7.0 the licence turns security, and with it TLS between nodes, on or off",
-        in_effect: |settings, engine| match engine {
-            EngineVersion::Elasticsearch(6, _) | EngineVersion::Elasticsearch(7, 0) => {
-                let licensed = licensed_security(settings, engine);
-                Some(if licensed { "security" } else { "no security" }.to_owned())
-            }
-            EngineVersion::Elasticsearch(..) | EngineVersion::OpenSearch(..) => None,
-        },
-    },
-    Row {
-        setting: "plugins.security.disabled",
-        why: "a node with security and a node without it cannot talk to each other",
-        in_effect: |settings, engine| {
-            open(engine, || {
-                let names = ["plugins.security.disabled", "opendistro_security.disabled"];
-                (first(settings, &names) == Some("true")).to_string()
-            })
-        },
-    },
-    Row {
-        setting: "plugins.security.ssl.transport.enabled",
-        why: "a node with TLS and a node without it cannot talk to each other",
-        in_effect: |settings, engine| {
-            open(engine, || {
-                let names = [
-                    "plugins.security.ssl.transport.enabled",
-                    "opendistro_security.ssl.transport.enabled",
-                ];
-                (first(settings, &names) != Some("false")).to_string()
-            })
-        },
-    },
-];
+fn truth(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
 
 /// Every name that the table reads.
 const NAMES: [&str; 14] = [
@@ -250,16 +227,17 @@ pub fn decisive(settings: &Settings) -> Settings {
 /// The settings whose change needs all nodes at once; empty if the nodes can follow one by one.
 pub fn needs_coordinated(old: &Settings, new: &Settings, engine: EngineVersion) -> Vec<Reason> {
     ROWS.iter()
-        .filter(|row| !both_ways_are_spoken(row, old, new))
-        .filter_map(|row| {
-            let (from, to) = ((row.in_effect)(old, engine)?, (row.in_effect)(new, engine)?);
-            (from != to).then_some(Reason { setting: row.setting, from, to, why: row.why })
+        .filter(|(setting, _)| !(*setting == DUAL && both_ways_are_spoken(old, new)))
+        .filter_map(|(setting, why)| {
+            let value = |settings| in_effect(setting, settings, engine);
+            let (from, to) = (value(old)?, value(new)?);
+            (from != to).then_some(Reason { setting, from, to, why })
         })
         .collect()
 }
 
 /// True if nodes talk with TLS and without: with the dual mode of OpenSearch on both sides.
-fn both_ways_are_spoken(row: &Row, old: &Settings, new: &Settings) -> bool {
+fn both_ways_are_spoken(old: &Settings, new: &Settings) -> bool {
     let dual = |settings: &Settings| {
         let names = [
             "plugins.security_config.ssl_dual_mode_enabled",
@@ -267,15 +245,7 @@ fn both_ways_are_spoken(row: &Row, old: &Settings, new: &Settings) -> bool {
         ];
         first(settings, &names) == Some("true")
     };
-    row.setting == "plugins.security.ssl.transport.enabled" && dual(old) && dual(new)
-}
-
-fn elastic(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
-    matches!(engine, EngineVersion::Elasticsearch(..)).then(value)
-}
-
-fn open(engine: EngineVersion, value: impl Fn() -> String) -> Option<String> {
-    matches!(engine, EngineVersion::OpenSearch(..)).then(value)
+    dual(old) && dual(new)
 }
 
 /// True if security is on. Since 8.0 it is on unless it is turned off. Before, a licence of more

@@ -128,16 +128,45 @@ pub struct ContentWays {
     pub may_replace: bool,
 }
 
+impl Compared {
+    /// The step of changed content beside that of the template, and the note to write.
+    fn step_and_note(
+        self,
+        content: Option<UpdateStep>,
+        template: Option<UpdateStep>,
+        makes_a_container: bool,
+    ) -> (Option<UpdateStep>, Option<String>) {
+        match (content, template) {
+            // The next look notes the content that the replacement was started with.
+            (_, Some(UpdateStep::Replace | UpdateStep::Move)) => (content, None),
+            // The note is not written to this pod, but tells one change from the next.
+            (Some(UpdateStep::Replace), _) => (content, self.anew),
+            // A new container, for whatever reason, is started with the wanted content.
+            (_, Some(UpdateStep::Container)) => (content, self.next),
+            (_, Some(UpdateStep::Resize)) if makes_a_container => (content, self.next),
+            (_, Some(UpdateStep::Resize)) => (content, self.now),
+            (
+                Some(step),
+                None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart),
+            ) => (Some(step), self.next),
+            (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
+                (self.now.is_some().then_some(UpdateStep::Relabel), self.now)
+            }
+            (None, Some(UpdateStep::Restart)) => (None, self.now),
+        }
+    }
+}
+
 /// Merges the update of a template, if there is one, and that of the content into one stop. `noted` is the note on
 /// the pod, which was made from `revision`.
 pub fn with_content(
     update: Option<PodUpdate>,
-    compared: Compared,
+    mut compared: Compared,
     noted: Option<&str>,
     revision: &str,
     ways: ContentWays,
 ) -> Option<PodUpdate> {
-    let Compared { mut differences, now, next, anew } = compared;
+    let mut differences = std::mem::take(&mut compared.differences);
     let makes_a_container = update.as_ref().is_some_and(PodUpdate::makes_a_container);
     if !ways.is_made_anew && !makes_a_container {
         for difference in &mut differences {
@@ -148,7 +177,7 @@ pub fn with_content(
     let needs_pod = |difference: &Difference| difference.step == UpdateStep::Replace;
     let is_first = !ways.may_replace
         && (of_template > Some(UpdateStep::None)
-            || now.is_some()
+            || compared.now.is_some()
             || differences.iter().any(|difference| !needs_pod(difference)));
     // If no pod may be replaced, changes that need a replacement do not hold the others up.
     let (held_back, differences): (Vec<Difference>, Vec<Difference>) =
@@ -156,23 +185,8 @@ pub fn with_content(
     let own = differences.iter().map(|difference| difference.step).max();
     let needs_container =
         differences.iter().any(|difference| difference.step == UpdateStep::Container);
-    let (step, note) = match (own, of_template) {
-        // The next look notes the content that the replacement was started with.
-        (own, Some(UpdateStep::Replace | UpdateStep::Move)) => (own, None),
-        // The note is not written to this pod, but tells one change from the next.
-        (Some(UpdateStep::Replace), _) => (own, anew),
-        // A new container, for whatever reason, is started with the wanted content.
-        (own, Some(UpdateStep::Container)) => (own, next),
-        (own, Some(UpdateStep::Resize)) if makes_a_container || needs_container => (own, next),
-        (own, Some(UpdateStep::Resize)) => (own, now),
-        (Some(step), None | Some(UpdateStep::None | UpdateStep::Relabel | UpdateStep::Restart)) => {
-            (Some(step), next)
-        }
-        (None, None | Some(UpdateStep::None | UpdateStep::Relabel)) => {
-            (now.is_some().then_some(UpdateStep::Relabel), now)
-        }
-        (None, Some(UpdateStep::Restart)) => (None, now),
-    };
+    let (step, note) =
+        compared.step_and_note(own, of_template, makes_a_container || needs_container);
     if step.is_none() && note.is_none() && held_back.is_empty() {
         return update;
     }
