@@ -93,16 +93,7 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Obje
     found.extend(hook.note);
     found.extend(other_engines(&pod.at.then(Step::key("containers")), pod.spec, container));
     let config = config::find(pod, &at, container, engine, &mut found);
-    let field = format!("{at}.readinessProbe");
-    let asked = Asked {
-        container,
-        field: &field,
-        reached: reachability(container),
-        host_network: pod.spec["hostNetwork"] == true,
-        login: ready::known_login(container),
-        authority: None,
-    };
-    let ready = ready(asked, pod.options, &mut found);
+    let ready = ready_of_container(pod, &at, container, &mut found);
     // The kubelet's time includes the hook.
     let own = pod.spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(0);
     let grace = own.max(GRACE + hook.seconds);
@@ -153,6 +144,24 @@ pub(crate) fn changes(pod: Pod<'_>, container: &Value) -> (Vec<Change>, Vec<Obje
         Change::remove(&at, Step::key("startupProbe"))
     });
     (all, found)
+}
+
+/// How the manager asks the engine in a container of a StatefulSet.
+fn ready_of_container(
+    pod: Pod<'_>,
+    at: &Path,
+    container: &Value,
+    found: &mut Vec<ObjectIssue>,
+) -> Ready {
+    let asked = Asked {
+        container,
+        field: &format!("{at}.readinessProbe"),
+        reached: reachability(container),
+        host_network: pod.spec["hostNetwork"] == true,
+        login: ready::known_login(container),
+        authority: None,
+    };
+    ready(asked, pod.options, found)
 }
 
 /// Startup probe for a script before the manager: until the script has ended, nobody answers, and the

@@ -38,64 +38,37 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         ));
         return plan;
     };
+    let asks_the_manager =
+        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
     // The shell is replaced, so that the manager is the container's first process.
     let command = json!(format!("exec {PROGRAM} run -- {entrypoint}"));
     plan.changes.push(Change::put(&general, Step::key("command"), command));
-    let volumes = additional_volumes(cluster, options);
     let there = &object["spec"]["general"];
-    let host_network = there["hostNetwork"] == true;
-    let secured = Secured::of(object);
-    plan.changes.extend(pod::exact_items(
-        &general,
-        "additionalVolumes",
-        there,
-        volumes,
-        &mut plan.found,
-    ));
-    let asks_the_manager =
-        object["apiVersion"].as_str().is_some_and(|version| version.starts_with(WITH_COMMAND));
-    let port = there["httpPort"].as_u64();
-    let port = port.and_then(|port| port.try_into().ok()).unwrap_or(9200);
+    let volumes = additional_volumes(cluster, options);
+    let Plan { changes, found, .. } = &mut plan;
+    changes.extend(pod::exact_items(&general, "additionalVolumes", there, volumes, found));
     let facts = EngineFacts {
         pod: &there["podSecurityContext"],
         container: &there["securityContext"],
         resources: &Value::Null,
         user: pod::USER,
     };
-    plan.found.extend(facts.note("spec.general.securityContext", options));
+    found.extend(facts.note("spec.general.securityContext", options));
+    let secured = Secured::of(object);
     for pool in object["spec"]["nodePools"].as_array().into_iter().flatten() {
         let name = pool["component"].as_str().unwrap_or_default();
         let at = Path::keys(&["spec", "nodePools"]).then(Step::item("component", name));
-        let init =
-            pod::init_container(options, EngineFacts { resources: &pool["resources"], ..facts });
-        plan.changes.extend(pod::exact_items(
-            &at,
-            "initContainers",
-            pool,
-            vec![init],
-            &mut plan.found,
-        ));
+        let resources = &pool["resources"];
+        let init = pod::init_container(options, EngineFacts { resources, ..facts });
+        changes.extend(pod::exact_items(&at, "initContainers", pool, vec![init], found));
         let field = format!("{at}.env");
-        let known = pod::reachability(pool);
-        let reached = Reachability { port, has_tls: known.has_tls.or(secured.has_tls) };
-        let (login, authority) = (Some(secured.login.as_str()), secured.authority.as_deref());
-        let asked =
-            Asked { container: pool, field: &field, reached, host_network, login, authority };
-        let ready = pod::ready(asked, options, &mut plan.found);
+        let asked = secured.asked(pool, &field, there);
+        let ready = pod::ready(asked, options, found);
         let variables = pod::manager(cluster, options, &ready).variables();
         let env = at.then(Step::key("env"));
-        plan.found.extend(pod::settings_problems(&env, pool, &variables, None));
-        plan.changes.extend(pod::missing_items(&env, "name", &pool["env"], variables));
-        for probe in ["liveness", "startup"] {
-            let at = at.join(&Path::keys(&["probes", probe]));
-            plan.changes.push(Change::put(&at, Step::key("failureThreshold"), json!(FAILURES)));
-        }
-        if asks_the_manager {
-            let at = at.join(&Path::keys(&["probes", "readiness"]));
-            let fields = readiness().into_iter();
-            plan.changes
-                .extend(fields.map(|(field, value)| Change::put(&at, Step::key(field), value)));
-        }
+        found.extend(pod::settings_problems(&env, pool, &variables, None));
+        changes.extend(pod::missing_items(&env, "name", &pool["env"], variables));
+        changes.extend(probes(&at, asks_the_manager));
     }
     if !asks_the_manager {
         plan.found.push(ObjectIssue::note(
@@ -111,6 +84,18 @@ pub(super) fn plan(object: &Value, cluster: &str, options: &Options) -> Plan {
         "Restarts in place work; for a change of the config let the operator replace the pods",
     ));
     plan
+}
+
+/// The changes of a node pool's probes.
+fn probes(pool: &Path, asks_the_manager: bool) -> Vec<Change> {
+    let probe = |name: &str| pool.join(&Path::keys(&["probes", name]));
+    let failures = |name| Change::put(&probe(name), Step::key("failureThreshold"), json!(FAILURES));
+    let mut all = vec![failures("liveness"), failures("startup")];
+    if asks_the_manager {
+        let at = probe("readiness");
+        all.extend(readiness().map(|(field, value)| Change::put(&at, Step::key(field), value)));
+    }
+    all
 }
 
 /// True if the command that starts the engine is the operator's own or a single one.
@@ -148,6 +133,20 @@ impl Secured {
             has_tls: is_on.then_some(true),
             login: chosen.map_or_else(|| format!("{name}-admin-password"), str::to_owned),
             authority: (is_on && http["generate"] == true).then(|| format!("{name}-ca")),
+        }
+    }
+
+    /// How the manager asks the engines of a node pool. `general` is the `spec.general` of the object.
+    fn asked<'a>(&'a self, pool: &'a Value, field: &'a str, general: &Value) -> Asked<'a> {
+        let port = general["httpPort"].as_u64().and_then(|port| port.try_into().ok());
+        let has_tls = pod::reachability(pool).has_tls.or(self.has_tls);
+        Asked {
+            container: pool,
+            field,
+            reached: Reachability { port: port.unwrap_or(9200), has_tls },
+            host_network: general["hostNetwork"] == true,
+            login: Some(&self.login),
+            authority: self.authority.as_deref(),
         }
     }
 }

@@ -41,21 +41,8 @@ pub(super) fn find(
         return None;
     };
     let mounts = mounts(container);
-    if let Some(data) = data(pod, &mounts, &directory, engine) {
-        found.push(ObjectIssue::error(
-            field,
-            format!("{directory} is for the engine's data ({data}): its config is read elsewhere"),
-            "Give the directory where the engine reads its config: --config configmap/NAME=/DIRECTORY",
-        ));
-        return None;
-    }
-    let whole = mounts.iter().find(|mount| mount.path == directory && mount.file.is_none());
-    if let Some(volume) = whole.and_then(|mount| volume(pod.spec, &mount.volume)) {
-        found.push(ObjectIssue::error(
-            field,
-            format!("{directory} is a mount of {}, which the engine cannot write to", volume.1),
-            "Mount its files one by one (subPath), or leave the mount out and give --config",
-        ));
+    if let Some((message, remedy)) = unusable(pod, &mounts, &directory, engine) {
+        found.push(ObjectIssue::error(field, message, remedy));
         return None;
     }
     let yml = engine.map(|engine| format!("{directory}/{}.yml", engine.name));
@@ -101,6 +88,27 @@ pub(super) fn find(
     let replaced = replaced(&mounts, main, &directory, at, found);
     others(pod.spec, &mounts, &replaced, &directory, at, found);
     Some(Config { volume: source, stage: directory, replaced })
+}
+
+/// Why no config can be copied to a directory, and what to do about it.
+fn unusable(
+    pod: Pod<'_>,
+    mounts: &[Mount],
+    directory: &str,
+    engine: Option<EngineImage>,
+) -> Option<(String, &'static str)> {
+    if let Some(data) = data(pod, mounts, directory, engine) {
+        return Some((
+            format!("{directory} is for the engine's data ({data}): its config is read elsewhere"),
+            "Give the directory where the engine reads its config: --config configmap/NAME=/DIRECTORY",
+        ));
+    }
+    let whole = mounts.iter().find(|mount| mount.path == directory && mount.file.is_none())?;
+    let (_, shown) = volume(pod.spec, &whole.volume)?;
+    Some((
+        format!("{directory} is a mount of {shown}, which the engine cannot write to"),
+        "Mount its files one by one (subPath), or leave the mount out and give --config",
+    ))
 }
 
 /// The volume or the directory of the image by which a directory is known to hold data.
