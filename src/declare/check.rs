@@ -1,4 +1,4 @@
-//! What is refused: errors in a declaration itself, and engines that cannot follow those that are there.
+//! Refuses errors in a declaration itself, and engines that cannot follow those that are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

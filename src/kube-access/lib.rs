@@ -1,4 +1,4 @@
-//! What the controller and `kubectl stayput` both know of Kubernetes.
+//! Objects of Kubernetes that the controller and `kubectl stayput` both read.
 //!
 //! * [`cluster`]: the custom resource `SearchCluster`: schema, validation, what it holds.
 //! * [`workload`]: reads the objects of pods and StatefulSets.

@@ -76,7 +76,7 @@ impl<'a> NodeView<'a> {
         down.or(report.blocked_by.as_deref()).or(report.waits_for.as_deref())
     }
 
-    /// Its part in the restart under way.
+    /// The node's part in the restart under way.
     pub(crate) fn member(&self) -> Option<&'a Member> {
         let uid = &self.pod?.uid;
         self.cluster.restart()?.members.iter().find(|member| member.pod_uid == *uid)
