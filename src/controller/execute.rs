@@ -266,11 +266,11 @@ impl Executor<'_> {
     }
 
     fn client(&self, uid: &str) -> Result<&ManagerClient, Failure> {
-        if let Some(client) = self.observer.managers.client(uid) {
+        if let Some(client) = self.observer.facts.managers.client(uid) {
             return Ok(client);
         }
         let pod = self.pod(uid)?.name.clone();
-        let status = self.observer.managers.of(uid);
+        let status = self.observer.facts.managers.of(uid);
         let why = status.err().map_or_else(|| "it has no client".into(), |unknown| unknown.message);
         Err(Failure::NoClient { pod, why })
     }
@@ -350,7 +350,7 @@ impl Executor<'_> {
         if !self.lease.is_held() {
             return Err(Failure::LeaseLost);
         }
-        self.observer.engine.client().ok_or(Failure::EngineNotObserved)
+        self.observer.facts.engine.client().ok_or(Failure::EngineNotObserved)
     }
 
     async fn ask_engine(

@@ -1,5 +1,7 @@
-//! Observes everything that one decision is made from, read together. A fact that cannot be read is unknown,
-//! with the reason; nothing is guessed.
+//! Observes everything that one decision is made from, in two stages: facts ([`Facts`]), which are read at
+//! the same time, and then questions that depend on facts ([`Questions`]), such as dry runs. A reader keeps
+//! its answers until they are due again, and then each fills its part of the snapshot, in that order. A fact
+//! that cannot be read is unknown, with the reason; nothing is guessed.
 
 mod absent_pods;
 mod content;
@@ -13,46 +15,38 @@ mod replacement;
 mod room;
 mod snapshot;
 mod sources;
+mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::Selector;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::apiserver::Apiserver;
-use super::credentials::Credentials;
-use super::metrics::Metrics;
-use super::pods::{PodFacts, Pods};
-use crate::run::Account;
 use stayput_engine::Endpoint;
 use stayput_kube_access::cluster::{Checked, SearchCluster};
-use stayput_restart::{
-    Engine, Known, Ledger, Pod, Snapshot, awaited_starts, needs_engine, reads_engine,
-};
+use stayput_restart::{Engine, Known, Ledger, Snapshot, needs_engine, reads_engine};
 
+use crate::apiserver::Apiserver;
+use crate::credentials::{ClientOfPod, Credentials};
 use crate::execute::Flushes;
-use crate::observe::absent_pods::Missing;
-use crate::observe::absent_pods::OrderedReady;
-pub(super) use crate::observe::endpoints::wait_for_endpoints;
-use crate::observe::snapshot::Ages;
-use crate::observe::snapshot::Jumps;
-use endpoints::Endpoints;
+use crate::metrics::Metrics;
+use crate::pods::{PodFacts, Pods};
+use crate::run::Account;
+
+pub(super) use endpoints::wait_for_endpoints;
 pub(super) use engine::not_back;
-use engine::{EngineView, ViewError};
+use engine::{DataPaths, EngineView, ViewError};
 use leftovers::LookAtRest;
 use managers::Doubt;
 pub(super) use managers::{Managers, STATUS_TIMEOUT};
-use snapshot::unknown;
+use snapshot::{Ages, Jumps, unknown};
 pub(super) use snapshot::{now, refresh};
+use stages::{Facts, Look, LookClients, Questions};
 
 /// Time in one observation for dry runs of pods that are not under way, if the apiserver is slow.
 const OTHERS_WINDOW: Duration = Duration::from_secs(10);
-
-/// Time for the engine's answers while a start comes next: engines that run may hang, or elect another
-/// master, and nothing that they could say changes the start.
-const ENGINE_ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// Input of one observation.
 pub(super) struct Scope<'a> {
@@ -68,30 +62,20 @@ pub(super) struct Scope<'a> {
     pub(super) with_engine: bool,
 }
 
-/// Reads the facts about one SearchCluster, and caches the answers.
+/// Reads everything about one SearchCluster, and caches the answers.
 #[derive(Debug)]
 pub(super) struct Observer {
     pub(super) api: Apiserver,
-    pub(super) pods: Pods,
-    pub(super) managers: Managers,
-    pub(super) engine: EngineView,
-    pub(super) flushes: Flushes,
-    data_paths: engine::DataPaths,
-    pub(super) jumps: Jumps,
-    look_at_rest: LookAtRest,
-    pub(super) endpoints: Endpoints,
     credentials: Credentials,
-    sources: sources::SourceReader,
-    content: content::ContentReader,
-    pub(super) owners: owners::Owners,
-    pub(super) missing: Missing,
-    rooms: room::Rooms,
-    claims: replacement::Claims,
-    patch_dry_runs: dry_runs::PatchDryRuns,
-    undo_dry_runs: dry_runs::UndoDryRuns,
+    metrics: Arc<Metrics>,
+    pub(super) pods: Pods,
+    pub(super) facts: Facts,
+    pub(super) questions: Questions,
+    look_at_rest: LookAtRest,
+    pub(super) jumps: Jumps,
+    pub(super) flushes: Flushes,
     /// Progress of each node that has begun to leave, by its name.
     pub(super) leaving: BTreeMap<String, String>,
-    metrics: Arc<Metrics>,
 }
 
 impl Observer {
@@ -103,26 +87,16 @@ impl Observer {
         name: &str,
     ) -> Self {
         Self {
-            pods: Pods::default(),
-            managers: Managers::default(),
-            engine: EngineView::default(),
-            flushes: Flushes::default(),
-            data_paths: engine::DataPaths::default(),
-            jumps: Jumps::default(),
-            look_at_rest: LookAtRest::default(),
-            endpoints: Endpoints::default(),
             credentials: Credentials::new(api.clone(), account, namespace, name),
-            sources: sources::SourceReader::default(),
-            content: content::ContentReader::default(),
-            owners: owners::Owners::default(),
-            missing: Missing::default(),
-            rooms: room::Rooms::default(),
-            claims: replacement::Claims::default(),
-            patch_dry_runs: dry_runs::PatchDryRuns::default(),
-            undo_dry_runs: dry_runs::UndoDryRuns::default(),
-            leaving: BTreeMap::new(),
             api,
             metrics,
+            pods: Pods::default(),
+            facts: Facts::default(),
+            questions: Questions::default(),
+            look_at_rest: LookAtRest::default(),
+            jumps: Jumps::default(),
+            flushes: Flushes::default(),
+            leaving: BTreeMap::new(),
         }
     }
 
@@ -141,171 +115,128 @@ impl Observer {
         needs_engine(&snapshot::bare(cluster, &self.pods, String::new()))
     }
 
-    /// Reads everything that a decision may depend on: apiserver (Secrets, sources, owners), managers and
-    /// engine, at the same time. `fresh_id` is the id for a request made from the snapshot.
+    /// Reads everything that a decision may depend on. `fresh_id` is the id for a request made from the
+    /// snapshot.
     pub(super) async fn observe(&mut self, scope: &Scope<'_>, fresh_id: String) -> Snapshot {
         let Scope { cluster, checked, .. } = scope;
-        let mut snapshot = snapshot::bare(cluster, &self.pods, fresh_id);
-        let is_active = scope.with_engine || needs_engine(&snapshot);
+        let bare = snapshot::bare(cluster, &self.pods, fresh_id);
         let pods: Vec<Arc<PodFacts>> = self.pods.iter().cloned().collect();
-        let ages = Ages::of(&snapshot, scope.must_read, is_active, pods.len());
+        let look = self.look_of(scope, &bare, &pods);
+        let asks_engine = look.asks_engine;
 
-        let due = self.managers.due(&pods, &ages);
-        let spec = &cluster.spec;
-        let clients = self.credentials.managers(&spec.manager, &checked.auth, &due).await;
-        let (awaited, others): (Vec<_>, Vec<_>) =
-            clients.into_iter().partition(|(facts, _)| ages.is_under_way(&facts.uid));
-        self.managers.ask_in_background(others, &self.metrics);
-        let asks_engine = is_active || reads_engine(&snapshot);
-        let reach =
-            if asks_engine { Some(self.credentials.engine(&spec.engine).await) } else { None };
-        let endpoints = engine::endpoints(&pods, &ages, spec.engine.port);
-        self.engine.expect_pods(pods.len());
-        let (api, metrics) = (&self.api, &self.metrics);
-        let sets = self.missing.sets();
-        let start_comes_next = self.start_comes_next(&snapshot.ledger);
-        let (mut answers, mut awaited, mut start_is_due) = (Vec::new(), awaited, false);
-        if start_comes_next {
-            answers = managers::ask(std::mem::take(&mut awaited), metrics).await;
-            start_is_due = self.managers.show_due_start(&snapshot.ledger, &answers);
-        }
-        let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-        let (asked, answered, engine, (), (), ()) = tokio::join!(
-            managers::ask(awaited, metrics),
-            self.managers.background.answers(),
-            async {
-                let reach = reach?;
-                if start_is_due {
-                    return Some(Err(ViewError::StartFirst));
-                }
-                let zone = &checked.policy.zone_attribute;
-                let (endpoints, ledger) = (endpoints.clone(), Some(&snapshot.ledger));
-                let engine = self.engine.observe(reach, endpoints, zone, ledger, metrics);
-                Some(if start_comes_next {
-                    let first = Err(ViewError::StartFirst);
-                    timeout(ENGINE_ANSWER_WAIT, engine).await.unwrap_or(first)
-                } else {
-                    engine.await
-                })
-            },
-            self.sources.read(api, &cluster.metadata, checked, &pods, &ages),
-            self.content.read(api, namespace, &pods, &ages),
-            self.owners.read(api, namespace, &pods, &ages, &sets),
-        );
-        answers.extend(asked);
-        answers.extend(answered);
-        let doubts = self.managers.remember(answers, &self.sources, checked, &pods);
-        for doubt in doubts {
-            match doubt {
-                Doubt::Token(uid) => self.credentials.reread_token(&uid, &checked.auth),
-                Doubt::Trust => self.credentials.reread_trust(&spec.manager, &checked.auth),
-            }
-        }
-        let mut no_master = false;
+        // Apiserver: our credentials. Managers, engine, apiserver: the facts.
+        let clients = self.clients(&look).await;
+        let (answers, engine) =
+            Box::pin(self.facts.read(&look, clients, &self.api, &self.metrics)).await;
+        let doubts = self.facts.managers.remember(answers, &self.facts.sources, checked, &pods);
+        self.reread(&doubts, scope);
+        self.facts.data_paths.remember(&pods, self.facts.engine.nodes());
+        let no_master = engine
+            .as_ref()
+            .is_some_and(|engine| engine.as_ref().is_err_and(ViewError::is_without_master));
         let engine = match engine {
             None => Err(unknown("not asked: no decision depends on it")),
-            Some(engine) => {
-                no_master = engine.as_ref().is_err_and(ViewError::is_without_master);
-                self.known_engine(cluster, engine)
-            }
+            Some(engine) => self.known_engine(cluster, engine),
         };
-        self.data_paths.remember(&pods, self.engine.nodes());
-        let replaced = self.owners.replaced_by_operators(&pods);
-        let mut seen: Vec<Pod> = pods
-            .iter()
-            .map(|facts| {
-                let mut pod = snapshot::pod(facts);
-                pod.container = facts.container_with(spec.manager.port).map(str::to_owned);
-                pod.program = facts.manager_program(spec.manager.port).map(str::to_owned);
-                pod.deadly_probe = facts.deadly_probe(spec.engine.port);
-                pod.outdated = self.owners.outdated(facts);
-                if let (Some(operator), Some(owner)) = (&mut pod.operator, &facts.owner) {
-                    operator.replaces_pods = replaced.contains(&owner.name);
-                }
-                pod.leaving = self.how_far(&facts.node, &snapshot.ledger);
-                let data_paths = self.data_paths.of(&facts.uid);
-                let of_template = self.owners.update(facts, spec.manager.port, data_paths);
-                let container = facts.engine_container(spec.manager.port);
-                pod.update = self.content.added_to(of_template, facts, container, &checked.policy);
-                pod.not_started = facts.not_started(spec.manager.port);
-                pod.replace_unstarted(&checked.policy);
-                self.patch_dry_runs.replace_refused(&checked.policy, facts, &mut pod);
-                pod.live = snapshot::live(facts, spec.manager.port, data_paths);
-                pod.sources = self.sources.of(checked, facts);
-                pod.config_from = sources::objects_of(checked, facts);
-                pod.manager = self.managers.of(&facts.uid);
-                pod.ignores_change = pod.change().is_some_and(|(runs_on, wanted)| {
-                    let known = self.managers.configs(&facts.uid);
-                    let alike = self.sources.alike(checked, facts, known);
-                    snapshot.ledger.ignored_changes.covers(runs_on, wanted, &alike)
-                });
-                pod
-            })
-            .collect();
-        // Only now it is known which pods are to be replaced or changed.
-        let both: Vec<_> = pods.iter().zip(&seen).collect();
-        let end = Instant::now() + self.window_for_others(&snapshot.ledger);
-        tokio::join!(
-            Box::pin(self.rooms.read(&self.api, &checked.policy, &both, &self.owners, &ages, end)),
-            Box::pin(self.claims.read(&self.api, &snapshot.ledger, &pods)),
-            Box::pin(self.patch_dry_runs.read(&self.api, &checked.policy, &both, &ages, end)),
-            Box::pin(self.undo_dry_runs.read(&self.api, &snapshot.ledger, &both)),
-        );
-        if self.patch_dry_runs.shows_no_resize() {
-            self.owners.forget_abilities();
+
+        // Apiserver: the questions that depend on these facts.
+        let mut seen = self.facts.fill(&look, &mut self.questions.patch_dry_runs);
+        let window =
+            if self.facts.start_comes_next(look.ledger) { Duration::ZERO } else { OTHERS_WINDOW };
+        Box::pin(self.questions.read(&look, &seen, &self.facts, &self.api, window)).await;
+        if self.questions.patch_dry_runs.shows_no_resize() {
+            self.facts.owners.forget_abilities();
         }
-        let ordered_ready =
-            OrderedReady::of(&self.owners, &pods, &seen, &snapshot.ledger, snapshot::now());
+        self.questions.fill(&look, &self.facts, &mut seen);
         for (pod, facts) in seen.iter_mut().zip(&pods) {
-            pod.undeletable = self.rooms.undeletable(&pod.uid);
-            self.patch_dry_runs.write_into(pod);
-            pod.unreturnable = self.undo_dry_runs.of(&pod.uid);
-            pod.room = match self.rooms.why_not(pod) {
-                Ok(None) => Ok(ordered_ready.why_not(facts, pod)),
-                known => known,
-            };
-            let uids = self.rooms.claim_uids(&pod.uid);
-            pod.claim_uids = uids.map_or_else(|| self.claims.of(&pod.uid), Ok);
+            pod.leaving = self.how_far(&facts.node, look.ledger);
         }
-        snapshot.engine = engine;
-        snapshot.no_master = no_master;
+
+        let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+        let mut snapshot = Snapshot { engine, no_master, pods: seen, ..bare };
         snapshot.cluster.overlaps = snapshot::overlaps(&pods, scope.others);
-        snapshot.pods = seen;
         if snapshot.pods.is_empty() {
             let there = absent_pods::read(&self.api, namespace, &snapshot.ledger).await;
             snapshot.cluster.unselected = there;
         }
-        snapshot.missing = self.missing.look(&self.owners, &pods, &checked.pods, Instant::now());
+        let Facts { missing, owners, sources, .. } = &mut self.facts;
+        snapshot.missing = missing.look(owners, &pods, &checked.pods, Instant::now());
         let both = snapshot.pods.iter().zip(pods.iter().map(AsRef::as_ref));
-        snapshot.configs = self.sources.configs(checked, both);
+        snapshot.configs = sources.configs(checked, both);
         let mut both = pods.iter().zip(&snapshot.pods);
         let is_outside =
             both.any(|(facts, pod)| self.look_at_rest.shows_outside(facts, pod, snapshot.now));
         if !asks_engine && (is_outside || reads_engine(&snapshot)) {
             // Only the managers have shown that a node runs outside of the cluster, or only the
             // sources that the engine's version decides.
-            let reach = self.credentials.engine(&spec.engine).await;
-            let zone = &checked.policy.zone_attribute;
-            let engine = self.engine.observe(reach, endpoints, zone, None, &self.metrics).await;
-            snapshot.engine = self.known_engine(cluster, engine);
+            snapshot.engine = self.read_engine(cluster, checked, &pods).await;
         }
         // After the managers: a drain that they report has begun.
-        self.endpoints.read(&self.api, namespace, &checked.policy, &mut snapshot.pods).await;
+        let policy = &checked.policy;
+        self.questions.endpoints.read(&self.api, namespace, policy, &mut snapshot.pods).await;
         snapshot.flushed = self.flushes.nodes().clone();
         snapshot.now = snapshot::now();
         snapshot.jumped = self.jumps.look(snapshot.now, Instant::now());
         snapshot
     }
 
-    /// Time for dry runs of pods that are not under way: zero while a start comes next, which must not wait
-    /// for a slow webhook.
-    fn window_for_others(&self, ledger: &Ledger) -> Duration {
-        if self.start_comes_next(ledger) { Duration::ZERO } else { OTHERS_WINDOW }
+    fn look_of<'a>(
+        &self,
+        scope: &'a Scope<'a>,
+        bare: &'a Snapshot,
+        pods: &'a [Arc<PodFacts>],
+    ) -> Look<'a> {
+        let is_active = scope.with_engine || needs_engine(bare);
+        Look {
+            scope,
+            namespace: scope.cluster.metadata.namespace.as_deref().unwrap_or_default(),
+            ledger: &bare.ledger,
+            pods,
+            ages: Ages::of(bare, scope.must_read, is_active, pods.len()),
+            asks_engine: is_active || reads_engine(bare),
+            start_comes_next: self.facts.start_comes_next(&bare.ledger),
+        }
     }
 
-    /// True if a start of the ledger comes next, by the managers' last answers: what is slow is not waited for.
-    fn start_comes_next(&self, ledger: &Ledger) -> bool {
-        awaited_starts(ledger, |uid| self.managers.of(uid).ok()).next().is_some()
+    /// The clients of one look. Managers of nodes that are not under way are asked from now on.
+    async fn clients(&mut self, look: &Look<'_>) -> LookClients {
+        let spec = &look.scope.cluster.spec;
+        let due = self.facts.managers.due(look.pods, &look.ages);
+        let auth = &look.scope.checked.auth;
+        let managers = self.credentials.managers(&spec.manager, auth, &due).await;
+        let is_awaited = |(facts, _): &ClientOfPod| look.ages.is_under_way(&facts.uid);
+        let (awaited, others) = managers.into_iter().partition(is_awaited);
+        self.facts.managers.ask_in_background(others, &self.metrics);
+        let engine =
+            if look.asks_engine { Some(self.credentials.engine(&spec.engine).await) } else { None };
+        LookClients { awaited, engine }
+    }
+
+    /// Reads credentials again that may be wrong.
+    fn reread(&mut self, doubts: &[Doubt], scope: &Scope<'_>) {
+        let (auth, manager) = (&scope.checked.auth, &scope.cluster.spec.manager);
+        for doubt in doubts {
+            match doubt {
+                Doubt::Token(uid) => self.credentials.reread_token(uid, auth),
+                Doubt::Trust => self.credentials.reread_trust(manager, auth),
+            }
+        }
+    }
+
+    /// Reads the engine after the other facts.
+    async fn read_engine(
+        &mut self,
+        cluster: &SearchCluster,
+        checked: &Checked,
+        pods: &[Arc<PodFacts>],
+    ) -> Known<Engine> {
+        let known = snapshot::bare(cluster, &self.pods, String::new());
+        let endpoints = self.endpoints_of(cluster, &known);
+        let reach = self.credentials.engine(&cluster.spec.engine).await;
+        let zone = &checked.policy.zone_attribute;
+        self.facts.engine.expect_pods(pods.len());
+        let engine = self.facts.engine.observe(reach, endpoints, zone, None, &self.metrics).await;
+        self.known_engine(cluster, engine)
     }
 
     /// Reads the engine once more if the last answer is too old for a stop.
@@ -314,12 +245,12 @@ impl Observer {
         cluster: &SearchCluster,
         checked: &Checked,
     ) -> Option<Known<Engine>> {
-        if !self.engine.is_old() {
+        if !self.facts.engine.is_old() {
             return None;
         }
         // A read before a stop always waits for the health.
         let zone = &checked.policy.zone_attribute;
-        let engine = self.engine.read(zone, None, &self.metrics).await;
+        let engine = self.facts.engine.read(zone, None, &self.metrics).await;
         Some(self.known_engine(cluster, engine))
     }
 
@@ -358,17 +289,17 @@ impl Observer {
 
     /// Discards config and templates: they were changed just now, and the next observation reads them.
     pub(super) fn reread_what_is_made(&mut self) {
-        self.sources.forget();
-        self.owners.forget_all();
+        self.facts.sources.forget();
+        self.facts.owners.forget_all();
     }
 
     /// Discards the state that belongs to another spec.
     pub(super) fn reset(&mut self) {
         self.pods = Pods::default();
-        self.managers = Managers::default();
-        self.engine = EngineView::default();
+        self.facts.managers = Managers::default();
+        self.facts.engine = EngineView::default();
+        self.facts.data_paths = DataPaths::default();
         self.look_at_rest = LookAtRest::default();
-        self.data_paths = engine::DataPaths::default();
         self.credentials.forget_secrets();
     }
 }

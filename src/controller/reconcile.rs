@@ -221,7 +221,7 @@ async fn plan_and_write(
     for _ in 0..MAX_ROUNDS {
         let plan = plan(&snapshot, &spec.checked.policy);
         let stale = stops::read_before(&plan, &snapshot.ledger, |uid| {
-            cx.observer.managers.asked(uid).is_some_and(|at| at < started)
+            cx.observer.facts.managers.asked(uid).is_some_and(|at| at < started)
         });
         if !stale.is_empty() {
             return Ok(Attempt::ObserveAgain(stale));
@@ -302,7 +302,7 @@ async fn act(
         first.iter().filter(drain).filter_map(|action| action.pod().map(str::to_owned)).collect();
     if !drain.is_empty() {
         // Apiserver: when Services stop sending them requests.
-        cx.observer.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
+        cx.observer.questions.endpoints.follow(&cx.api, cx.cluster.namespace(), drain);
     }
     if stops.is_empty() {
         // Nothing waits between the two parts.
@@ -387,8 +387,8 @@ async fn report_and_requeue(
     if outcome.is_err_and(|failure| failure.is_conflict()) {
         cx.refresh_cluster().await;
     }
-    let after = bounded(after, &snapshot, cx.observer.managers.has_unasked(), due);
-    let missing = cx.observer.missing.due_in(Instant::now());
+    let after = bounded(after, &snapshot, cx.observer.facts.managers.has_unasked(), due);
+    let missing = cx.observer.facts.missing.due_in(Instant::now());
     let due = [cx.declared.due_in(), cx.certificates.due_in(), missing];
     let after = due.into_iter().flatten().fold(after, Duration::min);
     tracing::debug!(

@@ -45,9 +45,9 @@ pub(super) async fn wait(
     let until = Instant::now() + next.after;
     // Managers: long polls of those whose engine is about to change, also while the apiserver gives no
     // answer.
-    polls.set(managers_to_poll(next.ledger(), &cx.observer.managers));
+    polls.set(managers_to_poll(next.ledger(), &cx.observer.facts.managers));
     // Engine: its nodes or its health.
-    let client = cx.observer.engine.client().map(|(client, _)| client);
+    let client = cx.observer.facts.engine.client().map(|(client, _)| client);
     let awaited = next.seen.as_deref().and_then(Awaited::of);
     let awaited = awaited.map(|awaited| awaited.after_join(cx.joined.as_ref()));
     let to_be_joined = awaited.as_ref().and_then(Awaited::to_be_joined).cloned();
@@ -58,12 +58,12 @@ pub(super) async fn wait(
         (Some(_) | None, _) => Either::Right(pending()),
     };
     // Apiserver: endpoints of Services, while a node drains.
-    let since = cx.observer.endpoints.awaited_since().map(str::to_owned);
+    let since = cx.observer.questions.endpoints.awaited_since().map(str::to_owned);
     let namespace = cx.cluster.namespace().to_owned();
     let endpoints = wait_for_endpoints(cx.api.clone(), namespace, since);
     // Apiserver: the owners of pods, at rest; otherwise they are read at each observation.
     let at_rest = next.seen.as_deref().is_some_and(|seen| seen.ledger.restart.is_none());
-    let owners = cx.observer.owners.versions().filter(|_| at_rest).unwrap_or_default();
+    let owners = cx.observer.facts.owners.versions().filter(|_| at_rest).unwrap_or_default();
     let owners = wait_for_owner(cx.api.clone(), cx.cluster.namespace().to_owned(), owners);
     tokio::pin!(engine, endpoints, owners);
     loop {
@@ -82,7 +82,7 @@ pub(super) async fn wait(
             }
             () = &mut endpoints => return,
             name = &mut owners => {
-                cx.observer.owners.forget(&name);
+                cx.observer.facts.owners.forget(&name);
                 return;
             }
             // Apiserver, watches: the pods and the SearchCluster.

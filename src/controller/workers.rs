@@ -316,7 +316,7 @@ async fn work(mut cx: Context, mut snapshots: SnapshotQueue, mut stop: watch::Re
         let progress = cx.progress.clone();
         let next = progress.unless_it_hangs(Box::pin(reconcile(&mut cx))).await;
         let Some(Some(next)) = next else { break };
-        let reading = cx.observer.engine.reading();
+        let reading = cx.observer.facts.engine.reading();
         let not_before = Instant::now() + cx.requeue.least_pause(next.is_under_way(), reading);
         let wait = async {
             wait(&mut cx, &mut polls, &mut snapshots, next).await;

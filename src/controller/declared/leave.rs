@@ -214,7 +214,7 @@ async fn write(
 /// Sends the action to the engine, as long as the Lease is held.
 async fn ask(observer: &Observer, lease: &Lease, action: &Action) -> Result<(), Failure> {
     let asked = async {
-        let Some((client, identity)) = observer.engine.client() else {
+        let Some((client, identity)) = observer.facts.engine.client() else {
             return Err(Failure::EngineNotObserved);
         };
         match action {

@@ -76,12 +76,12 @@ impl Observer {
         };
         let reach = self.credentials.engine(&cluster.spec.engine).await;
         // First, so that the next requests go to the cluster of these pods.
-        match self.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
+        match self.facts.engine.unlisted(reach, endpoints.clone(), &ours, &self.metrics).await {
             Ok(unlisted) => self.look_at_rest.unlisted = unlisted,
             Err(error) => tracing::debug!("the engine cannot be asked for its nodes: {error}"),
         }
         let reach = self.credentials.engine(&cluster.spec.engine).await;
-        match self.engine.changes(reach, endpoints, &self.metrics).await {
+        match self.facts.engine.changes(reach, endpoints, &self.metrics).await {
             Ok((allocation, records)) => {
                 has_leftovers(&known.cluster.name, &known.ledger, &allocation, &records)
             }

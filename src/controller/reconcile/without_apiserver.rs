@@ -39,7 +39,8 @@ pub(super) struct OwedStarts {
 impl OwedStarts {
     pub(super) fn of(cx: &Context, cluster: &Arc<SearchCluster>, spec: &EffectiveSpec) -> Self {
         let uids = cluster.status.iter().flat_map(|status| status.ledger.unreleased_pods());
-        let client = |uid: &str| Some((uid.to_owned(), cx.observer.managers.client(uid)?.clone()));
+        let client =
+            |uid: &str| Some((uid.to_owned(), cx.observer.facts.managers.client(uid)?.clone()));
         let is_to_be_stopped = |pod: &&Arc<PodFacts>| {
             cluster.spec.stopped.contains(&pod.node) || annotation::keeps_stopped(&pod.annotations)
         };

@@ -128,7 +128,7 @@ fn context(manager: &Polled) -> Context {
     });
     cx.cluster.remember(serde_json::from_value(cluster).expect("a SearchCluster"));
     let told: Status = serde_json::from_value(status(*manager.cursor.borrow())).expect("a status");
-    cx.observer.managers.told_for_test("uid-0", manager.client.clone(), told);
+    cx.observer.facts.managers.told_for_test("uid-0", manager.client.clone(), told);
     cx
 }
 

@@ -228,7 +228,7 @@ impl Observer {
         }
         let reach = self.credentials.engine(&cluster.spec.engine).await;
         let uuid = known.ledger.cluster_uuid.as_deref();
-        let asked = self.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
+        let asked = self.facts.engine.see_leaving(reach, endpoints, leaving, uuid, &self.metrics);
         match timeout(ANSWER_TIMEOUT, asked).await {
             Ok(seen) => seen.map_err(|error| error.to_string()),
             Err(_) => Err("the engine does not answer in time".to_owned()),
@@ -248,7 +248,7 @@ impl Observer {
             return false;
         }
         let reach = self.credentials.engine(&cluster.spec.engine).await;
-        let asked = self.engine.has_formed(reach, endpoints, &self.metrics);
+        let asked = self.facts.engine.has_formed(reach, endpoints, &self.metrics);
         match timeout(FORMED_TIMEOUT, asked).await {
             Ok(Ok(formed)) => formed,
             Ok(Err(error)) => {
